@@ -431,18 +431,33 @@ int placement_extension(const struct placement_map *map, const struct placement_
 
 /* ---- victims --------------------------------------------------------------------------------- */
 
-/* Weight of a base's node: more than all other nodes together. */
-#define BASE_COST ((int64_t)1 << 32)
+/* The weights of nodes stay so small that the costs of all jobs fit into 63 bits. */
+#define WEIGHT_LIMIT ((int64_t)1 << 62)
+
+/* The order of jobs of the same priority. A raised base has a lower priority of its own. */
+enum class {
+    CLASS_EXTENSION,
+    CLASS_RAISED,
+    CLASS_RIGID,
+    CLASS_SPARED,
+};
+
+/* Where a job is in the order. */
+struct rank {
+    int64_t priority;
+    enum class class;
+};
+
+struct ranking {
+    const struct placement_candidate *list;
+    int count;
+    struct rank *ranks; /* of each candidate */
+};
 
 static int compare_numbers(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
 }
-
-struct ranking {
-    const struct placement_candidate *list;
-    int64_t top; /* the highest priority of an extension */
-};
 
 bool placement_is_spared(const struct placement_candidate *candidate)
 {
@@ -452,23 +467,79 @@ bool placement_is_spared(const struct placement_candidate *candidate)
            candidate->extended >= own;
 }
 
-/* A spared base has at least the priority of any extension. Among rigid jobs a base keeps its own
- * priority. */
-static int64_t priority_of(const struct ranking *ranking, const struct placement_candidate *at)
+int placement_cost(const struct placement_candidate *candidate)
 {
-    return placement_is_spared(at) && at->priority < ranking->top ? ranking->top : at->priority;
+    return candidate->kind != PLACEMENT_BASE || placement_is_spared(candidate)
+               ? candidate->nodes
+               : candidate->nodes - candidate->extended;
 }
 
-/* The order in which jobs are best preempted. */
-static int compare(const struct ranking *ranking, const struct placement_candidate *a,
-                   const struct placement_candidate *b)
+/* A base that is not spared counts as a rigid job. */
+static bool is_rigid(const struct placement_candidate *candidate)
 {
-    int rc = compare_numbers(priority_of(ranking, a), priority_of(ranking, b));
+    return candidate->kind != PLACEMENT_EXTENSION && !placement_is_spared(candidate);
+}
+
+bool placement_passes_over(const struct placement_candidate *list, int count, const bool *leaves)
+{
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+
+    for (int i = 0; i < count; i++) {
+        if (leaves[i] && is_rigid(&list[i]) && list[i].priority > highest)
+            highest = list[i].priority;
+        if (!leaves[i] && placement_is_spared(&list[i]) && list[i].usable > 0 &&
+            list[i].priority < lowest)
+            lowest = list[i].priority;
+    }
+    return highest > lowest;
+}
+
+/* The highest priority of an extension before which no rigid job comes that is above the base. So
+ * extensions leave before the base, and no rigid job does for it. Jobs that are of no use do not
+ * leave, and so do not count. */
+static int64_t raised_priority(const struct ranking *ranking,
+                               const struct placement_candidate *base)
+{
+    int64_t limit = INT64_MAX, priority = base->priority;
+
+    for (int i = 0; i < ranking->count; i++) {
+        const struct placement_candidate *at = &ranking->list[i];
+
+        if (is_rigid(at) && at->usable > 0 && at->priority > base->priority && at->priority < limit)
+            limit = at->priority;
+    }
+    for (int i = 0; i < ranking->count; i++) {
+        const struct placement_candidate *at = &ranking->list[i];
+
+        if (at->kind == PLACEMENT_EXTENSION && at->usable > 0 && at->priority > priority &&
+            at->priority <= limit)
+            priority = at->priority;
+    }
+    return priority;
+}
+
+static struct rank rank_of(const struct ranking *ranking, const struct placement_candidate *at)
+{
+    int64_t raised;
+
+    if (!placement_is_spared(at))
+        return (struct rank){at->priority,
+                             at->kind == PLACEMENT_EXTENSION ? CLASS_EXTENSION : CLASS_RIGID};
+    raised = at->usable > 0 ? raised_priority(ranking, at) : at->priority;
+    return (struct rank){raised, raised > at->priority ? CLASS_RAISED : CLASS_SPARED};
+}
+
+/* The order in which jobs are best preempted. Indices of the list. */
+static int compare(const struct ranking *ranking, int first, int second)
+{
+    const struct placement_candidate *a = &ranking->list[first], *b = &ranking->list[second];
+    const struct rank *rank_a = &ranking->ranks[first], *rank_b = &ranking->ranks[second];
+    int rc = compare_numbers(rank_a->priority, rank_b->priority);
 
     if (rc == 0)
-        rc = placement_is_spared(a) - placement_is_spared(b);
+        rc = compare_numbers(rank_a->class, rank_b->class);
     if (rc == 0)
-        rc = (a->kind != PLACEMENT_EXTENSION) - (b->kind != PLACEMENT_EXTENSION);
+        rc = compare_numbers(a->priority, b->priority); /* of raised bases */
     if (rc == 0)
         rc = compare_numbers(b->distance, a->distance);
     if (rc == 0)
@@ -480,62 +551,78 @@ static int compare(const struct ranking *ranking, const struct placement_candida
 
 static int compare_entries(const void *a, const void *b, void *ranking)
 {
-    const struct ranking *by = ranking;
-
-    return compare(by, &by->list[*(const int *)a], &by->list[*(const int *)b]);
+    return compare(ranking, *(const int *)a, *(const int *)b);
 }
 
 /* Puts the indices of all candidates into order. */
-static void rank(struct ranking *ranking, int count, int *order)
+static void put_in_order(struct ranking *ranking, int *order)
 {
-    ranking->top = INT64_MIN;
-    for (int i = 0; i < count; i++) {
-        const struct placement_candidate *at = &ranking->list[i];
-
+    for (int i = 0; i < ranking->count; i++) {
         order[i] = i;
-        if (at->kind == PLACEMENT_EXTENSION && at->priority > ranking->top)
-            ranking->top = at->priority;
+        ranking->ranks[i] = rank_of(ranking, &ranking->list[i]);
     }
-    if (count > 0)
-        qsort_r(order, (size_t)count, sizeof(*order), compare_entries, ranking);
+    if (ranking->count > 0)
+        qsort_r(order, (size_t)ranking->count, sizeof(*order), compare_entries, ranking);
 }
 
-/* How many of the ordered candidates must be looked at. These are all of the lowest priorities that
- * together have enough nodes. Of the highest of these priorities, bases are included only if the
- * other jobs are not enough. 0: all candidates together have too few. */
-static int enough(const struct ranking *ranking, const int *order, int count, int need)
+/* Jobs of one group are equal but for the number of nodes that they cost. Extensions and rigid jobs
+ * of one priority are a group if no raised base is between them. */
+static bool same_group(const struct ranking *ranking, int first, int second)
+{
+    const struct placement_candidate *a = &ranking->list[first], *b = &ranking->list[second];
+
+    return ranking->ranks[first].priority == ranking->ranks[second].priority &&
+           a->priority == b->priority && placement_is_spared(a) == placement_is_spared(b);
+}
+
+/* How many of the ordered candidates must be looked at. These are the first groups that together
+ * have enough nodes. 0: all candidates together have too few. */
+static int enough(const struct ranking *ranking, const int *order, int need)
 {
     int64_t usable = 0;
 
-    for (int i = 0; i < count; i++) {
-        const struct placement_candidate *at = &ranking->list[order[i]];
-        const struct placement_candidate *next = i + 1 < count ? &ranking->list[order[i + 1]]
-                                                               : NULL;
-
-        usable += at->usable;
+    for (int i = 0; i < ranking->count; i++) {
+        usable += ranking->list[order[i]].usable;
         if (usable >= need &&
-            (next == NULL || priority_of(ranking, next) != priority_of(ranking, at) ||
-             placement_is_spared(next) != placement_is_spared(at)))
+            (i + 1 == ranking->count || !same_group(ranking, order[i], order[i + 1])))
             return i + 1;
     }
     return 0;
 }
 
-static int64_t cost_of(const struct placement_candidate *candidate)
+/* The cost of the first candidates in order. A node of a spared base weighs more than all nodes of
+ * the extensions, and of the rigid jobs that come before it in the order. A node of a rigid job
+ * weighs more than all nodes of the spared bases that come before it. With extremely many nodes the
+ * highest weights are equal. */
+static void weigh(const struct ranking *ranking, const int *order, int count,
+                  struct cover_item *items)
 {
-    return candidate->nodes * (placement_is_spared(candidate) ? BASE_COST + 1 : 1);
+    int64_t weight = 1, factor = 1;
+    bool last_spared = false;
+
+    for (int i = 0; i < count; i++)
+        factor += placement_cost(&ranking->list[order[i]]);
+    for (int i = 0; i < count; i++) {
+        const struct placement_candidate *at = &ranking->list[order[i]];
+        bool spared = placement_is_spared(at), extension = at->kind == PLACEMENT_EXTENSION;
+
+        if (!extension && at->usable > 0 && spared != last_spared) {
+            last_spared = spared;
+            if (weight <= WEIGHT_LIMIT / factor / factor)
+                weight *= factor;
+        }
+        items[i] = (struct cover_item){at->usable, placement_cost(at) * (extension ? 1 : weight)};
+    }
 }
 
 /* The cheapest of the first `count` candidates in order. */
-static int pick(const struct placement_candidate *list, const int *order, int count, int need,
-                bool *picked)
+static int pick(const struct ranking *ranking, const int *order, int count, int need, bool *picked)
 {
     struct cover_item *items = calloc((size_t)count, sizeof(*items));
 
     if (items == NULL)
         return -1;
-    for (int i = 0; i < count; i++)
-        items[i] = (struct cover_item){list[order[i]].usable, cost_of(&list[order[i]])};
+    weigh(ranking, order, count, items);
     cover_pick(items, count, need, picked);
     free(items);
     return 0;
@@ -561,19 +648,19 @@ static int move_picked(int *order, int count, const bool *picked)
 
 int placement_victims(const struct placement_candidate *list, int count, int need, int *order)
 {
-    struct ranking ranking = {list, 0};
-    int considered, rc = 0;
-    bool *picked;
+    struct ranking ranking = {list, count, calloc((size_t)count + 1, sizeof(*ranking.ranks))};
+    bool *picked = calloc((size_t)count + 1, sizeof(*picked));
+    int considered, rc = ranking.ranks != NULL && picked != NULL ? 0 : -1;
 
-    rank(&ranking, count, order);
-    considered = need > 0 ? enough(&ranking, order, count, need) : 0;
-    if (considered == 0)
-        return 0;
-    if ((picked = calloc((size_t)count, sizeof(*picked))) == NULL)
-        return -1;
-    rc = pick(list, order, considered, need, picked);
-    if (rc == 0)
-        rc = move_picked(order, count, picked);
+    if (rc == 0) {
+        put_in_order(&ranking, order);
+        considered = need > 0 ? enough(&ranking, order, need) : 0;
+        if (considered > 0)
+            rc = pick(&ranking, order, considered, need, picked);
+        if (considered > 0 && rc == 0)
+            rc = move_picked(order, count, picked);
+    }
+    free(ranking.ranks);
     free(picked);
     return rc;
 }

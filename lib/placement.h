@@ -131,17 +131,35 @@ struct placement_candidate {
  * counts as a rigid job: one small extension is no reason to take the nodes of somebody else. */
 bool placement_is_spared(const struct placement_candidate *candidate);
 
+/* The nodes that count when the job leaves. These are its own nodes, and with a spared base also
+ * the nodes of its extensions. */
+int placement_cost(const struct placement_candidate *candidate);
+
+/* Does a rigid job leave, while a spared base of a lower priority stays that is of use to the
+ * request? leaves has one element for each candidate. */
+bool placement_passes_over(const struct placement_candidate *list, int count, const bool *leaves);
+
 /* Which jobs are to leave for a request that lacks `need` nodes (> 0).
  *
  * `order` has room for count indices of list. It is filled with all jobs in the order in which they
- * are best preempted: by priority, where a spared base counts with at least the priority of every
- * extension; spared bases last of their priority; extensions before rigid jobs; far from their base
- * before near; younger before older; larger job ids first.
+ * are best preempted: by priority; extensions before rigid jobs; spared bases last; far from their
+ * base before near; younger before older; larger job ids first.
+ *
+ * A spared base is compared with rigid jobs by its own priority. Against extensions it is raised.
+ * It comes directly after the extensions of the highest priority, but before each rigid job whose
+ * priority is above its own. Of raised bases those of lower priority come first. So no rigid job
+ * leaves for a base of a lower priority.
  *
  * Then the jobs that leave are moved to the front, in that order, and their number is returned.
- * Three rules choose them. No job leaves whose priority is higher than needed. Among the jobs up to
- * that priority no spared base leaves where other jobs are enough. No set of jobs with fewer nodes
- * in all would do. Of equal sets, the first in the order above is taken.
+ * Four rules choose them, the first one first:
+ *
+ * 1. No job leaves that is later in the order than needed. Extensions and rigid jobs of one
+ *    priority count as equal if no raised base is between them.
+ * 2. No rigid job leaves where spared bases before it are enough.
+ * 3. No spared base leaves where other jobs are enough: extensions, and rigid jobs before it.
+ * 4. No set of jobs that costs fewer nodes in all (placement_cost) would do.
+ *
+ * Of equal sets, the first in the order above is taken.
  *
  * 0: all jobs together are not enough. -1: out of memory. */
 int placement_victims(const struct placement_candidate *list, int count, int need, int *order);

@@ -162,33 +162,53 @@ static int count_idle(const struct candidates *all, bitstr_t *nodes, bool *exact
 
 /* ---- the test -------------------------------------------------------------------------------- */
 
-static int64_t nodes_of(const struct candidates *all, const job_record_t *job)
+/* What would happen if the job started now. */
+struct outcome {
+    int64_t cost;     /* nodes that leave; INT64_MAX: it cannot start now */
+    bool passes_over; /* placement_passes_over() */
+};
+
+static void add_leaving(const struct candidates *all, const job_record_t *job,
+                        struct outcome *outcome, bool *leaves)
 {
-    for (int i = 0; i < all->count; i++)
-        if (all->jobs[i] == job)
-            return all->list[i].nodes;
-    return job->node_cnt;
+    int at = 0;
+
+    while (at < all->count && all->jobs[at] != job)
+        at++;
+    if (at < all->count)
+        leaves[at] = true;
+    outcome->cost += at < all->count ? placement_cost(&all->list[at]) : (int64_t)job->node_cnt;
 }
 
-/* The number of nodes that leave if the job is to have these nodes: those of the victims. If the
- * caller does not ask for victims: those of all candidates there. */
-static int64_t cost_of(const struct request *request, const struct candidates *all, bitstr_t *nodes)
+/* The outcome if the job is to have these nodes, after a test with the result rc. The victims
+ * leave. If the caller does not ask for victims: all candidates there. */
+static struct outcome outcome_of(const struct request *request, const struct candidates *all,
+                                 int rc, bitstr_t *nodes)
 {
+    struct outcome outcome = {INT64_MAX, false};
     const job_record_t *job;
     list_itr_t *each;
-    int64_t cost = 0;
+    bool *leaves;
 
+    if (rc != SLURM_SUCCESS ||
+        (request->mode == SELECT_MODE_WILL_RUN &&
+         request->job->start_time > time(NULL)) || /* after the test, as Slurm's */
+        (leaves = calloc((size_t)all->count + 1, sizeof(*leaves))) == NULL)
+        return outcome;
+    outcome.cost = 0;
     if (request->victims == NULL) {
         for (int i = 0; i < all->count; i++)
             if (bit_overlap_any(nodes, all->jobs[i]->node_bitmap))
-                cost += all->list[i].nodes;
+                add_leaving(all, all->jobs[i], &outcome, leaves);
     } else if (*request->victims != NULL) {
         each = list_iterator_create(*request->victims);
         while ((job = list_next(each)) != NULL)
-            cost += nodes_of(all, job);
+            add_leaving(all, job, &outcome, leaves);
         list_iterator_destroy(each);
     }
-    return cost;
+    outcome.passes_over = placement_passes_over(all->list, all->count, leaves);
+    free(leaves);
+    return outcome;
 }
 
 /* Do rigid jobs leave so that a base of their priority is spared? Then more nodes may leave than
@@ -265,26 +285,35 @@ static int ask_with(const struct request *request, const struct candidates *all,
     return rc;
 }
 
+/* Where the count of nodes is not exact, jobs can leave that are not needed. Then ours counts only
+ * if no rigid job leaves for a base of a lower priority. */
+static bool is_ours_better(const struct candidates *all, const struct outcome *ours,
+                           const struct outcome *theirs)
+{
+    if (ours->cost == INT64_MAX || theirs->cost == INT64_MAX)
+        return ours->cost < INT64_MAX;
+    if (!all->exact && ours->passes_over && !theirs->passes_over)
+        return false;
+    return ours->cost <= theirs->cost;
+}
+
 /* Ask with both lists, and use the one that costs less. The job gets the result of the last
  * question. */
 static int ask_both(const struct request *request, const struct candidates *all, int count,
                     bitstr_t *nodes)
 {
     bitstr_t *wanted = bit_copy(nodes);
-    int64_t ours, theirs;
     int rc = ask_with(request, all, count, nodes);
+    const struct outcome ours = outcome_of(request, all, rc, nodes);
 
-    ours = rc == SLURM_SUCCESS ? cost_of(request, all, nodes) : INT64_MAX;
-    if (rc != SLURM_SUCCESS || (ours > 0 && (!all->exact || rigid_for_base(all, count)))) {
+    if (rc != SLURM_SUCCESS || (ours.cost > 0 && (!all->exact || rigid_for_base(all, count)))) {
+        struct outcome theirs;
+
         request_forget_victims(request);
         bit_copybits(nodes, wanted);
         rc = request_ask(request, nodes, request->candidates);
-        theirs = rc != SLURM_SUCCESS ||
-                         (request->mode == SELECT_MODE_WILL_RUN &&
-                          request->job->start_time > time(NULL)) /* after the test, as Slurm's */
-                     ? INT64_MAX
-                     : cost_of(request, all, nodes);
-        if (ours < INT64_MAX && ours <= theirs) {
+        theirs = outcome_of(request, all, rc, nodes);
+        if (is_ours_better(all, &ours, &theirs)) {
             request_forget_victims(request);
             bit_copybits(nodes, wanted);
             rc = ask_with(request, all, count, nodes);

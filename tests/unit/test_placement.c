@@ -514,10 +514,52 @@ static void test_victims(void **state)
          2,
          {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 5, 1, 2, 2, 0, 0}, {3, E, 1, 1, 1, 1, 0, 0}},
          {1}},
-        {"a base is no lower than any extension",
+        {"no rigid job leaves for a base of a lower priority",
          2,
          {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 3, 1, 2, 2, 0, 0}, {3, E, 5, 1, 1, 1, 0, 0}},
+         {1}},
+        {"not of the priority of the base's own extension either",
+         2,
+         {{1, B, 1, 9, 1, 1, 0, 1},
+          {2, E, 2, 9, 1, 1, 0, 0},
+          {3, R, 2, 1, 1, 1, 0, 0},
+          {4, R, 2, 5, 1, 1, 0, 0}},
+         {2, 1}},
+        {"not where another rigid job has to leave",
+         5,
+         {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 2, 1, 2, 2, 0, 0}, {3, R, 2, 1, 3, 3, 0, 0}},
+         {1, 3}},
+        {"nor where the base has more nodes",
+         4,
+         {{1, B, 1, 9, 9, 3, 0, 5}, {2, R, 2, 1, 2, 2, 0, 0}, {3, R, 2, 1, 1, 1, 0, 0}},
+         {1, 3}},
+        {"a base of no use does not leave for that",
+         2,
+         {{1, B, 1, 9, 2, 0, 0, 1}, {2, R, 2, 1, 2, 2, 0, 0}, {3, E, 2, 1, 3, 3, 0, 0}},
          {2}},
+        {"nor one that is too small, where the rigid job has to leave",
+         5,
+         {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 2, 1, 5, 5, 0, 0}},
+         {2}},
+        {"of a base's own priority the rigid job leaves",
+         2,
+         {{1, B, 2, 9, 2, 2, 0, 1}, {2, R, 2, 1, 2, 2, 0, 0}, {3, E, 5, 1, 1, 1, 0, 0}},
+         {2}},
+        {"extensions of a higher priority leave before the base",
+         2,
+         {{1, B, 1, 9, 2, 2, 0, 1},
+          {2, R, 3, 1, 2, 2, 0, 0},
+          {3, E, 2, 1, 1, 1, 0, 0},
+          {4, E, 3, 1, 1, 1, 0, 0}},
+         {3, 4}},
+        {"of two bases the one of lower priority",
+         2,
+         {{1, B, 2, 9, 2, 2, 0, 1}, {2, B, 1, 1, 3, 3, 0, 2}, {3, E, 5, 1, 1, 1, 0, 0}},
+         {2}},
+        {"a rigid job that is of no use lets no base leave for an extension",
+         2,
+         {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 3, 1, 2, 0, 0, 0}, {3, E, 5, 1, 2, 2, 0, 0}},
+         {3}},
         /* MIN:MAX of 1:1, or no extension that runs: as a rigid job. */
         {"a young base alone before an old rigid job",
          2,
@@ -534,6 +576,10 @@ static void test_victims(void **state)
         {"a large base is not spared for a small extension",
          4,
          {{1, B, 1, 9, 5, 4, 0, 1}, {2, R, 1, 1, 5, 5, 0, 0}},
+         {1}},
+        {"a small extension does not make its base dearer",
+         4,
+         {{1, B, 1, 9, 5, 4, 0, 1}, {2, R, 1, 1, 4, 4, 0, 0}},
          {1}},
         {"as many nodes are spared as were extended",
          4,
@@ -579,6 +625,48 @@ static void test_victims(void **state)
     }
 }
 
+static void test_passes_over(void **state)
+{
+    static const struct {
+        const char *what;
+        struct placement_candidate list[3];
+        bool leaves[3], passes_over;
+    } table[] = {
+        {"a base of lower priority",
+         {{1, B, 1, 0, 2, 2, 0, 1}, {2, R, 2, 0, 2, 2, 0, 0}},
+         {false, true},
+         true},
+        {"which leaves as well",
+         {{1, B, 1, 0, 2, 2, 0, 1}, {2, R, 2, 0, 2, 2, 0, 0}},
+         {true, true},
+         false},
+        {"of the same priority",
+         {{1, B, 2, 0, 2, 2, 0, 1}, {2, R, 2, 0, 2, 2, 0, 0}},
+         {false, true},
+         false},
+        {"of no use", {{1, B, 1, 0, 2, 0, 0, 1}, {2, R, 2, 0, 2, 2, 0, 0}}, {false, true}, false},
+        {"not spared", {{1, B, 1, 0, 2, 2, 0, 0}, {2, R, 2, 0, 2, 2, 0, 0}}, {false, true}, false},
+        {"an extension leaves",
+         {{1, B, 1, 0, 2, 2, 0, 1}, {2, E, 2, 0, 2, 2, 0, 0}, {3, R, 2, 0, 2, 2, 0, 0}},
+         {false, true, false},
+         false},
+        {"a base that is not spared leaves",
+         {{1, B, 1, 0, 2, 2, 0, 1}, {2, B, 2, 0, 3, 2, 0, 1}},
+         {false, true},
+         true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        print_message("# %s\n", table[i].what);
+        assert_int_equal(placement_passes_over(table[i].list, 3, table[i].leaves),
+                         table[i].passes_over);
+    }
+    assert_int_equal(placement_cost(&(struct placement_candidate){.kind = E, .nodes = 3}), 3);
+    assert_int_equal(placement_cost(&table[0].list[0]), 2);
+    assert_int_equal(placement_cost(&table[6].list[1]), 2);
+}
+
 /* The acceptance of the issue, in small: extensions of 1 to 4 nodes, and 1 to 6 nodes wanted. */
 static void test_smallest_loss(void **state)
 {
@@ -602,38 +690,101 @@ static void test_smallest_loss(void **state)
 
 #define JOBS 9
 
-/* What is bad about a set: the highest priority in it, where a base comes after all others of the
- * highest priority of an extension; nodes of bases; nodes. */
-static void judge(const struct placement_candidate *list, int count, const bool *set,
-                  int64_t values[3])
+#define PRIORITIES 4 /* of random jobs: 1 to 3 */
+#define VALUES     (1 + 2 * PRIORITIES + 1)
+
+static bool is_rigid(const struct placement_candidate *job)
 {
-    int64_t top = 0;
+    return job->kind != E && !placement_is_spared(job);
+}
 
-    memset(values, 0, 3 * sizeof(*values));
+/* Does a leave before b? Both are of use. By the site's priorities alone, but that extensions leave
+ * before a spared base if no rigid job stands between them. */
+static bool is_before(const struct placement_candidate *list, int count,
+                      const struct placement_candidate *a, const struct placement_candidate *b)
+{
+    bool spared_a = placement_is_spared(a), spared_b = placement_is_spared(b);
+    const struct placement_candidate *base = spared_a ? a : b, *other = spared_a ? b : a;
+    bool between = false;
+
+    if (spared_a == spared_b || other->kind != E)
+        return a->priority != b->priority ? a->priority < b->priority : spared_b && !spared_a;
     for (int i = 0; i < count; i++)
-        if (list[i].kind == E && list[i].priority > top)
-            top = list[i].priority;
-    for (int i = 0; i < count; i++) {
-        int64_t priority = list[i].priority * 2;
+        between |= is_rigid(&list[i]) && list[i].usable > 0 && list[i].priority > base->priority &&
+                   list[i].priority < other->priority;
+    return between ? spared_a : spared_b;
+}
 
-        if (!set[i])
-            continue;
-        if (placement_is_spared(&list[i]))
-            priority = (list[i].priority > top ? list[i].priority : top) * 2 + 1;
-        if (priority > values[0])
-            values[0] = priority;
-        values[1] += placement_is_spared(&list[i]) ? list[i].nodes : 0;
-        values[2] += list[i].nodes;
+/* What speaks against a job leaving. */
+struct against {
+    int place; /* jobs that leave before it */
+    int level; /* 0: an extension, or a rigid job with no spared base below it */
+};
+
+/* Also those before it by way of a third one. */
+static void count_before(const struct placement_candidate *list, int count, struct against *against)
+{
+    bool before[JOBS][JOBS];
+
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < count; b++)
+            before[a][b] = list[a].usable > 0 && list[b].usable > 0 &&
+                           is_before(list, count, &list[a], &list[b]);
+    for (int by = 0; by < count; by++)
+        for (int a = 0; a < count; a++)
+            for (int b = 0; b < count; b++)
+                before[a][b] |= before[a][by] && before[by][b];
+    for (int b = 0; b < count; b++)
+        for (int a = 0; a < count; a++)
+            against[b].place += before[a][b];
+}
+
+/* Rigid jobs and spared bases are on levels in turn, by priority, the rigid jobs of a priority
+ * first. */
+static void find_levels(const struct placement_candidate *list, int count, struct against *against)
+{
+    int level = 0;
+
+    for (int step = 0; step < 2 * PRIORITIES; step++) {
+        bool spared = step % 2, seen = false;
+
+        for (int i = 0; i < count; i++)
+            seen |= list[i].kind != E && list[i].priority == step / 2 && list[i].usable > 0 &&
+                    placement_is_spared(&list[i]) == spared;
+        if (seen && level % 2 != spared)
+            level++;
+        for (int i = 0; i < count; i++)
+            if (list[i].kind != E && list[i].priority == step / 2 &&
+                placement_is_spared(&list[i]) == spared)
+                against[i].level = level;
+    }
+}
+
+/* What is bad about a set: the last of its jobs in the order; then nodes on each level, from the
+ * highest down; then nodes. */
+static void judge(const struct placement_candidate *list, int count, const struct against *against,
+                  const bool *set, int64_t values[VALUES])
+{
+    memset(values, 0, VALUES * sizeof(*values));
+    for (int i = 0; i < count; i++) {
+        int64_t cost = set[i] ? placement_cost(&list[i]) : 0;
+
+        if (set[i] && against[i].place > values[0])
+            values[0] = against[i].place;
+        if (against[i].level > 0)
+            values[VALUES - 1 - against[i].level] += cost;
+        values[VALUES - 1] += cost;
     }
 }
 
 /* The best of all sets of jobs that have enough. Whether there is one. */
-static bool best_set(const struct placement_candidate *list, int count, int need, int64_t values[3])
+static bool best_set(const struct placement_candidate *list, int count,
+                     const struct against *against, int need, int64_t values[VALUES])
 {
     bool found = false;
 
     for (int number = 0; number < 1 << count; number++) {
-        int64_t value[3], usable = 0;
+        int64_t value[VALUES], usable = 0;
         bool set[JOBS];
         int at = 0;
 
@@ -643,8 +794,8 @@ static bool best_set(const struct placement_candidate *list, int count, int need
         }
         if (usable < need)
             continue;
-        judge(list, count, set, value);
-        while (at < 2 && value[at] == values[at])
+        judge(list, count, against, set, value);
+        while (at < VALUES - 1 && value[at] == values[at])
             at++;
         if (!found || value[at] < values[at])
             memcpy(values, value, sizeof(value));
@@ -667,6 +818,22 @@ static void make_candidates(struct placement_candidate *list, uint64_t *seed)
     }
 }
 
+/* No rigid job leaves whose place spared bases of a lower priority could take. */
+static void assert_none_leaves_for_a_lower_base(const struct placement_candidate *list, int count,
+                                                const bool *leaves, int usable, int need)
+{
+    for (int i = 0; i < count; i++) {
+        int others = usable - list[i].usable;
+
+        if (!leaves[i] || !is_rigid(&list[i]))
+            continue;
+        for (int k = 0; k < count; k++)
+            if (!leaves[k] && placement_is_spared(&list[k]) && list[k].priority < list[i].priority)
+                others += list[k].usable;
+        assert_true(others < need);
+    }
+}
+
 static void test_random_victims(void **state)
 {
     uint64_t seed = 42;
@@ -675,11 +842,14 @@ static void test_random_victims(void **state)
     for (int round = 0; round < 3000; round++) {
         struct placement_candidate list[JOBS];
         int order[JOBS], again[JOBS], need = 1 + (int)random_below(&seed, 16), count, usable = 0;
-        int64_t expected[3] = {0}, got[3];
+        struct against against[JOBS] = {0};
+        int64_t expected[VALUES] = {0}, got[VALUES];
         bool seen[JOBS] = {0}, leaves[JOBS] = {0}, possible;
 
         make_candidates(list, &seed);
-        possible = best_set(list, JOBS, need, expected);
+        count_before(list, JOBS, against);
+        find_levels(list, JOBS, against);
+        possible = best_set(list, JOBS, against, need, expected);
         count = placement_victims(list, JOBS, need, order);
         assert_int_equal(count > 0, possible);
         for (int i = 0; i < JOBS; i++) {
@@ -695,8 +865,9 @@ static void test_random_victims(void **state)
         }
         if (count > 0) {
             assert_true(usable >= need);
-            judge(list, JOBS, leaves, got);
+            judge(list, JOBS, against, leaves, got);
             assert_memory_equal(got, expected, sizeof(got));
+            assert_none_leaves_for_a_lower_base(list, JOBS, leaves, usable, need);
         }
         /* The order in which Slurm lists them does not matter. */
         for (int i = 0; i < JOBS / 2; i++) {
@@ -735,11 +906,12 @@ static void test_many_victims(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distance),       cmocka_unit_test(test_base),
-        cmocka_unit_test(test_extension),      cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_random_bases),   cmocka_unit_test(test_random_extensions),
-        cmocka_unit_test(test_victims),        cmocka_unit_test(test_smallest_loss),
-        cmocka_unit_test(test_random_victims), cmocka_unit_test(test_many_victims),
+        cmocka_unit_test(test_distance),     cmocka_unit_test(test_base),
+        cmocka_unit_test(test_extension),    cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_random_bases), cmocka_unit_test(test_random_extensions),
+        cmocka_unit_test(test_victims),      cmocka_unit_test(test_smallest_loss),
+        cmocka_unit_test(test_passes_over),  cmocka_unit_test(test_random_victims),
+        cmocka_unit_test(test_many_victims),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
