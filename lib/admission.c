@@ -452,6 +452,16 @@ int admission_succession(int boot)
     return ahead > SUCCESSION ? ahead : SUCCESSION;
 }
 
+int admission_pool(const struct conf *conf, const struct admission_env *env,
+                   const struct admission_job *base)
+{
+    const struct pool *pool;
+
+    if (base->role != ADMISSION_BASE || find_pool(conf, env, base, &pool, NULL) < 0 || !pool)
+        return -1;
+    return (int)(pool - conf->pools);
+}
+
 bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
                            const struct admission_job *base)
 {
@@ -489,31 +499,70 @@ static int64_t most_nodes(const struct admission_siblings *siblings, const struc
     return most;
 }
 
-static int check_size(const struct admission_request *request, const struct admission_job *base,
-                      const struct admission_siblings *siblings, const struct pool *pool,
-                      int *nodes, struct error *err)
+static int check_fixed(const struct admission_request *request, int *nodes, struct error *err)
 {
     int low = request->min_nodes, high = request->max_nodes;
-    struct sizes sizes;
-    char more[64] = "";
-    int64_t most;
 
     *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
     if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
         return error_set(err, "--nodes=%d-%d; an extension needs a fixed number of nodes", *nodes,
                          high);
+    return 0;
+}
+
+static int check_max(const struct admission_request *request, const struct admission_job *base,
+                     const struct admission_siblings *siblings, const struct pool *pool, int nodes,
+                     struct error *err)
+{
+    struct sizes sizes;
+    char more[64] = "";
+    int64_t most;
+
     if (admission_sizes(&base->env, &sizes, err) < 0)
         return error_prefix(err, "job %u", base->id);
     most = most_nodes(siblings, pool, sizes.max, base->node_count);
-    if (siblings->node_count + base_nodes(request, base) + *nodes <= most)
+    if (siblings->node_count + base_nodes(request, base) + nodes <= most)
         return 0;
     if (most > sizes.max)
         text_append(more, sizeof(more), " (%lld until replaced nodes leave)", (long long)most);
     return error_set(err,
                      "%d more nodes are too many; job %u has %d, its extensions have or wait for "
                      "%lld, and its MAX is %d%s",
-                     *nodes, base->id, base_nodes(request, base), (long long)siblings->node_count,
+                     nodes, base->id, base_nodes(request, base), (long long)siblings->node_count,
                      sizes.max, more);
+}
+
+static int check_pool(const struct admission_job *base, const struct admission_siblings *siblings,
+                      const struct pool *pool, int nodes, struct error *err)
+{
+    if (!pool || pool->max_nodes == 0 || siblings->pool_count + nodes <= pool->max_nodes)
+        return 0;
+    return error_set(err,
+                     "%d more nodes are too many; job %u has or waits for %lld of pool %s, and "
+                     "max_nodes of this pool is %d",
+                     nodes, base->id, (long long)siblings->pool_count, pool->name, pool->max_nodes);
+}
+
+/* elasticrun --elastic in a job that was not submitted as elastic: only its leader has MAX. Slurm
+ * knows what no MAX of the site may exceed. */
+static int check_site(const struct conf *conf, const struct admission_request *request,
+                      const struct admission_job *base, const struct admission_siblings *siblings,
+                      struct admission_changes *changes, struct error *err)
+{
+    int nodes;
+
+    if (conf->max_nodes == 0)
+        return 0;
+    if (check_fixed(request, &nodes, err) < 0)
+        return -1;
+    if (siblings->node_count + base_nodes(request, base) + nodes > conf->max_nodes)
+        return error_set(err,
+                         "%d more nodes are too many; job %u has %d, its extensions have or wait "
+                         "for %lld, and max_nodes of the site is %d",
+                         nodes, base->id, base_nodes(request, base),
+                         (long long)siblings->node_count, conf->max_nodes);
+    changes->min_nodes = changes->max_nodes = nodes;
+    return 0;
 }
 
 /* *copy = text, unless that is NULL. */
@@ -618,15 +667,20 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
     }
     if (check_base_job(request, base, changes, err) < 0)
         return name_option(request, base, err);
-    /* elasticrun --elastic in a job that was not submitted as elastic: only its leader has MAX. */
-    if (base->role != ADMISSION_BASE)
-        return 0;
+    if (base->role != ADMISSION_BASE) {
+        changes->refusal = ADMISSION_REFUSE_NODES;
+        return check_site(conf, request, base, siblings, changes, err) < 0
+                   ? name_option(request, base, err)
+                   : 0;
+    }
     if (find_pool(conf, &request->env, base, &pool, err) < 0) {
         changes->refusal = ADMISSION_REFUSE_VALUE;
         return -1;
     }
     changes->refusal = ADMISSION_REFUSE_NODES;
-    if (check_size(request, base, siblings, pool, &nodes, err) < 0)
+    if (check_fixed(request, &nodes, err) < 0 ||
+        check_max(request, base, siblings, pool, nodes, err) < 0 ||
+        check_pool(base, siblings, pool, nodes, err) < 0)
         return name_option(request, base, err);
     changes->refusal = ADMISSION_REFUSE_VALUE;
     if (check_marker(request, base, err) < 0 || set_times(request, base, pool, changes, err) < 0)

@@ -122,6 +122,8 @@ struct admission_siblings {
     int64_t replaced_count;
     /* … nodes of extensions that wait, of pools without fallback. A fallback comes before them. */
     int64_t waiting_count;
+    /* … nodes of the pool that the extension would be put into (admission_pool). */
+    int64_t pool_count;
     /* Nodes of the extensions that run. NULL: none. */
     const char *nodes;
 };
@@ -163,6 +165,11 @@ int admission_base(const struct conf *conf, const struct admission_request *requ
  * nodes may take to power up, 0 where they are up. A leader asks for it that early. */
 int admission_succession(int boot);
 
+/* The index in conf->pools of the pool that an extension with this environment is put into. -1: there
+ * is none. An extension of a job that is not elastic for Slurm is put into no pool. */
+int admission_pool(const struct conf *conf, const struct admission_env *env,
+                   const struct admission_job *base);
+
 /* Is an extension with this environment in a pool with fallback? May others replace it, and join
  * before it leaves? Where its pool is a fallback, or where its cloud advises to replace its
  * nodes. */
@@ -172,8 +179,9 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
                            const struct admission_job *base);
 
 /* Decide on an extension of base, as admission_base. The extension is known by the option or by its
- * comment alone. In the second case, the base may not be elastic for Slurm; then the extension is
- * accepted as it is, and the leader of the base decides. */
+ * comment alone. In the second case, the base may not be elastic for Slurm. Then only its leader knows
+ * MAX, and the extension is accepted as it is. But all of them together have no more nodes than the
+ * site allows as MAX. */
 int admission_extension(const struct conf *conf, const struct admission_request *request,
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);

@@ -4,34 +4,38 @@
  * slurmctld asks about a submission before there is a job. So many submissions at once could each
  * be admitted as the only one. Each admission has a number, which the job carries in its
  * AdminComment: only Slurm's administrators and plugins can write there. An admission counts until
- * its job is seen, or until it is too old: then Slurm itself has refused the job. Pure. */
+ * its job is seen, or until it is too old: then Slurm itself has refused the job.
+ *
+ * So many admissions are remembered at most. Where there is no place left, the oldest admission of
+ * the user who has most is forgotten. So no user drives out those of users who have fewer. Pure. */
 #ifndef ELASTIC_ADMITTED_H
 #define ELASTIC_ADMITTED_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define ADMITTED_MAX      1024    /* admissions that are remembered; older ones are forgotten */
+#define ADMITTED_MAX      1024    /* admissions that are remembered */
 #define ADMITTED_LIMIT    5000000 /* microseconds in which an admission becomes a job */
 #define ADMITTED_MARK_MAX 48      /* bytes of a mark */
 
 struct admitted_entry {
     uint64_t number; /* 0: none */
     int64_t since;
-    uint32_t base, restarts;
+    uint32_t uid, base, restarts;
+    int pool; /* an index, less than 0: none */
     int nodes;
 };
 
 /* All zero: nothing has been admitted. */
 struct admitted {
     struct admitted_entry entries[ADMITTED_MAX];
-    int next;
     uint64_t last;
 };
 
-/* Remember an extension of that many nodes of this run of a base. now: microseconds of the real
- * time, so that numbers differ from those before a restart of slurmctld. Returns its number. */
-uint64_t admitted_add(struct admitted *admitted, uint32_t base, uint32_t restarts, int nodes,
+/* Remember an extension of a user, a run of a base and a pool; number and since are ignored. now:
+ * microseconds of the real time, so that numbers differ from those before a restart of slurmctld.
+ * Returns its number. */
+uint64_t admitted_add(struct admitted *admitted, const struct admitted_entry *extension,
                       int64_t now);
 
 /* Slurm has the job with that number. 0 is the number of no job. */
@@ -40,6 +44,10 @@ void admitted_seen(struct admitted *admitted, uint64_t number);
 /* Nodes of the extensions of this run of a base that have not been seen. */
 int64_t admitted_nodes(const struct admitted *admitted, uint32_t base, uint32_t restarts,
                        int64_t now);
+
+/* … of those, the nodes of one pool. */
+int64_t admitted_pool_nodes(const struct admitted *admitted, uint32_t base, uint32_t restarts,
+                            int pool, int64_t now);
 
 /* The text in an AdminComment that has the number. Returns buf. */
 char *admitted_mark(uint64_t number, char *buf, size_t size);

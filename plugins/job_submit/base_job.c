@@ -84,6 +84,7 @@ void base_job_find(uint32_t job_id, time_t now, struct admission_job *job)
 struct sibling_search {
     const struct conf *conf;
     const struct admission_job *base;
+    int pool; /* of the extension that asks */
     struct admission_siblings *siblings;
     struct admitted *admitted;
     char *nodes;
@@ -122,12 +123,20 @@ static bool is_sibling(const job_record_t *record)
            record->preempt_time == 0 && admission_role(&env) != ADMISSION_BASE;
 }
 
+static void count_in_pool(const struct admission_env *env, int64_t nodes,
+                          const struct sibling_search *search)
+{
+    if (search->pool >= 0 && admission_pool(search->conf, env, search->base) == search->pool)
+        search->siblings->pool_count += nodes;
+}
+
 static void count_waiting(const job_record_t *record, struct sibling_search *search)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
     int nodes = record->details ? (int)record->details->min_nodes : 1;
 
     search->siblings->node_count += nodes;
+    count_in_pool(&env, nodes, search);
     if (!admission_is_fallback(search->conf, &env, search->base))
         search->siblings->waiting_count += nodes;
 }
@@ -137,6 +146,7 @@ static void count_running(const job_record_t *record, struct sibling_search *sea
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
     search->siblings->node_count += record->node_cnt;
+    count_in_pool(&env, record->node_cnt, search);
     if (admission_is_replaced(search->conf, &env, search->base))
         search->siblings->replaced_count += record->node_cnt;
 }
@@ -166,17 +176,19 @@ static int add_sibling(void *item, void *arg)
     return 0;
 }
 
-void base_job_siblings(const struct conf *conf, const struct admission_job *base,
+void base_job_siblings(const struct conf *conf, const struct admission_job *base, int pool,
                        struct admitted *admitted, int64_t now, struct admission_siblings *siblings)
 {
     struct sibling_search search = {
-        .conf = conf, .base = base, .siblings = siblings, .admitted = admitted};
+        .conf = conf, .base = base, .pool = pool, .siblings = siblings, .admitted = admitted};
 
     *siblings = (struct admission_siblings){0};
     if (base->known && job_list)
         list_for_each(job_list, add_sibling, &search);
     siblings->nodes = search.nodes;
     siblings->node_count += admitted_nodes(admitted, base->id, base->restarts, now);
+    if (pool >= 0)
+        siblings->pool_count += admitted_pool_nodes(admitted, base->id, base->restarts, pool, now);
 }
 
 /* Where a QOS may override MaxNodes of a partition, MaxNodes is no limit. */

@@ -23,8 +23,9 @@ void base_job_find(uint32_t job_id, time_t now, struct admission_job *job);
 void base_job_read(struct job_record *record, time_t now, struct admission_job *job);
 
 /* The extensions of this run of base, with those in admitted that are no jobs yet; admitted forgets
- * those that are. now: in microseconds. siblings->nodes is a string to free with free(). */
-void base_job_siblings(const struct conf *conf, const struct admission_job *base,
+ * those that are. pool: of the extension that asks (admission_pool). now: in microseconds.
+ * siblings->nodes is a string to free with free(). */
+void base_job_siblings(const struct conf *conf, const struct admission_job *base, int pool,
                        struct admitted *admitted, int64_t now, struct admission_siblings *siblings);
 
 /* Is there a partition of that name? */

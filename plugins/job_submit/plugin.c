@@ -243,16 +243,19 @@ static int64_t microseconds(void)
 }
 
 /* There is no job yet. The job that there will be can be recognised by what is written here. */
-static void remember(job_desc_msg_t *desc, const struct admission_job *base,
+static void remember(job_desc_msg_t *desc, const struct admission_job *base, int pool,
                      const struct admission_changes *changes)
 {
+    struct admitted_entry entry = {.uid = desc->user_id,
+                                   .base = base->id,
+                                   .restarts = base->restarts,
+                                   .pool = pool,
+                                   .nodes = changes->min_nodes};
     char mark[ADMITTED_MARK_MAX];
 
     if (changes->min_nodes == ADMISSION_UNSET)
-        return; /* its base is not elastic for Slurm: nothing is counted */
-    admitted_mark(
-        admitted_add(&admitted, base->id, base->restarts, changes->min_nodes, microseconds()), mark,
-        sizeof(mark));
+        return; /* its base is not elastic for Slurm, and the site has no limit: nothing is counted */
+    admitted_mark(admitted_add(&admitted, &entry, microseconds()), mark, sizeof(mark));
     xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
                mark);
 }
@@ -263,7 +266,7 @@ static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
     struct admission_request request;
     struct admission_job base;
     struct admission_siblings siblings;
-    int rc;
+    int pool, rc;
 
     read_request(desc, &request);
     request.base_left = number_in_environment(desc, "ELASTIC_BASE_LEFT");
@@ -271,10 +274,11 @@ static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
                       ? admission_base_of(&request.env)
                       : admission_marked_base(request.comment),
                   time(NULL), &base);
-    base_job_siblings(conf, &base, &admitted, microseconds(), &siblings);
+    pool = admission_pool(conf, &request.env, &base);
+    base_job_siblings(conf, &base, pool, &admitted, microseconds(), &siblings);
     rc = admission_extension(conf, &request, &base, &siblings, changes, err);
     if (rc == 0) {
-        remember(desc, &base, changes);
+        remember(desc, &base, pool, changes);
         admission_shorten(
             &request,
             base_job_most_minutes(changes->partition ? changes->partition : desc->partition,

@@ -240,13 +240,15 @@ CONF
     extend_refused '--nodes=1-2; an extension needs a fixed number' "$base" -N1-2
 }
 
-@test "what replaces nodes of a fallback pool may exceed MAX; warnings are shown" {
+@test "what replaces nodes of a fallback pool may exceed MAX; pools and rigid bases have limits; warnings are shown" {
     site_conf <<'CONF'
+max_nodes = 4
 [pool elastic]
 max_time = 20
 reclaim = yes
 [pool spare]
 fallback = yes
+max_nodes = 1
 CONF
     base=$(base --elastic=1:2)
     dear=$(extend "$base" -H --elastic-pool=spare -N1)
@@ -263,6 +265,16 @@ CONF
     wait_for 20 job_ended "$dear"
     extend_refused '1 more nodes are too many' "$base" --elastic-pool=elastic -N1
     extend "$base" -H --elastic-pool=spare -N1 # though another pool's request waits
+
+    base=$(base --elastic=1:4)
+    extend "$base" -H --elastic-pool=spare -N1
+    extend_refused 'of pool spare, and max_nodes of this pool is 1' "$base" --elastic-pool=spare -N1
+    extend "$base" -H --elastic-pool=elastic -N2
+    rigid=$(submit -N1 --wrap 'sleep 600')
+    wait_for 20 job_is "$rigid" RUNNING
+    submit -H --comment="elastic-extension-of=$rigid.0" -N3 --wrap true
+    refused 'and max_nodes of the site is 4' \
+        sbatch -H --comment="elastic-extension-of=$rigid.0" -N1 --wrap true
 
     run as_user sbatch -H --elastic=1:2 -p elastic --wrap true
     echo "$output"

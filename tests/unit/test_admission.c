@@ -1068,8 +1068,109 @@ static void an_extension_may_be_known_by_its_comment_alone(void **state)
     base.role = ADMISSION_RIGID;
     assert_int_equal(admission_extension(conf, &request, &base, &siblings, &changes, &err), 0);
     assert_null(changes.partition);
-    assert_int_equal(changes.min_nodes, ADMISSION_UNSET);
+    assert_null(changes.name);
     admission_changes_clear(&changes);
+    conf_destroy(conf);
+}
+
+/* A job that was not submitted as elastic: max_nodes of the site counts as its MAX. */
+static void a_rigid_base_gets_no_more_than_any_max(void **state)
+{
+    static const char *const none[ENV_MAX] = {NULL};
+    static const struct {
+        const char *conf;
+        int min_nodes, max_nodes;
+        int64_t siblings;
+        int nodes;        /* that it is held to */
+        const char *said; /* NULL: let in */
+    } rows[] = {
+        {"", 9, 12, 90, ADMISSION_UNSET, NULL},
+        {"max_nodes = 8\n", 2, 2, 4, 2, NULL},
+        {"max_nodes = 8\n", ADMISSION_UNSET, ADMISSION_UNSET, 5, 1, NULL},
+        {"max_nodes = 8\n[pool low]\nmax_nodes = 1\n", 3, 3, 3, 3, NULL},
+        {"max_nodes = 8\n", 2, 2, 5, 0,
+         "--comment=elastic-extension-of=12.1: 2 more nodes are too many; job 12 has 2, its "
+         "extensions have or wait for 5, and max_nodes of the site is 8"},
+        {"max_nodes = 8\n", 1, 4, 0, 0,
+         "--comment=elastic-extension-of=12.1: --nodes=1-4; an extension needs a fixed number of "
+         "nodes"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct conf *conf = parse_conf(rows[i].conf);
+        struct admission_request request = extension_of(none, 1);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {.node_count = rows[i].siblings};
+        struct admission_changes changes;
+        struct error err = {""};
+        int rc;
+
+        request.min_nodes = rows[i].min_nodes;
+        request.max_nodes = rows[i].max_nodes;
+        base.env = (struct admission_env){0};
+        base.role = ADMISSION_RIGID;
+        assert_int_equal(admission_pool(conf, &request.env, &base), -1);
+        rc = admission_extension(conf, &request, &base, &siblings, &changes, &err);
+        assert_int_equal(rc, rows[i].said ? -1 : 0);
+        if (rows[i].said) {
+            assert_string_equal(err.text, rows[i].said);
+            assert_int_equal(changes.refusal, ADMISSION_REFUSE_NODES);
+        } else {
+            assert_int_equal(changes.min_nodes, rows[i].nodes);
+            assert_int_equal(changes.max_nodes, rows[i].nodes);
+            assert_null(changes.partition);
+            admission_changes_clear(&changes);
+        }
+        conf_destroy(conf);
+    }
+}
+
+static void a_pool_gives_a_job_no_more_than_its_max_nodes(void **state)
+{
+    static const struct {
+        const char *pool;
+        int nodes;
+        int64_t in_pool;
+        const char *said; /* NULL: let in */
+    } rows[] = {
+        {POOL "small", 2, 0, NULL},
+        {POOL "small", 1, 1, NULL},
+        {POOL "small", 1, 2,
+         "--elastic-extend=12: 1 more nodes are too many; job 12 has or waits for 2 of pool small, "
+         "and max_nodes of this pool is 2"},
+        {POOL "small", 3, 0,
+         "--elastic-extend=12: 3 more nodes are too many; job 12 has or waits for 0 of pool small, "
+         "and max_nodes of this pool is 2"},
+        {NULL, 1, 2,
+         "--elastic-extend=12: 1 more nodes are too many; job 12 has or waits for 2 of pool small, "
+         "and max_nodes of this pool is 2"},
+        {POOL "large", 3, 3, NULL},
+    };
+    struct conf *conf = parse_conf("[pool small]\nmax_nodes = 2\n[pool large]\n");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *env[ENV_MAX] = {EXTEND "12", rows[i].pool};
+        struct admission_request request = extension_of(env, rows[i].nodes);
+        struct admission_job base = running_base();
+        struct admission_siblings siblings = {.node_count = rows[i].in_pool,
+                                              .pool_count = rows[i].in_pool};
+        struct admission_changes changes;
+        struct error err = {""};
+        int rc;
+
+        assert_int_equal(admission_pool(conf, &request.env, &base),
+                         rows[i].pool && strcmp(rows[i].pool, POOL "large") == 0);
+        rc = admission_extension(conf, &request, &base, &siblings, &changes, &err);
+        assert_int_equal(rc, rows[i].said ? -1 : 0);
+        if (rows[i].said) {
+            assert_string_equal(err.text, rows[i].said);
+            assert_int_equal(changes.refusal, ADMISSION_REFUSE_NODES);
+        } else {
+            admission_changes_clear(&changes);
+        }
+    }
     conf_destroy(conf);
 }
 
@@ -1223,6 +1324,8 @@ int main(void)
         cmocka_unit_test(whether_others_may_replace_an_extension_its_pool_decides),
         cmocka_unit_test(a_successor_may_come_as_early_as_its_nodes_need),
         cmocka_unit_test(an_extension_lives_no_longer_than_its_pool_says),
+        cmocka_unit_test(a_rigid_base_gets_no_more_than_any_max),
+        cmocka_unit_test(a_pool_gives_a_job_no_more_than_its_max_nodes),
         cmocka_unit_test(siblings_that_own_their_nodes_need_not_be_excluded),
         cmocka_unit_test(a_base_that_lost_a_node_may_be_extended_up_to_max),
         cmocka_unit_test(an_extension_asks_for_no_more_time_than_its_pool_has),

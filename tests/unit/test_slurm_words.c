@@ -64,6 +64,9 @@ static void a_full_job_is_told_from_a_refusal_by_its_pool(void **state)
     assert_true(slurm_words_full(ERROR
                                  "--elastic-extend=12: 3 more nodes are too many; job 12 has 2, "
                                  "its extensions have or wait for 6, and its MAX is 8\n"));
+    assert_true(slurm_words_full(ERROR "--elastic-extend=12: 1 more nodes are too many; job 12 has "
+                                       "or waits for 2 of pool a, and max_nodes of this pool is "
+                                       "2\n"));
     assert_false(slurm_words_full(GENERAL "Job violates accounting/QOS policy\n"));
 }
 
