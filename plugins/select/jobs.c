@@ -56,6 +56,9 @@ job_record_t *jobs_base(const job_record_t *job)
     return base;
 }
 
+/* Without the association manager's lock, as preempt/qos reads the same record in the same call. A
+ * QOS that is removed is freed only after slurmctld has taken it from all jobs, under the write lock
+ * for jobs, which the caller has. */
 int64_t jobs_priority(const job_record_t *job)
 {
     if (slurm_conf.preempt_type != NULL && strstr(slurm_conf.preempt_type, "qos") != NULL)

@@ -48,15 +48,23 @@ void waiting_note(const job_record_t *job, bitstr_t *nodes)
     *entry = (struct entry){job->job_id, time(NULL), bit_copy(nodes)};
 }
 
+/* Could the job start as soon as its nodes are free? Not one that is held, or that waits for another
+ * job, for its time, or for a limit. Slurm looks at that, and writes down the reason, each time
+ * before it tests jobs. What the user has just changed counts at once. */
+static bool is_eligible(const job_record_t *job)
+{
+    return IS_JOB_PENDING(job) && job->priority != 0 && !(job->bit_flags & JOB_DEPENDENT) &&
+           job->details != NULL && job->details->begin_time <= time(NULL) &&
+           (job->state_reason == WAIT_NO_REASON || job->state_reason == WAIT_RESOURCES ||
+            job->state_reason == WAIT_PRIORITY);
+}
+
 /* The job that still waits for the nodes of this entry. NULL: none does. */
 static const job_record_t *waiting_job(const struct entry *entry)
 {
     const job_record_t *job = entry->job != 0 ? find_job_record(entry->job) : NULL;
 
-    return job != NULL && IS_JOB_PENDING(job) && job->priority != 0 &&
-                   time(NULL) - entry->noted < NEWS_MAX
-               ? job
-               : NULL;
+    return job != NULL && is_eligible(job) && time(NULL) - entry->noted < NEWS_MAX ? job : NULL;
 }
 
 void waiting_keep_off(const job_record_t *extension, bitstr_t *nodes)

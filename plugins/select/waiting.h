@@ -2,7 +2,10 @@
 /* Nodes of jobs that preempt others and still wait for the last of these to leave.
  *
  * Some victims leave at once, some use all of their grace time. Meanwhile Slurm would start an
- * extension on the nodes that are free already, only to preempt it again. */
+ * extension on the nodes that are free already, only to preempt it again.
+ *
+ * A job that could not start on free nodes either does not count: it is held, or waits for another
+ * job, for its time or for a limit. */
 #ifndef ELASTIC_SELECT_WAITING_H
 #define ELASTIC_SELECT_WAITING_H
 

@@ -96,6 +96,15 @@ tests_unit_test_watch_CFLAGS = $(AM_CFLAGS) -Wno-shadow
 tests_unit_test_watch_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
 endif
 
+EXTRA_DIST += tests/unit/test_waiting.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_waiting
+tests_unit_test_waiting_SOURCES = tests/unit/test_waiting.c plugins/select/waiting.c
+tests_unit_test_waiting_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_waiting_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_waiting_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+endif
+
 UNIT_TESTS += tests/unit/test_cover
 tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
