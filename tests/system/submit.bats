@@ -268,7 +268,8 @@ CONF
 
     base=$(base --elastic=1:4)
     extend "$base" -H --elastic-pool=spare -N1
-    extend_refused 'of pool spare, and max_nodes of this pool is 1' "$base" --elastic-pool=spare -N1
+    extend_refused '1 more nodes are too many' "$base" --elastic-pool=spare -N1
+    [[ $output == *'1 of pool spare, and max_nodes of this pool is 1'* ]]
     extend "$base" -H --elastic-pool=elastic -N2
     rigid=$(submit -N1 --wrap 'sleep 600')
     wait_for 20 job_is "$rigid" RUNNING
