@@ -128,12 +128,13 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
     }
 }
 
-/* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. */
+/* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. The job
+ * may still be completing, as its state name says then. */
 static bool cannot_start(const struct job_info *info)
 {
-    return info == NULL || (info->preempt_time == 0 && strcmp(info->state_name, "PREEMPTED") != 0 &&
-                            strcmp(info->state_name, "NODE_FAIL") != 0 &&
-                            strcmp(info->state_name, "CANCELLED") != 0);
+    return info == NULL || (info->preempt_time == 0 && strcmp(info->base_state, "PREEMPTED") != 0 &&
+                            strcmp(info->base_state, "NODE_FAIL") != 0 &&
+                            strcmp(info->base_state, "CANCELLED") != 0);
 }
 
 /* The cloud of a pool may have no room for a while. Where nodes fail, another pool is asked at

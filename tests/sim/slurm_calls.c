@@ -76,7 +76,8 @@ static void fill(const struct job *job, struct job_info *info)
     info->restarts = job->restarts;
     info->uid = 1000;
     info->state = kind_of(job);
-    snprintf(info->state_name, sizeof(info->state_name), "%s", job->state_name);
+    snprintf(info->state_name, sizeof(info->state_name), "%s",
+             job->state == SLURM_ENDING ? "COMPLETING" : job->state_name);
     info->base_state = job->state_name;
     snprintf(info->reason, sizeof(info->reason), "%s",
              job->state == SLURM_PENDING && cloud_held(job->partition) != NULL
