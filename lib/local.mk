@@ -7,6 +7,9 @@ noinst_LTLIBRARIES += lib/libelasticcore.la
 lib_libelasticcore_la_SOURCES = \
     lib/admission.c \
     lib/admission.h \
+    lib/admission_extension.c \
+    lib/admission_job.c \
+    lib/admission_private.h \
     lib/admitted.c \
     lib/admitted.h \
     lib/amount.c \

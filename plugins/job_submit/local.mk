@@ -21,6 +21,9 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     common/files.c \
     lib/admission.c \
     lib/admission.h \
+    lib/admission_extension.c \
+    lib/admission_job.c \
+    lib/admission_private.h \
     lib/admitted.c \
     lib/admitted.h \
     lib/amount.c \

@@ -26,7 +26,7 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     plugins/slurmctld.h \
     common/conf_file.c \
     common/files.c \
-    lib/admission.c \
+    lib/admission_job.c \
     lib/amount.c \
     lib/conf.c \
     lib/conf_check.c \
