@@ -165,8 +165,8 @@ int admission_base(const struct conf *conf, const struct admission_request *requ
  * nodes may take to power up, 0 where they are up. A leader asks for it that early. */
 int admission_succession(int boot);
 
-/* The index in conf->pools of the pool that an extension with this environment is put into. -1: there
- * is none. An extension of a job that is not elastic for Slurm is put into no pool. */
+/* The index in conf->pools of the pool that an extension with this environment is put into. -1:
+ * there is none. An extension of a job that is not elastic for Slurm is put into no pool. */
 int admission_pool(const struct conf *conf, const struct admission_env *env,
                    const struct admission_job *base);
 
@@ -179,9 +179,9 @@ bool admission_is_replaced(const struct conf *conf, const struct admission_env *
                            const struct admission_job *base);
 
 /* Decide on an extension of base, as admission_base. The extension is known by the option or by its
- * comment alone. In the second case, the base may not be elastic for Slurm. Then only its leader knows
- * MAX, and the extension is accepted as it is. But all of them together have no more nodes than the
- * site allows as MAX. */
+ * comment alone. In the second case, the base may not be elastic for Slurm. Then only its leader
+ * knows MAX, and the extension is accepted as it is. But all of them together have no more nodes
+ * than the site allows as MAX. */
 int admission_extension(const struct conf *conf, const struct admission_request *request,
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);

@@ -254,7 +254,7 @@ static void remember(job_desc_msg_t *desc, const struct admission_job *base, int
     char mark[ADMITTED_MARK_MAX];
 
     if (changes->min_nodes == ADMISSION_UNSET)
-        return; /* its base is not elastic for Slurm, and the site has no limit: nothing is counted */
+        return; /* its base is not elastic for Slurm, and the site has no limit */
     admitted_mark(admitted_add(&admitted, &entry, microseconds()), mark, sizeof(mark));
     xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
                mark);

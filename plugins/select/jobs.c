@@ -57,8 +57,8 @@ job_record_t *jobs_base(const job_record_t *job)
 }
 
 /* Without the association manager's lock, as preempt/qos reads the same record in the same call. A
- * QOS that is removed is freed only after slurmctld has taken it from all jobs, under the write lock
- * for jobs, which the caller has. */
+ * QOS that is removed is freed only after slurmctld has taken it from all jobs. It does so under
+ * the write lock for jobs; the caller has a lock for jobs. */
 int64_t jobs_priority(const job_record_t *job)
 {
     if (slurm_conf.preempt_type != NULL && strstr(slurm_conf.preempt_type, "qos") != NULL)

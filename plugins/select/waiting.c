@@ -48,9 +48,9 @@ void waiting_note(const job_record_t *job, bitstr_t *nodes)
     *entry = (struct entry){job->job_id, time(NULL), bit_copy(nodes)};
 }
 
-/* Could the job start as soon as its nodes are free? Not one that is held, or that waits for another
- * job, for its time, or for a limit. Slurm looks at that, and writes down the reason, each time
- * before it tests jobs. What the user has just changed counts at once. */
+/* Could the job start as soon as its nodes are free? Not one that is held, or that waits for
+ * another job, for its time, or for a limit. Slurm looks at that, and writes down the reason, each
+ * time before it tests jobs. What the user has just changed counts at once. */
 static bool is_eligible(const job_record_t *job)
 {
     return IS_JOB_PENDING(job) && job->priority != 0 && !(job->bit_flags & JOB_DEPENDENT) &&
