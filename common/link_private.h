@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "common/link_auth.h"
+#include "lib/callers.h"
 #include "lib/frame.h"
 
 #define LINK_VERSION      2
@@ -110,6 +111,7 @@ struct link {
     bool own_arg; /* link_set_arg() has been called */
     enum link_state state;
     struct link_server *server; /* NULL: client, or adopted */
+    struct caller caller;       /* of a server's link */
     struct dialer *dialer;      /* NULL: server, attempt, or adopted */
     struct attempt *attempt;    /* NULL: the link is not one of several attempts */
     char *buffer;               /* of a link that is adopted */

@@ -9,6 +9,10 @@
  * hello. So ten thousand peers that connect again and again do not fill that queue. Until a place
  * is free no connection is accepted; the kernel keeps new ones in its queue.
  *
+ * No user of this node and no other host gets more than its share of the places (lib/callers.h).
+ * What it has beyond that is accepted and closed at once: in the kernel's queue it would stand
+ * before members of the job.
+ *
  * The socket is polled and accepted by hand, not through uv_listen: libuv has no way to stop
  * listening for a moment when descriptors run out. */
 #include "common/link_private.h"
@@ -24,12 +28,14 @@
 #include <sodium.h>
 
 #include "common/log.h"
+#include "common/tcp_sockets.h"
 
 #define PENDING_MAX        64
 #define PATIENCE_MS        100
 #define SILENT_PATIENCE_MS 20
 #define BACKLOG            1024
 #define ACCEPTS_PER_TURN   16
+#define REFUSALS_PER_TURN  128
 /* More would not be faster, and if munged hangs it must not take all of libuv's worker threads
  * with it. */
 #define JOBS_MAX     2
@@ -322,16 +328,15 @@ static bool is_overdue(const struct link *link, uint64_t now)
     return link->state != LINK_AUTH && now - link->since >= patience;
 }
 
-/* Make a place free if none is. False: not now. */
-static bool have_place(struct link_server *server)
+/* Take away the place of a link that has had its time; of this caller's links if there is one.
+ * False: none has had it. */
+static bool end_overdue(struct link_server *server, const struct caller *caller)
 {
     uint64_t now = uv_now(server->loop);
     struct link *link;
 
-    if (server->pending_count < PENDING_MAX)
-        return true;
     TAILQ_FOREACH (link, &server->pending, entry) {
-        if (is_overdue(link, now)) {
+        if (is_overdue(link, now) && (caller == NULL || caller_is_same(&link->caller, caller))) {
             if (link->state == LINK_CLOSING)
                 link_end(link, link->why);
             else
@@ -342,9 +347,46 @@ static bool have_place(struct link_server *server)
     return false;
 }
 
+/* Make a place free if none is. False: not now. */
+static bool have_place(struct link_server *server)
+{
+    return server->pending_count < PENDING_MAX || end_overdue(server, NULL);
+}
+
+static bool is_within_share(struct link_server *server, const struct caller *caller)
+{
+    struct link *link;
+    int places = 0;
+
+    TAILQ_FOREACH (link, &server->pending, entry)
+        places += caller_is_same(&link->caller, caller);
+    return caller_may_have(caller, places) || (places > 0 && end_overdue(server, caller));
+}
+
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-static void let_in(struct link_server *server, int fd)
+static struct caller find_caller(int fd)
+{
+    struct sockaddr_in6 own, peer;
+    struct caller nobody = {.kind = CALLER_NOBODY};
+    uid_t uid;
+
+    if (!tcp_ends(fd, &own, &peer))
+        return nobody;
+    return caller_of(own.sin6_addr.s6_addr, peer.sin6_addr.s6_addr,
+                     tcp_peer_uid(fd, &uid) ? &uid : NULL, geteuid());
+}
+
+/* With a reset: the port need not remember the connection. */
+static void drop(int fd)
+{
+    const struct linger hard = {.l_onoff = 1};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(fd);
+}
+
+static void let_in(struct link_server *server, int fd, const struct caller *caller)
 {
     struct link *link = link_new(server->loop, &server->handlers, server->arg);
 
@@ -353,6 +395,7 @@ static void let_in(struct link_server *server, int fd)
         return;
     }
     link->server = server;
+    link->caller = *caller;
     server->links++;
     server->pending_count++;
     TAILQ_INSERT_TAIL(&server->pending, link, entry);
@@ -422,7 +465,9 @@ static void accept_some(uv_poll_t *poll, int status, int events)
         accept_failed(server, -status);
         return;
     }
-    for (int i = 0; i < ACCEPTS_PER_TURN && !server->paused; i++) {
+    for (int accepts = 0, refusals = 0;
+         accepts < ACCEPTS_PER_TURN && refusals < REFUSALS_PER_TURN && !server->paused;) {
+        struct caller caller;
         int fd;
 
         if (!have_place(server)) {
@@ -430,12 +475,21 @@ static void accept_some(uv_poll_t *poll, int status, int events)
             return;
         }
         fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0)
-            let_in(server, fd);
-        else if (errno == EAGAIN)
+        if (fd < 0 && errno == EAGAIN)
             return;
-        else
+        if (fd < 0) {
             accept_failed(server, errno);
+            accepts++;
+            continue;
+        }
+        caller = find_caller(fd);
+        if (is_within_share(server, &caller)) {
+            let_in(server, fd, &caller);
+            accepts++;
+        } else {
+            drop(fd);
+            refusals++;
+        }
     }
 }
 

@@ -82,9 +82,20 @@ static enum answer find(struct question *question, match matches, void *arg)
     return answer;
 }
 
-/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID TIMEOUT INODE …". An IPv4
- * address is written as the machine stores it. Of a longer address the last eight hexadecimal
- * digits are taken. */
+/* An address of the table: words of eight hexadecimal digits, as the machine stores them. */
+static bool read_address(const char *text, __be32 address[4])
+{
+    size_t words = strlen(text) / 8;
+
+    if (words != 1 && words != 4)
+        return false;
+    for (size_t i = 0; i < words; i++)
+        if (sscanf(text + 8 * i, "%8x", &address[i]) != 1)
+            return false;
+    return true;
+}
+
+/* Lines "  0: LOCAL:PORT REMOTE:PORT STATE QUEUES TIMER RETRANSMITS UID TIMEOUT INODE …". */
 static bool find_in_table(const char *table, match matches, void *arg)
 {
     FILE *file = fopen(table, "re");
@@ -94,23 +105,20 @@ static bool find_in_table(const char *table, match matches, void *arg)
     if (file == NULL)
         return false;
     while (!found && fgets(line, sizeof(line), file) != NULL) {
-        unsigned source, source_port, peer, peer_port, state, uid, inode;
-        char source_text[33], peer_text[33];
+        unsigned source_port, peer_port, state, uid, inode;
+        char source[33], peer[33];
         struct inet_diag_msg socket = {0};
 
         if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %u %*s %u",
-                   source_text, &source_port, peer_text, &peer_port, &state, &uid, &inode) != 7 ||
-            strlen(source_text) < 8 || strlen(peer_text) < 8 ||
-            sscanf(source_text + strlen(source_text) - 8, "%x", &source) != 1 ||
-            sscanf(peer_text + strlen(peer_text) - 8, "%x", &peer) != 1)
+                   source, &source_port, peer, &peer_port, &state, &uid, &inode) != 7 ||
+            !read_address(source, socket.id.idiag_src) || !read_address(peer, socket.id.idiag_dst))
             continue;
+        socket.idiag_family = strlen(source) > 8 ? AF_INET6 : AF_INET;
         socket.idiag_state = (uint8_t)state;
         socket.idiag_uid = uid;
         socket.idiag_inode = inode;
         socket.id.idiag_sport = htons((uint16_t)source_port);
         socket.id.idiag_dport = htons((uint16_t)peer_port);
-        socket.id.idiag_src[0] = source;
-        socket.id.idiag_dst[0] = peer;
         found = matches(&socket, arg);
     }
     fclose(file);
@@ -155,49 +163,97 @@ enum tcp_listener tcp_listener(int port)
     return wanted.ours ? TCP_OURS : TCP_NOBODY;
 }
 
+/* An end of a connection. Both addresses are IPv6 addresses: an IPv4 address is mapped into one,
+ * for one end may have a socket of IPv4, the other one of both kinds. */
 struct end {
-    struct inet_diag_sockid id;
+    struct sockaddr_in6 own, peer;
     uid_t uid;
 };
+
+static struct in6_addr mapped(__be32 address)
+{
+    struct in6_addr in6 = {.s6_addr32 = {0, 0, htonl(0xffff), address}};
+
+    return in6;
+}
+
+static struct in6_addr address_of(const struct inet_diag_msg *socket, const __be32 address[4])
+{
+    struct in6_addr in6 = {
+        .s6_addr32 = {address[0], address[1], address[2], address[3]},
+    };
+
+    return socket->idiag_family == AF_INET6 ? in6 : mapped(address[0]);
+}
 
 /* Where there is no such connection, the kernel may answer with the socket that listens at its
  * address. A socket that no process has any more has no inode, and its user is told as 0. */
 static bool is_end(const struct inet_diag_msg *socket, void *arg)
 {
     struct end *end = arg;
+    struct in6_addr own = address_of(socket, socket->id.idiag_src);
+    struct in6_addr peer = address_of(socket, socket->id.idiag_dst);
 
     if (socket->idiag_state == TCP_LISTEN || socket->idiag_inode == 0 ||
-        socket->id.idiag_sport != end->id.idiag_sport ||
-        socket->id.idiag_dport != end->id.idiag_dport ||
-        socket->id.idiag_src[0] != end->id.idiag_src[0] ||
-        socket->id.idiag_dst[0] != end->id.idiag_dst[0])
+        socket->id.idiag_sport != end->own.sin6_port ||
+        socket->id.idiag_dport != end->peer.sin6_port ||
+        !IN6_ARE_ADDR_EQUAL(&own, &end->own.sin6_addr) ||
+        !IN6_ARE_ADDR_EQUAL(&peer, &end->peer.sin6_addr))
         return false;
     end->uid = socket->idiag_uid;
     return true;
 }
 
+static enum answer find_end(struct end *end)
+{
+    struct question question = {.header.nlmsg_flags = NLM_F_REQUEST, .request.idiag_states = ~0U};
+    struct inet_diag_sockid *id = &question.request.id;
+    const uint32_t *own = end->own.sin6_addr.s6_addr32, *peer = end->peer.sin6_addr.s6_addr32;
+    bool ipv4 = IN6_IS_ADDR_V4MAPPED(&end->own.sin6_addr);
+    int first = ipv4 ? 3 : 0;
+
+    question.request.sdiag_family = ipv4 ? AF_INET : AF_INET6;
+    id->idiag_sport = end->own.sin6_port;
+    id->idiag_dport = end->peer.sin6_port;
+    memcpy(id->idiag_src, own + first, sizeof(*own) * (size_t)(4 - first));
+    memcpy(id->idiag_dst, peer + first, sizeof(*peer) * (size_t)(4 - first));
+    id->idiag_if = end->own.sin6_scope_id;
+    id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+    return find(&question, is_end, end);
+}
+
+static bool to_ipv6(struct sockaddr_in6 *address)
+{
+    struct sockaddr_in ipv4;
+
+    if (address->sin6_family == AF_INET) {
+        memcpy(&ipv4, address, sizeof(ipv4));
+        address->sin6_addr = mapped(ipv4.sin_addr.s_addr);
+        address->sin6_scope_id = 0;
+    }
+    return address->sin6_family == AF_INET || address->sin6_family == AF_INET6;
+}
+
+bool tcp_ends(int fd, struct sockaddr_in6 *own, struct sockaddr_in6 *peer)
+{
+    socklen_t own_len = sizeof(*own), peer_len = sizeof(*peer);
+
+    return getsockname(fd, (struct sockaddr *)own, &own_len) == 0 &&
+           getpeername(fd, (struct sockaddr *)peer, &peer_len) == 0 && to_ipv6(own) &&
+           to_ipv6(peer);
+}
+
+/* If the kernel knows our end, it would know the other. */
 bool tcp_peer_uid(int fd, uid_t *uid)
 {
-    struct question question = {.header.nlmsg_flags = NLM_F_REQUEST,
-                                .request.sdiag_family = AF_INET,
-                                .request.idiag_states = ~0U};
-    struct sockaddr_in own, peer;
-    socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
-    struct end end = {.uid = (uid_t)-1};
+    struct end ours, end = {.uid = (uid_t)-1};
 
-    if (getsockname(fd, (struct sockaddr *)&own, &own_len) != 0 ||
-        getpeername(fd, (struct sockaddr *)&peer, &peer_len) != 0 || own.sin_family != AF_INET ||
-        peer.sin_family != AF_INET)
+    if (!tcp_ends(fd, &end.peer, &end.own))
         return false;
-    end.id = (struct inet_diag_sockid){
-        .idiag_sport = peer.sin_port,
-        .idiag_dport = own.sin_port,
-        .idiag_src = {peer.sin_addr.s_addr},
-        .idiag_dst = {own.sin_addr.s_addr},
-        .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE},
-    };
-    question.request.id = end.id;
-    if (find(&question, is_end, &end) != FOUND && !find_in_table("/proc/net/tcp", is_end, &end))
+    ours = (struct end){.own = end.peer, .peer = end.own};
+    if (find_end(&end) != FOUND &&
+        (find_end(&ours) == FOUND || (!find_in_table("/proc/net/tcp", is_end, &end) &&
+                                      !find_in_table("/proc/net/tcp6", is_end, &end))))
         return false;
     *uid = end.uid;
     return true;

@@ -4,6 +4,7 @@
 #define ELASTIC_TCP_SOCKETS_H
 
 #include <stdbool.h>
+#include <netinet/in.h>
 #include <sys/types.h>
 
 enum tcp_listener { TCP_NOBODY, TCP_OURS, TCP_STRANGER };
@@ -12,8 +13,11 @@ enum tcp_listener { TCP_NOBODY, TCP_OURS, TCP_STRANGER };
  * if the kernel does not say. */
 enum tcp_listener tcp_listener(int port);
 
-/* The user of the other end of fd, a connection over IPv4 within this machine. False if that end is
- * gone, if its process has closed it, or if fd is no such connection. */
+/* The addresses of both ends of fd, those of IPv4 mapped into IPv6. False: fd is no connection. */
+bool tcp_ends(int fd, struct sockaddr_in6 *own, struct sockaddr_in6 *peer);
+
+/* The user of the other end of fd, a connection within this machine. False if that end is gone, if
+ * its process has closed it, or if fd is no such connection. */
 bool tcp_peer_uid(int fd, uid_t *uid);
 
 #endif

@@ -14,6 +14,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/admitted.h \
     lib/amount.c \
     lib/amount.h \
+    lib/callers.c \
+    lib/callers.h \
     lib/change.c \
     lib/change.h \
     lib/change_abort.c \

@@ -164,6 +164,7 @@ static const struct link_handlers all_handlers = {
 
 static void start_server(int fd)
 {
+    static const struct caller own = {.kind = CALLER_OWN};
     struct link_server *server = calloc(1, sizeof(*server));
 
     MUST(server != NULL);
@@ -177,7 +178,7 @@ static void start_server(int fd)
     TAILQ_INIT(&server->open);
     TAILQ_INIT(&server->turns);
     scene->server = server;
-    let_in(server, fd);
+    let_in(server, fd, &own);
     scene->link = TAILQ_FIRST(&server->pending);
 }
 

@@ -198,6 +198,10 @@ UNIT_TESTS += tests/unit/test_leftover
 tests_unit_test_leftover_SOURCES = tests/unit/test_leftover.c
 tests_unit_test_leftover_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_callers
+tests_unit_test_callers_SOURCES = tests/unit/test_callers.c
+tests_unit_test_callers_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_strangers
 tests_unit_test_strangers_SOURCES = tests/unit/test_strangers.c
 tests_unit_test_strangers_LDADD = $(UNIT_LIBS)

@@ -3,14 +3,19 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "lib/callers.h"
 #include "tests/unit/link_fixture.h"
 
 /* What a client of another uid sees: 0 open, 1 refused with a word about the uid, 2 something
@@ -153,12 +158,98 @@ static void test_impostor_of_another_user(void **state)
     peer_clear(&peer);
 }
 
+#define FLOOD 300
+
+/* Connections with a hello each. They stay until `hold` ends; then the exit status tells how many
+ * the leader has left open. */
+static int flood_as(uid_t uid, int port, int ready, int hold)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fds[FLOOD], left = 0;
+    char byte = 'x';
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
+        return 255;
+    for (int i = 0; i < FLOOD; i++) {
+        struct frame_writer writer = {.direction = FRAME_TO_LEADER};
+        size_t len = 0;
+        char *hello = NULL;
+        void *frame;
+
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fds[i], (struct sockaddr *)&address, sizeof(address)) != 0 ||
+            asprintf(&hello,
+                     "{\"t\":\"hello\",\"v\":2,\"role\":\"agent\",\"base\":\"%u.0\","
+                     "\"nonce\":\"%064d\"}",
+                     JOB, 1) < 0)
+            return 255;
+        frame = frame_encode(&writer, hello, strlen(hello), &len);
+        send(fds[i], frame, len, MSG_NOSIGNAL);
+    }
+    if (write(ready, &byte, 1) != 1 || read(hold, &byte, 1) != 0)
+        return 255;
+    for (int i = 0; i < FLOOD; i++) {
+        char challenge[256];
+        ssize_t got;
+
+        while ((got = recv(fds[i], challenge, sizeof(challenge), MSG_DONTWAIT)) > 0)
+            continue;
+        left += got < 0 && errno == EAGAIN;
+    }
+    return left;
+}
+
+static pid_t fork_flood(int port, int *hold)
+{
+    int ready[2], holds[2];
+    pid_t child;
+    char byte;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(holds, O_CLOEXEC), 0);
+    child = fork();
+    if (child == 0) {
+        close(holds[1]);
+        _exit(flood_as(OTHER_UID - 1, port, ready[1], holds[0]));
+    }
+    close(ready[1]);
+    close(holds[0]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    *hold = holds[1];
+    return child;
+}
+
+/* Another user of the node keeps its few places; its other connections do not stand before a
+ * member's, and none stays when that is in. */
+static void test_flood_of_another_user(void **state)
+{
+    struct scene *scene = *state;
+    struct link_client_options options = client_options(scene->port);
+    struct peer peer = {0};
+    int hold, status;
+    pid_t child = fork_flood(scene->port, &hold);
+
+    dial(&scene->loop, &options, &peer);
+    assert_true(run_until_opened(&scene->loop, &peer, 1));
+    close(hold);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_in_range(WEXITSTATUS(status), 0, CALLERS_OF_USER);
+    assert_int_equal(scene->leader.closed, 0);
+    link_close(peer.link, "enough");
+    assert_true(run_until_closed(&scene->loop, &peer, 1));
+    peer_clear(&peer);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         scene_test(test_other_users),
         scene_test(test_admitted),
         scene_test(test_impostor_of_another_user),
+        scene_test(test_flood_of_another_user),
     };
 
     if (geteuid() != 0) {

@@ -75,17 +75,31 @@ static void each_of_many_listeners_is_seen(void **state)
         close(fds[i]);
 }
 
+static int connect_to(int family, int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 address6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_loopback};
+    int client = socket(family, SOCK_STREAM, 0);
+
+    assert_true(client >= 0);
+    assert_int_equal(family == AF_INET
+                         ? connect(client, (struct sockaddr *)&address, sizeof(address))
+                         : connect(client, (struct sockaddr *)&address6, sizeof(address6)),
+                     0);
+    return client;
+}
+
 /* Returns a socket that is connected to the listening one, which has not accepted it yet. */
 static int connected(int *listening)
 {
-    int port, client = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int port;
 
     *listening = listener(AF_INET, &port);
-    address.sin_port = htons((uint16_t)port);
     assert_int_equal(listen(*listening, 5), 0);
-    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
-    return client;
+    return connect_to(AF_INET, port);
 }
 
 static void ends_of_a_connection_are_ours(void **state)
@@ -105,6 +119,37 @@ static void ends_of_a_connection_are_ours(void **state)
     assert_false(tcp_peer_uid(-1, &uid));
     close(server);
     close(client);
+    close(listening);
+}
+
+/* As a leader's port: a socket of IPv6 that takes connections of both kinds. */
+static void ends_at_a_socket_of_both_kinds_are_ours(void **state)
+{
+    const int families[] = {AF_INET, AF_INET6};
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    socklen_t len = sizeof(any);
+    int listening = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    no_netlink = *state != NULL;
+    if (listening < 0 || bind(listening, (struct sockaddr *)&any, len) != 0)
+        skip();
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&any, &len), 0);
+    assert_int_equal(listen(listening, 5), 0);
+    for (size_t i = 0; i < COUNT(families); i++) {
+        int client = connect_to(families[i], ntohs(any.sin6_port));
+        int server = accept(listening, NULL, NULL);
+        uid_t uid = (uid_t)-1;
+
+        assert_true(server >= 0);
+        assert_true(tcp_peer_uid(server, &uid));
+        assert_int_equal(uid, getuid());
+        uid = (uid_t)-1;
+        assert_true(tcp_peer_uid(client, &uid));
+        assert_int_equal(uid, getuid());
+        close(client);
+        assert_false(tcp_peer_uid(server, &uid));
+        close(server);
+    }
     close(listening);
 }
 
@@ -173,10 +218,12 @@ int main(void)
         cmocka_unit_test(listeners_are_seen),
         cmocka_unit_test(each_of_many_listeners_is_seen),
         cmocka_unit_test(ends_of_a_connection_are_ours),
+        cmocka_unit_test(ends_at_a_socket_of_both_kinds_are_ours),
         cmocka_unit_test(a_connection_closed_at_once_is_nobodys),
         cmocka_unit_test(a_stranger_is_told_from_ourselves),
         cmocka_unit_test_prestate(listeners_are_seen, by_table),
         cmocka_unit_test_prestate(ends_of_a_connection_are_ours, by_table),
+        cmocka_unit_test_prestate(ends_at_a_socket_of_both_kinds_are_ours, by_table),
         cmocka_unit_test_prestate(a_connection_closed_at_once_is_nobodys, by_table),
         cmocka_unit_test_prestate(a_stranger_is_told_from_ourselves, by_table),
     };
