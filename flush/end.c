@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,8 +45,8 @@ static int take_slot(const struct place *place, const struct snapshot_run *run, 
     }
 }
 
-/* What a pipe says is copied to our output, until it ends or the time is over. */
-static void copy_lines(int output, int64_t until)
+/* What a pipe says is copied to our output, until it ends (true) or the time is over. */
+static bool copy_lines(int output, int64_t until)
 {
     char text[4096];
     struct pollfd poll_for = {.fd = output, .events = POLLIN};
@@ -55,12 +56,23 @@ static void copy_lines(int output, int64_t until)
         ssize_t got;
 
         if (poll(&poll_for, 1, left > 0 ? (int)left : 0) <= 0)
-            return;
+            return false;
         got = read(output, text, sizeof(text));
         if (got <= 0)
-            return;
+            return true;
         fwrite(text, 1, (size_t)got, stdout);
     }
+}
+
+/* The guard has closed its end of the pipe as its last act. */
+static void say_how_it_ended(pid_t guard)
+{
+    int status;
+
+    if (waitpid(guard, &status, 0) == guard && WIFEXITED(status) &&
+        WEXITSTATUS(status) == START_STOPPED)
+        printf("not flushed: another process of the user has stopped elastic-flush: killed; left "
+               "for later\n");
 }
 
 void end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
@@ -78,14 +90,16 @@ void end_runs(const struct place places[PLACES_MAX], const struct place_run *run
     int64_t until = now_ms() + ((int64_t)limit + 1) * 1000;
     struct error err = {""};
     int output;
+    pid_t guard;
 
     start.slot = take_slot(first, &runs[0].run, until - 1000, &err);
-    if (start.slot < 0 || start_flush(&start, &output, &err) < 0) {
+    if (start.slot < 0 || (guard = start_flush(&start, &output, &err)) < 0) {
         printf("not flushed: %s\n", err.text);
         return;
     }
     close(start.slot);
-    copy_lines(output, until);
+    if (copy_lines(output, until))
+        say_how_it_ended(guard);
     close(output);
     /* In a place that root has made a directory is still there, and empty. */
     for (int i = 0; i < count; i++)

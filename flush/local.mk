@@ -23,6 +23,8 @@ pkglibexec_PROGRAMS += flush/elastic-runs
 flush_elastic_runs_SOURCES = \
     flush/end.c \
     flush/end.h \
+    flush/guard.c \
+    flush/guard.h \
     flush/place.c \
     flush/place.h \
     flush/runs.c \

@@ -13,12 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+#include "flush/guard.h"
 
 #define PROGRAM    "elastic-flush"
 #define NAMES_MAX  20 /* seconds for the service that knows users and groups */
 #define ARGV_MAX   (START_RUNS_MAX + 16)
-#define KEEP_TIME  "3600" /* seconds for a flush; nobody waits for it so long */
+#define KEEP_TIME  3600 /* seconds for a flush; nobody waits for it so long */
+#define REMOVAL    60   /* seconds more, in which it removes what it has written */
 #define EXIT_START 126
 
 static int path_of_program(char path[PATH_MAX + sizeof(PROGRAM)])
@@ -56,15 +60,16 @@ static int become(const struct start *start)
 static _Noreturn void run(const struct start *start, const char *path, int output)
 {
     static char *environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
-    char max_age[32], keep[48], paths[START_RUNS_MAX][PATH_MAX];
+    char keep_time[32], max_age[32], keep[48], paths[START_RUNS_MAX][PATH_MAX];
     const char *argv[ARGV_MAX] = {PROGRAM};
     int none = open("/dev/null", O_RDWR | O_CLOEXEC), count = 1;
 
     for (int i = 0; start->flags[i] != NULL; i++)
         argv[count++] = start->flags[i];
+    snprintf(keep_time, sizeof(keep_time), "--keep-time=%d", KEEP_TIME);
     snprintf(max_age, sizeof(max_age), "--max-age=%d", start->age > 0 ? start->age : 1);
     snprintf(keep, sizeof(keep), "--keep-bytes=%" PRId64, start->share);
-    argv[count++] = "--keep-time=" KEEP_TIME;
+    argv[count++] = keep_time;
     argv[count++] = max_age;
     argv[count++] = keep;
     argv[count++] = "--";
@@ -74,7 +79,6 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
         argv[count++] = paths[i];
     }
     setsid();
-    signal(SIGCHLD, SIG_DFL);
     dup2(none, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
@@ -84,6 +88,26 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     if (chdir("/") == 0 && become(start) == 0)
         execve(path, (char *const *)argv, environment);
     _exit(EXIT_START);
+}
+
+/* It has nothing open but the end of the pipe. slurmd kills the process group of its script when
+ * that ends. */
+static _Noreturn void guard(const struct start *start, const char *path, int output)
+{
+    pid_t pid;
+
+    setsid();
+    signal(SIGCHLD, SIG_DFL);
+    alarm(0); /* the limit of whoever waits for the flush */
+    pid = fork();
+    if (pid == 0)
+        run(start, path, output);
+    prctl(PR_SET_NAME, "elastic-guard");
+    dup2(output, STDIN_FILENO);
+    close_range(STDIN_FILENO + 1, ~0U, 0);
+    if (pid < 0 || chdir("/") != 0)
+        _exit(EXIT_START);
+    _exit(guard_wait(pid, KEEP_TIME + REMOVAL) == GUARD_STOPPED ? START_STOPPED : 0);
 }
 
 pid_t start_flush(const struct start *start, int *output, struct error *err)
@@ -96,7 +120,7 @@ pid_t start_flush(const struct start *start, int *output, struct error *err)
         return error_set(err, "cannot start " PROGRAM ": %s", strerror(errno));
     pid = fork();
     if (pid == 0)
-        run(start, path, ends[1]);
+        guard(start, path, ends[1]);
     close(ends[1]);
     if (pid < 0) {
         error_set(err, "cannot start " PROGRAM ": %s", strerror(errno));

@@ -18,9 +18,13 @@ struct start {
     int slot;                     /* a descriptor that the process keeps until it ends */
 };
 
+#define START_STOPPED 125 /* exit status of the guard: somebody has stopped the flush */
+
 /* Start the elastic-flush that is installed beside this program, as a session of its own. It is the
  * first program that runs with the user's rights, and no process of the user can read or trace it.
- * *output is the end of a pipe with all that it says. Returns its id; -1 with err. */
+ * But any may stop it. So it has a guard, a process of ours, which kills it then, or after an hour,
+ * and ends with it. *output is the end of a pipe with all that the flush says; it ends when the
+ * guard does. Returns the id of the guard; -1 with err. */
 pid_t start_flush(const struct start *start, int *output, struct error *err);
 
 #endif

@@ -86,7 +86,11 @@ wait_for() {
     done
 }
 
-sweeps() { pgrep -f "elastic-runs prolog .*$WORK/place" | wc -l; }
+# Without the guards of flushes, which are forks of a sweep.
+sweeps() { pgrep -f "elastic-runs prolog .*$WORK/place" | xargs -r ps -o comm= -p | grep -cx elastic-runs || true; }
+
+# is_gone PID: it runs no more.
+is_gone() { ! grep -qs '^State:[[:blank:]]*[^Z]' "/proc/$1/status"; }
 
 no_sweep() { (($(sweeps) == 0)); }
 
@@ -155,6 +159,22 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     wait_for 10 test -s "$OUT"
     [ "$(wc -l <"$OUT")" -le 8 ]
     rm "$WORK/hangs"
+}
+
+@test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
+    stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
+    leave 12 10000 "$WORK/checkpoint"
+    install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
+    hook epilog 12
+    pid=$(sed -n 2p "$OUT")
+    echo "$pid" >>"$WORK/pids"
+    as_user kill -STOP "$pid"
+    wait_for 10 is_gone "$pid"
+    [ -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    STUB='' hook prolog 13
+    wait_for 10 no_sweep
+    [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
+    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
 @test "a file system of the user's own that never answers holds up neither prolog nor epilog" {

@@ -479,6 +479,10 @@ tests_unit_test_event_worlds_SOURCES = tests/unit/test_event_worlds.c $(EVENT_FI
 tests_unit_test_event_worlds_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_worlds_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_guard
+tests_unit_test_guard_SOURCES = tests/unit/test_guard.c flush/guard.c flush/guard.h
+tests_unit_test_guard_LDADD = $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_run_dir
 tests_unit_test_run_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_run_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
