@@ -28,7 +28,7 @@ enum { STATUS_FOUND = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_NONE = 3 };
 
 #define RUNS_MAX    16        /* runs of a job whose directories are looked for */
 #define SECONDS_MAX 3600      /* for epilog_flush */
-#define LATE        10        /* seconds after the limit in which this process ends in any case */
+#define LATE        4         /* seconds after the limit in which this process ends in any case */
 #define AGE_MAX     100000000 /* seconds; more than snapshot_keep may have */
 
 struct options {

@@ -296,11 +296,17 @@ site_check() {
     sed -i 's/^optional/required/' "$etc/plugstack.conf"
     printf '[pool nowhere]\n' >>"$TB_WORK/site.conf"
     ln -s /nonexistent/50-elastic "$etc/epilog.d/60-gone"
+    cp "$etc/slurm.conf" "$TB_WORK/slurm.conf"
+    echo 'PrologEpilogTimeout=10' >>"$etc/slurm.conf"
+    on_testbed scontrol reconfigure
     site_check
     rm "$etc/epilog.d/60-gone"
+    cp "$TB_WORK/slurm.conf" "$etc/slurm.conf"
+    on_testbed scontrol reconfigure
     [ "$status" -eq 1 ]
     [[ $output == *"has spank_elastic.so as required"*"write optional"* ]]
     [[ $output == *"epilog.d/60-gone is a link that leads nowhere"* ]]
+    [[ $output == *"PrologEpilogTimeout=10: "*"in slurm.conf: PrologEpilogTimeout=45"* ]]
     [[ $output == *"pool nowhere: there is no partition nowhere"* ]]
     : >"$etc/plugstack.conf"
     printf 'color = red\n' >"$TB_WORK/site.conf"

@@ -242,6 +242,65 @@ PY
     [ -d "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
+@test "prolog and epilog end within the limit that slurm.conf has for them" {
+    stub 'while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
+    printf '#!/bin/sh\nsleep 60\n' >"$STUB/elastic-notice"
+    chmod 755 "$STUB/elastic-notice"
+    touch "$WORK/hangs"
+    printf 'snapshot_dir = %s\nreclaim_drain = drain\n' "$WORK/place" >"$WORK/elastic.conf"
+    printf 'ClusterName=x # PrologEpilogTimeout=2\nInclude limits.conf\n' >"$WORK/slurm.conf"
+    printf 'prologepilogtimeout = 6\n' >"$WORK/limits.conf"
+    own "elastic-$USER_ID-12.0-n1"
+    # Without a limit it is 25 s.
+    timeout 12 bash -c 'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_CONF="$WORK/slurm.conf"'
+    rm "$WORK/hangs"
+}
+
+# crammed SCRIPT JOB SUFFIX: calls it as epilog of the job, with the largest environment with which it starts. That is
+# tried with a script of the same length, which does nothing. SUFFIX ends the names in it.
+crammed() {
+    { head -n 1 "$1"; echo 'exit 0'; } >"${1%?}_"
+    chmod 755 "${1%?}_"
+    python3 - "$1" "$2" "$3" "$USER_ID" "$WORK/elastic.conf" <<'PY'
+import os, resource, sys
+script, job, suffix, uid, conf = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))  # room for 2 MB
+env = {"SLURM_SCRIPT_CONTEXT": "epilog_slurmd", "SLURM_JOB_ID": job, "SLURM_JOB_UID": uid, "SLURM_JOB_GID": "65534",
+       "SLURM_JOB_RESTART_COUNT": "0", "SLURMD_NODENAME": "n1", "SLURM_NODELIST": "n1", "ELASTIC_CONF": conf,
+       "SLURM_CONF": "/nonexistent/slurm.conf", "SLURM_JOB_COMMENT": "elastic-extension-of=1.0",
+       "SPANK_ELASTIC_SIZES": "1:2"}
+
+def cram(length):
+    for i in range(25):
+        env[f"SPANK_{10 + i}{suffix}"] = "x" * max(0, min(100000, length - i * 100000))
+
+def starts(length):
+    cram(length)
+    try:
+        return os.waitpid(os.posix_spawn(script[:-1] + "_", [script], env), 0)[1] == 0
+    except OSError:
+        return False
+
+few, many = 0, 2500000
+while many - few > 1:
+    middle = (few + many) // 2
+    few, many = (middle, many) if starts(middle) else (few, middle)
+cram(few)
+os.execve(script, [script], env)
+PY
+}
+
+@test "an environment that leaves no room for the arguments of a program keeps nothing from being done" {
+    local script=${prefix:-/usr/local}/share/doc/slurm-elastic/examples/50-elastic
+    own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
+    cp -R "$LIBEXEC" "$WORK/copy"
+    crammed "$WORK/copy/epilog.d/50-elastic" 12 .x
+    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    install -m 755 "$script" "$WORK/50-elastic"
+    crammed "$WORK/50-elastic" 13 ''
+    [ ! -e "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+}
+
 @test "where everybody may write, names that another user has taken in advance are in nobody's way" {
     local job run="$WORK/place/elastic-$USER_ID"
     local -a other=(setpriv --reuid=65533 --regid=65534 --clear-groups)
