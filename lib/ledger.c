@@ -2,6 +2,7 @@
 /* What the policy of pools has learnt, and what the job has cost (ledger.h). */
 #include "lib/ledger.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +34,10 @@ struct ledger_pool *ledger_pool(struct ledger *ledger, const char *name)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* No more than can be read again. */
 static void add_number(json_object *obj, const char *key, double value)
 {
-    json_object_object_add(obj, key, json_object_new_double(value));
+    json_object_object_add(obj, key, json_object_new_double(fmin(value, MOST)));
 }
 
 static json_object *spending_json(const struct spending *spending)
@@ -116,12 +118,15 @@ static json_object *memory_json(const struct pools_memory *memory, double now)
     return obj;
 }
 
-char *ledger_text(const struct ledger *ledger, double now, double unix_now)
+char *ledger_text(const struct ledger *ledger, const struct ledger_run *own, double now,
+                  double unix_now)
 {
     json_object *obj = json_object_new_object();
     char *text;
 
     json_object_object_add(obj, "version", json_object_new_int(VERSION));
+    json_object_object_add(obj, "job", json_object_new_int64(own->job));
+    json_object_object_add(obj, "restarts", json_object_new_int64(own->restarts));
     add_number(obj, "time", unix_now - (now - ledger->spending.at));
     json_object_object_add(obj, "spending", spending_json(&ledger->spending));
     json_object_object_add(obj, "speed", speed_json(&ledger->speed));
@@ -266,26 +271,30 @@ static void begin_anew(struct ledger *ledger, double now)
     ledger->memory = (struct pools_memory){.exhausted = exhausted};
 }
 
-int ledger_parse(struct ledger *ledger, const char *text, size_t len, double now, double unix_now,
-                 bool goes_on, struct error *err)
+int ledger_parse(struct ledger *ledger, const char *text, size_t len, const struct ledger_run *own,
+                 double now, double unix_now, bool takeover, struct error *err)
 {
     struct ledger read = {.spending = {0}};
     json_object *obj = json_text_parse(text, len, err);
-    int64_t version;
+    int64_t version, job, restarts;
     double time = 0;
     bool good;
 
     if (obj == NULL)
         return -1;
     good = json_get_int(obj, "version", VERSION, VERSION, &version) &&
+           json_get_int(obj, "job", 0, UINT32_MAX, &job) &&
+           json_get_int(obj, "restarts", 0, UINT32_MAX, &restarts) &&
            get_number(obj, "time", &time) && read_spending(&read.spending, obj) &&
            read_speed(&read.speed, obj) && read_pools(&read, obj, unix_now - now) &&
            read_memory(&read.memory, obj, now);
     json_object_put(obj);
     if (!good)
         return error_set(err, "not the record of a job's pools");
-    read.spending.at = fmin(now - (unix_now - time), now);
-    if (!goes_on)
+    if (job != own->job)
+        return error_set(err, "the record of the pools of job %" PRId64, job);
+    read.spending.at = now - fmin(fmax(unix_now - time, 0), LEDGER_GAP_MAX);
+    if (!takeover || restarts != own->restarts)
         begin_anew(&read, now);
     spending_run(&read.spending, now);
     *ledger = read;

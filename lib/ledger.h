@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lib/error.h"
 #include "lib/policy.h"
@@ -19,6 +20,9 @@
 #define LEDGER_FILE     "pools.json"
 #define LEDGER_FILE_MAX 65536 /* bytes */
 #define LEDGER_WHY_MAX  255   /* bytes */
+/* Seconds. A leader writes each minute, and the next one begins seconds after its end: what is
+ * longer is a clock that was set. */
+#define LEDGER_GAP_MAX 600.0
 /* The nodes of the base in struct spending: no pool can have that name. */
 #define LEDGER_BASE "(base)"
 
@@ -28,6 +32,11 @@ struct ledger_pool {
     double boot;                  /* estimate, seconds; 0: no node of it has joined yet */
     struct retry refused, failed; /* since when it is not asked (first and max are 0) */
     char why[LEDGER_WHY_MAX + 1]; /* … for users */
+};
+
+/* A run of a job. */
+struct ledger_run {
+    uint32_t job, restarts;
 };
 
 /* All zero: a new job. */
@@ -42,13 +51,17 @@ struct ledger {
 /* The record of a pool, a new one if it has none. NULL: there are too many. */
 struct ledger_pool *ledger_pool(struct ledger *ledger, const char *name);
 
-/* now: on the leader's clock; unix_now: the same moment. A new string, NULL when out of memory. */
-char *ledger_text(const struct ledger *ledger, double now, double unix_now);
+/* own: the run that writes it. now: on the leader's clock; unix_now: the same moment. A new string,
+ * NULL when out of memory. */
+char *ledger_text(const struct ledger *ledger, const struct ledger_run *own, double now,
+                  double unix_now);
 
-/* Returns -1 with ledger unchanged where the text is no ledger. goes_on: the nodes of the leader
- * before are still there, and have cost something meanwhile; else this is another run of the job,
- * which begins with the base only. */
-int ledger_parse(struct ledger *ledger, const char *text, size_t len, double now, double unix_now,
-                 bool goes_on, struct error *err);
+/* Returns -1 with ledger unchanged where the text is no ledger, or that of another job. What the
+ * run before has spent counts, and pauses of pools last. takeover: own has had a leader before. If
+ * the ledger is of this run then, the nodes of that leader are still there, and have cost something
+ * meanwhile, for LEDGER_GAP_MAX at most. Else this run begins with the base only, and the time
+ * between the runs has cost nothing. */
+int ledger_parse(struct ledger *ledger, const char *text, size_t len, const struct ledger_run *own,
+                 double now, double unix_now, bool takeover, struct error *err);
 
 #endif

@@ -145,6 +145,7 @@ static bool keeps_ledger(const struct leader *leader)
 
 void costs_save(struct leader *leader)
 {
+    const struct ledger_run run = {leader->options->job, leader->options->restarts};
     struct costs *own = leader->costs;
     double now = leader_now(leader);
 
@@ -152,12 +153,13 @@ void costs_save(struct leader *leader)
         return;
     own->saved = now;
     own->kept = true;
-    report_write(leader, LEDGER_FILE, ledger_text(&own->ledger, now, unix_now()));
+    report_write(leader, LEDGER_FILE, ledger_text(&own->ledger, &run, now, unix_now()));
 }
 
 void costs_load(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
+    const struct ledger_run run = {o->job, o->restarts};
     struct error err = {""};
     char path[PATH_MAX], *text;
     size_t len;
@@ -169,8 +171,8 @@ void costs_load(struct leader *leader)
     text = file_read(path, LEDGER_FILE_MAX, &len, &err);
     if (text == NULL)
         return; /* a job has none at first */
-    if (ledger_parse(&leader->costs->ledger, text, len, leader_now(leader), unix_now(), o->term > 0,
-                     &err) != 0)
+    if (ledger_parse(&leader->costs->ledger, text, len, &run, leader_now(leader), unix_now(),
+                     o->term > 0, &err) != 0)
         log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
                   err.text);
     leader->costs->kept = true;

@@ -33,19 +33,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size), *again;
     struct ledger ledger = {0}, copy = {0};
+    const struct ledger_run run = {.job = 12, .restarts = 1};
     struct error err = {""};
 
-    for (int goes_on = 0; goes_on < 2; goes_on++) {
+    for (int takeover = 0; takeover < 2; takeover++) {
         memset(&ledger, 0, sizeof(ledger));
         memset(&copy, 0, sizeof(copy));
-        if (ledger_parse(&ledger, text, size, NOW, UNIX_TIME, goes_on == 1, &err) != 0) {
+        if (ledger_parse(&ledger, text, size, &run, NOW, UNIX_TIME, takeover == 1, &err) != 0) {
             fuzz_check_refusal(&err);
             continue;
         }
         check(&ledger);
-        again = ledger_text(&ledger, NOW + 60, UNIX_TIME + 60);
+        again = ledger_text(&ledger, &run, NOW + 60, UNIX_TIME + 60);
         MUST(again != NULL);
-        MUST(ledger_parse(&copy, again, strlen(again), NOW + 60, UNIX_TIME + 60, true, &err) == 0);
+        MUST(ledger_parse(&copy, again, strlen(again), &run, NOW + 60, UNIX_TIME + 60, true,
+                          &err) == 0);
         check(&copy);
         free(again);
     }

@@ -268,10 +268,11 @@ void invariants_job_starts(const struct job *job)
 void invariants_cost(struct training *t)
 {
     struct ledger ledger = {0};
+    const struct ledger_run run = {.job = t->base->id};
     struct error err = {""};
     double cost;
 
-    if (ledger_parse(&ledger, t->ledger, strlen(t->ledger), 0, 0, true, &err) != 0)
+    if (ledger_parse(&ledger, t->ledger, strlen(t->ledger), &run, 0, 0, true, &err) != 0)
         violation("pools.json: %s", err.text);
     cost = spending_cost(&ledger.spending);
     if (cost < t->told - 1e-9)
