@@ -24,7 +24,7 @@
 #define TOKEN_MARGIN  60.0    /* a token is renewed so long before its end */
 #define PAUSE         5.0     /* between two requests */
 #define SILENT_MAX    3       /* requests without an answer before a word is said */
-#define BELIEVABLE    86400.0 /* a moment that is further away is none */
+#define FAR_AWAY      86400.0 /* a node works on until a moment that is further away */
 #define STALE         3600.0  /* a machine that is there so long after its end was started again */
 #define ADVICE_LIFE   86400.0 /* what was likely soon so long ago is as likely as for other nodes */
 #define TOKEN_PATH    "/latest/api/token"
@@ -128,14 +128,16 @@ bool notice_time(const char *text, double *when)
     return true;
 }
 
-/* A notice for that moment, where the text tells one. A moment that has just passed is now. */
+/* A notice for that moment, where the text tells one. A moment that has just passed is now. One
+ * that is far away will be a notice when it is near. (No clock is wrong by so much: munge, and so
+ * Slurm, bears five minutes.) */
 static struct reading comes_at(const char *text, double now)
 {
     double when;
 
-    if (text == NULL || !notice_time(text, &when) || when > now + BELIEVABLE)
+    if (text == NULL || !notice_time(text, &when))
         return (struct reading){COMES, -1};
-    if (when < now - STALE)
+    if (when < now - STALE || when > now + FAR_AWAY)
         return (struct reading){QUIET, -1};
     return (struct reading){COMES, when > now ? when - now : 0};
 }
@@ -288,7 +290,7 @@ static struct reading advice_of_aws(const char *text, size_t length, double now)
     struct reading reading = {UNCLEAR, -1};
     double when;
 
-    if (moment != NULL && notice_time(moment, &when) && when <= now + BELIEVABLE)
+    if (moment != NULL && notice_time(moment, &when) && when <= now + FAR_AWAY)
         reading.verdict = when >= now - ADVICE_LIFE ? COMES : QUIET;
     json_object_put(object);
     return reading;
