@@ -7,6 +7,7 @@
 #include "common/tcp_sockets.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -125,8 +126,49 @@ static bool find_in_table(const char *table, match matches, void *arg)
     return found;
 }
 
+/* ---- addresses: those of IPv4 are mapped into IPv6 ------------------------------------------- */
+
+static struct in6_addr mapped(__be32 address)
+{
+    struct in6_addr in6 = {.s6_addr32 = {0, 0, htonl(0xffff), address}};
+
+    return in6;
+}
+
+static struct in6_addr address_of(const struct inet_diag_msg *socket, const __be32 address[4])
+{
+    struct in6_addr in6 = {
+        .s6_addr32 = {address[0], address[1], address[2], address[3]},
+    };
+
+    return socket->idiag_family == AF_INET6 ? in6 : mapped(address[0]);
+}
+
+bool tcp_to_ipv6(struct sockaddr_in6 *address)
+{
+    struct sockaddr_in ipv4;
+
+    if (address->sin6_family == AF_INET) {
+        memcpy(&ipv4, address, sizeof(ipv4));
+        address->sin6_addr = mapped(ipv4.sin_addr.s_addr);
+        address->sin6_scope_id = 0;
+    }
+    return address->sin6_family == AF_INET || address->sin6_family == AF_INET6;
+}
+
+/* Any address of the machine: of IPv4, of both kinds. */
+static bool is_any(const struct in6_addr *address)
+{
+    const struct in6_addr ipv4 = mapped(0);
+
+    return IN6_IS_ADDR_UNSPECIFIED(address) || IN6_ARE_ADDR_EQUAL(address, &ipv4);
+}
+
+/* ---- who listens ----------------------------------------------------------------------------- */
+
 struct listening {
     in_port_t port;
+    const struct in6_addr *address; /* NULL: any */
     bool ours;
 };
 
@@ -134,8 +176,11 @@ struct listening {
 static bool stranger_listens(const struct inet_diag_msg *socket, void *arg)
 {
     struct listening *wanted = arg;
+    struct in6_addr address = address_of(socket, socket->id.idiag_src);
 
-    if (socket->idiag_state != TCP_LISTEN || socket->id.idiag_sport != wanted->port)
+    if (socket->idiag_state != TCP_LISTEN || socket->id.idiag_sport != wanted->port ||
+        (wanted->address != NULL && !is_any(&address) && !is_any(wanted->address) &&
+         !IN6_ARE_ADDR_EQUAL(&address, wanted->address)))
         return false;
     if (socket->idiag_inode == 0 || socket->idiag_uid != getuid())
         return true;
@@ -153,38 +198,92 @@ static bool find_stranger(uint8_t family, const char *table, struct listening *w
     return answer == CANNOT ? find_in_table(table, stranger_listens, wanted) : answer == FOUND;
 }
 
+static enum tcp_listener look(struct listening *wanted)
+{
+    if (find_stranger(AF_INET, "/proc/net/tcp", wanted) ||
+        find_stranger(AF_INET6, "/proc/net/tcp6", wanted))
+        return TCP_STRANGER;
+    return wanted->ours ? TCP_OURS : TCP_NOBODY;
+}
+
 enum tcp_listener tcp_listener(int port)
 {
     struct listening wanted = {.port = htons((uint16_t)port)};
 
-    if (find_stranger(AF_INET, "/proc/net/tcp", &wanted) ||
-        find_stranger(AF_INET6, "/proc/net/tcp6", &wanted))
-        return TCP_STRANGER;
-    return wanted.ours ? TCP_OURS : TCP_NOBODY;
+    return look(&wanted);
 }
 
-/* An end of a connection. Both addresses are IPv6 addresses: an IPv4 address is mapped into one,
- * for one end may have a socket of IPv4, the other one of both kinds. */
+/* A question about the socket with these two ends. */
+static struct question ask_for(const struct sockaddr_in6 *own, const struct sockaddr_in6 *peer)
+{
+    struct question question = {.header.nlmsg_flags = NLM_F_REQUEST, .request.idiag_states = ~0U};
+    struct inet_diag_sockid *id = &question.request.id;
+    const uint32_t *source = own->sin6_addr.s6_addr32, *target = peer->sin6_addr.s6_addr32;
+    bool ipv4 = IN6_IS_ADDR_V4MAPPED(&own->sin6_addr);
+    size_t first = ipv4 ? 3 : 0;
+
+    question.request.sdiag_family = ipv4 ? AF_INET : AF_INET6;
+    id->idiag_sport = own->sin6_port;
+    id->idiag_dport = peer->sin6_port;
+    memcpy(id->idiag_src, source + first, sizeof(*source) * (4 - first));
+    memcpy(id->idiag_dst, target + first, sizeof(*target) * (4 - first));
+    id->idiag_if = own->sin6_scope_id;
+    id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+    return question;
+}
+
+static bool is_listener(const struct inet_diag_msg *socket, void *arg)
+{
+    struct listening *wanted = arg;
+
+    if (socket->idiag_state != TCP_LISTEN || socket->id.idiag_sport != wanted->port)
+        return false;
+    wanted->ours = socket->idiag_inode != 0 && socket->idiag_uid == getuid();
+    return true;
+}
+
+/* Where there is no such connection, the kernel answers with the socket that listens: others may
+ * listen at other addresses, and at all, without getting it. */
+enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address)
+{
+    struct listening wanted = {.port = address->sin6_port, .address = &address->sin6_addr};
+    struct sockaddr_in6 nobody = {.sin6_addr = mapped(0)};
+    struct question question = ask_for(address, &nobody);
+
+    if (find(&question, is_listener, &wanted) == FOUND)
+        return wanted.ours ? TCP_OURS : TCP_STRANGER;
+    return look(&wanted);
+}
+
+bool tcp_is_local(const struct in6_addr *address)
+{
+    const struct in6_addr first = mapped(htonl(INADDR_LOOPBACK));
+    struct ifaddrs *list = NULL, *entry;
+    bool found = is_any(address) || IN6_IS_ADDR_LOOPBACK(address) ||
+                 memcmp(address, &first, 13) == 0; /* 127.0.0.0/8 */
+
+    if (!found && getifaddrs(&list) == 0)
+        for (entry = list; entry != NULL && !found; entry = entry->ifa_next) {
+            struct sockaddr_in6 own = {0};
+            int family = entry->ifa_addr != NULL ? entry->ifa_addr->sa_family : AF_UNSPEC;
+
+            if (family != AF_INET && family != AF_INET6)
+                continue;
+            memcpy(&own, entry->ifa_addr,
+                   family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(own));
+            found = tcp_to_ipv6(&own) && IN6_ARE_ADDR_EQUAL(&own.sin6_addr, address);
+        }
+    freeifaddrs(list);
+    return found;
+}
+
+/* ---- the ends of a connection ---------------------------------------------------------------- */
+
+/* One end may have a socket of IPv4, the other one of both kinds. */
 struct end {
     struct sockaddr_in6 own, peer;
     uid_t uid;
 };
-
-static struct in6_addr mapped(__be32 address)
-{
-    struct in6_addr in6 = {.s6_addr32 = {0, 0, htonl(0xffff), address}};
-
-    return in6;
-}
-
-static struct in6_addr address_of(const struct inet_diag_msg *socket, const __be32 address[4])
-{
-    struct in6_addr in6 = {
-        .s6_addr32 = {address[0], address[1], address[2], address[3]},
-    };
-
-    return socket->idiag_family == AF_INET6 ? in6 : mapped(address[0]);
-}
 
 /* Where there is no such connection, the kernel may answer with the socket that listens at its
  * address. A socket that no process has any more has no inode, and its user is told as 0. */
@@ -206,32 +305,9 @@ static bool is_end(const struct inet_diag_msg *socket, void *arg)
 
 static enum answer find_end(struct end *end)
 {
-    struct question question = {.header.nlmsg_flags = NLM_F_REQUEST, .request.idiag_states = ~0U};
-    struct inet_diag_sockid *id = &question.request.id;
-    const uint32_t *own = end->own.sin6_addr.s6_addr32, *peer = end->peer.sin6_addr.s6_addr32;
-    bool ipv4 = IN6_IS_ADDR_V4MAPPED(&end->own.sin6_addr);
-    int first = ipv4 ? 3 : 0;
+    struct question question = ask_for(&end->own, &end->peer);
 
-    question.request.sdiag_family = ipv4 ? AF_INET : AF_INET6;
-    id->idiag_sport = end->own.sin6_port;
-    id->idiag_dport = end->peer.sin6_port;
-    memcpy(id->idiag_src, own + first, sizeof(*own) * (size_t)(4 - first));
-    memcpy(id->idiag_dst, peer + first, sizeof(*peer) * (size_t)(4 - first));
-    id->idiag_if = end->own.sin6_scope_id;
-    id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     return find(&question, is_end, end);
-}
-
-static bool to_ipv6(struct sockaddr_in6 *address)
-{
-    struct sockaddr_in ipv4;
-
-    if (address->sin6_family == AF_INET) {
-        memcpy(&ipv4, address, sizeof(ipv4));
-        address->sin6_addr = mapped(ipv4.sin_addr.s_addr);
-        address->sin6_scope_id = 0;
-    }
-    return address->sin6_family == AF_INET || address->sin6_family == AF_INET6;
 }
 
 bool tcp_ends(int fd, struct sockaddr_in6 *own, struct sockaddr_in6 *peer)
@@ -239,8 +315,8 @@ bool tcp_ends(int fd, struct sockaddr_in6 *own, struct sockaddr_in6 *peer)
     socklen_t own_len = sizeof(*own), peer_len = sizeof(*peer);
 
     return getsockname(fd, (struct sockaddr *)own, &own_len) == 0 &&
-           getpeername(fd, (struct sockaddr *)peer, &peer_len) == 0 && to_ipv6(own) &&
-           to_ipv6(peer);
+           getpeername(fd, (struct sockaddr *)peer, &peer_len) == 0 && tcp_to_ipv6(own) &&
+           tcp_to_ipv6(peer);
 }
 
 /* If the kernel knows our end, it would know the other. */

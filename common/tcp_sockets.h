@@ -13,6 +13,15 @@ enum tcp_listener { TCP_NOBODY, TCP_OURS, TCP_STRANGER };
  * if the kernel does not say. */
 enum tcp_listener tcp_listener(int port);
 
+/* The same for who gets connections to that address. */
+enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address);
+
+/* Is it an address of this machine? */
+bool tcp_is_local(const struct in6_addr *address);
+
+/* An address of IPv4 is mapped into IPv6, in place. False: it is of neither kind. */
+bool tcp_to_ipv6(struct sockaddr_in6 *address);
+
 /* The addresses of both ends of fd, those of IPv4 mapped into IPv6. False: fd is no connection. */
 bool tcp_ends(int fd, struct sockaddr_in6 *own, struct sockaddr_in6 *peer);
 

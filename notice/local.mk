@@ -9,6 +9,8 @@ notice_elastic_notice_SOURCES = \
     common/conf_file.h \
     common/files.c \
     common/files.h \
+    common/tcp_sockets.c \
+    common/tcp_sockets.h \
     notice/main.c
 notice_elastic_notice_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 notice_elastic_notice_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)

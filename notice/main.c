@@ -4,6 +4,9 @@
  * It runs as root, and knows nothing of jobs: what users say does not count. A program of the site
  * (reclaim_program) is not run, since that is meant to run as the user.
  *
+ * An address of the node itself counts only if root listens there: when the site's service is away,
+ * any user could listen in its place, and take the node out of service.
+ *
  * slurmd waits for it: it ends within LIMIT, and what is not known by then is no notice. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 
 #include "agent/member/http.h"
 #include "common/conf_file.h"
+#include "common/tcp_sockets.h"
 #include "lib/notice.h"
 
 #define LIMIT      2.0 /* seconds for all requests */
@@ -36,6 +40,8 @@ struct question {
     uv_timer_t limit;
     struct http *http;
     struct notice known;
+    /* The service's address, if it is one of this node; port 0: it is not. */
+    struct sockaddr_in6 local;
     int status;
 };
 
@@ -77,6 +83,34 @@ static void ask(struct question *q)
     free(url);
 }
 
+/* Does root, or who runs this, listen there? */
+static bool is_trusted(const struct question *q)
+{
+    enum tcp_listener listener = q->local.sin6_port == 0 ? TCP_OURS : tcp_listener_at(&q->local);
+
+    if (listener == TCP_STRANGER)
+        fprintf(stderr,
+                "elastic-notice: a user other than root listens at port %d of this node, which "
+                "reclaim names: not asked, not believed\n",
+                ntohs(q->local.sin6_port));
+    return listener == TCP_OURS;
+}
+
+static bool allows(const struct sockaddr *address, void *arg)
+{
+    struct question *q = arg;
+    struct sockaddr_in6 local = {0};
+
+    memcpy(&local, address,
+           address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(local));
+    if (!tcp_to_ipv6(&local))
+        return false;
+    q->local = (struct sockaddr_in6){0};
+    if (tcp_is_local(&local.sin6_addr))
+        q->local = local;
+    return is_trusted(q);
+}
+
 static void answered(const struct http_answer *given, void *arg)
 {
     struct question *q = arg;
@@ -87,6 +121,8 @@ static void answered(const struct http_answer *given, void *arg)
     notice_answered(&q->known, now(), &answer, &outcome);
     if (outcome.word[0] != '\0')
         fprintf(stderr, "elastic-notice: %s\n", outcome.word);
+    /* It may have gone meanwhile, and another have come. */
+    outcome.comes = outcome.comes && is_trusted(q);
     if (outcome.comes || outcome.stays || outcome.pause > 0)
         end(q, outcome.comes ? STATUS_COMES : STATUS_STAYS);
     else
@@ -111,6 +147,7 @@ static int work(struct conf *conf)
         return STATUS_STAYS;
     q.http = http_create(&q.loop, NOTICE_ANSWER_MAX, answered, &q);
     if (q.http != NULL) {
+        http_limit(q.http, allows);
         uv_timer_init(&q.loop, &q.limit);
         q.limit.data = &q;
         uv_timer_start(&q.limit, on_limit, (uint64_t)(LIMIT * 1000), 0);

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <curl/curl.h>
 
@@ -14,6 +13,7 @@ struct http {
     uv_loop_t *loop;
     void (*answered)(const struct http_answer *answer, void *arg);
     void (*closed)(void *arg);
+    bool (*allows)(const struct sockaddr *address, void *arg); /* NULL: any */
     void *arg;
     CURLM *multi;
     CURL *easy; /* NULL: nothing is under way */
@@ -198,8 +198,11 @@ static size_t no_body(char *data, size_t size, size_t count, void *arg)
 /* Workers do not inherit it. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    (void)arg;
+    struct http *http = arg;
+
     (void)purpose;
+    if (http->allows != NULL && !http->allows(&address->addr, http->arg))
+        return CURL_SOCKET_BAD;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -218,6 +221,7 @@ int http_ask(struct http *http, const struct http_request *request)
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a thread with a name */
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(request->timeout * 1000));
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
@@ -265,6 +269,11 @@ struct http *http_create(uv_loop_t *loop, size_t answer_max,
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
     return http;
+}
+
+void http_limit(struct http *http, bool (*allows)(const struct sockaddr *address, void *arg))
+{
+    http->allows = allows;
 }
 
 static void on_timer_closed(uv_handle_t *handle)

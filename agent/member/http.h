@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 #include <uv.h>
 
@@ -33,6 +34,10 @@ struct http *http_create(uv_loop_t *loop, size_t answer_max,
 
 /* While no other request is under way. -1: out of memory; then there is no answer. */
 int http_ask(struct http *http, const struct http_request *request);
+
+/* From now on a connection is made only to an address for which allows(address, arg) is true. arg is
+ * that of http_create(). */
+void http_limit(struct http *http, bool (*allows)(const struct sockaddr *address, void *arg));
 
 /* Without an answer to what is under way. closed(arg) is called from the loop when nothing is left
  * there, and the memory is freed. */

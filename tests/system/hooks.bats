@@ -318,6 +318,36 @@ PY
     [ ! -e "$run-16.0-n1" ]
 }
 
+# service UID: a program of that user that says at port 127.0.0.1:$port that the node goes; it ends with the test.
+service() {
+    setpriv --reuid="$1" --regid=65534 --clear-groups /usr/bin/python3 - 3>&- <<'PY' &
+import http.server, os
+class Service(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+server = http.server.HTTPServer(("127.0.0.1", int(os.environ["port"])), Service)
+server.serve_forever()
+PY
+    echo "$!" >>"$WORK/pids"
+    wait_for 10 answers
+}
+
+answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+
+@test "a service of another user at an address of the node takes no node out of service" {
+    export port=$((20000 + $$ % 10000))
+    printf 'reclaim = http://127.0.0.1:%s\nreclaim_drain = drain\n' "$port" >"$WORK/elastic.conf"
+    service "$USER_ID"
+    run -1 "$LIBEXEC/elastic-notice" "$WORK/elastic.conf"
+    [[ $output == *"a user other than root listens at port $port of this node"* ]]
+    kill "$(tail -n 1 "$WORK/pids")"
+    wait_for 10 eval '! answers'
+    service 0
+    run -0 "$LIBEXEC/elastic-notice" "$WORK/elastic.conf"
+    [ -z "$output" ]
+}
+
 @test "Slurm's commands are those beside slurmd, whatever other Slurm is in /usr/bin" {
     mkdir -p "$WORK/slurm/bin" "$WORK/slurm/sbin"
     cp /bin/bash "$WORK/slurm/sbin/slurmd"

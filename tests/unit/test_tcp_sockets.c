@@ -211,6 +211,92 @@ static void a_stranger_is_told_from_ourselves(void **state)
     close(kept);
 }
 
+static struct sockaddr_in6 loopback(int family, int port)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+
+    if (family == AF_INET)
+        assert_int_equal(inet_pton(AF_INET6, "::ffff:127.0.0.1", &address.sin6_addr), 1);
+    address.sin6_port = htons((uint16_t)port);
+    return address;
+}
+
+static void who_listens_at_an_address(void **state)
+{
+    const int families[] = {AF_INET, AF_INET6};
+
+    no_netlink = *state != NULL;
+    for (size_t i = 0; i < COUNT(families); i++) {
+        int port, fd = listener(families[i], &port);
+        struct sockaddr_in6 address = loopback(families[i], port);
+        struct sockaddr_in6 other = loopback(families[1 - i], port);
+
+        assert_int_equal(tcp_listener_at(&address), TCP_NOBODY);
+        assert_int_equal(listen(fd, 5), 0);
+        assert_int_equal(tcp_listener_at(&address), TCP_OURS);
+        assert_int_equal(tcp_listener_at(&other), TCP_NOBODY);
+        close(fd);
+    }
+}
+
+/* Who listens at other addresses of the port does not get the connections. */
+static void a_stranger_elsewhere_does_not_count(void **state)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6}, address;
+    int port, fd = listener(AF_INET, &port), on = 1, pipes[2];
+    pid_t child;
+    char ready;
+
+    no_netlink = *state != NULL;
+    if (getuid() != 0)
+        skip();
+    assert_int_equal(listen(fd, 5), 0);
+    address = loopback(AF_INET, port);
+    any.sin6_port = address.sin6_port;
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    if (child == 0) {
+        int strange;
+
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may fail */
+        strange = socket(AF_INET6, SOCK_STREAM, 0);
+        setsockopt(strange, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+        if (bind(strange, (struct sockaddr *)&any, sizeof(any)) == 0 && listen(strange, 5) == 0 &&
+            write(pipes[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(pipes[1]);
+    assert_int_equal(read(pipes[0], &ready, 1), 1);
+    assert_int_equal(tcp_listener_at(&address), TCP_OURS);
+    close(fd);
+    address = loopback(AF_INET6, port);
+    assert_int_equal(tcp_listener_at(&address), TCP_STRANGER);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(pipes[0]);
+}
+
+static void addresses_of_this_machine(void **state)
+{
+    static const struct {
+        const char *text;
+        bool local;
+    } table[] = {{"::1", true},          {"::ffff:127.0.0.1", true}, {"::ffff:127.9.9.9", true},
+                 {"::", true},           {"::ffff:0.0.0.0", true},   {"::ffff:192.0.2.1", false},
+                 {"2001:db8::1", false}, {"::ffff:128.0.0.1", false}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct in6_addr address;
+
+        assert_int_equal(inet_pton(AF_INET6, table[i].text, &address), 1);
+        assert_int_equal(tcp_is_local(&address), table[i].local);
+    }
+}
+
 int main(void)
 {
     static char by_table[] = "by /proc/net/tcp";
@@ -221,7 +307,11 @@ int main(void)
         cmocka_unit_test(ends_at_a_socket_of_both_kinds_are_ours),
         cmocka_unit_test(a_connection_closed_at_once_is_nobodys),
         cmocka_unit_test(a_stranger_is_told_from_ourselves),
+        cmocka_unit_test(who_listens_at_an_address),
+        cmocka_unit_test(a_stranger_elsewhere_does_not_count),
+        cmocka_unit_test(addresses_of_this_machine),
         cmocka_unit_test_prestate(listeners_are_seen, by_table),
+        cmocka_unit_test_prestate(who_listens_at_an_address, by_table),
         cmocka_unit_test_prestate(ends_of_a_connection_are_ours, by_table),
         cmocka_unit_test_prestate(ends_at_a_socket_of_both_kinds_are_ours, by_table),
         cmocka_unit_test_prestate(a_connection_closed_at_once_is_nobodys, by_table),
