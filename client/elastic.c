@@ -22,7 +22,7 @@
 
 static struct event_client *worker;
 static struct sockets *sockets; /* of the present world; NULL: none is watched */
-static bool forked;             /* off a worker: the event page is the parent's */
+static bool child;              /* of a worker, which has the event page */
 static _Thread_local struct event_client_error last_error;
 
 static int bad_argument(const char *text)
@@ -39,7 +39,7 @@ static void after_fork(void)
     sockets_forget(sockets);
     sockets = NULL;
     worker = NULL;
-    forked = true;
+    child = true;
 }
 
 static void watch_forks(void)
@@ -77,9 +77,13 @@ int elastic_attach(void)
     last_error.text[0] = '\0';
     if (worker != NULL)
         return 0;
-    if (forked || path == NULL || path[0] == '\0' || is_of_another_job())
+    if (child || path == NULL || path[0] == '\0' || is_of_another_job())
         return ELASTIC_NOT_ELASTIC;
     worker = event_client_open(path, &last_error);
+    if (worker == NULL && errno == EBUSY) {
+        child = true;
+        return ELASTIC_NOT_ELASTIC;
+    }
     if (worker == NULL)
         return ELASTIC_ERROR_PAGE;
     pthread_once(&once, watch_forks);
@@ -235,12 +239,14 @@ int elastic_next_world(struct elastic_world *world, int timeout_ms)
     event_client_close(worker);
     worker = next;
     event_client_world(worker, world);
+    /* Processes that the worker starts from now on find that this page is taken. */
+    setenv("ELASTIC_EVENT_FILE", event_client_path(worker), 1);
     return 1;
 }
 
 void elastic_guard_child(void)
 {
-    if (forked)
+    if (child)
         term_guard_chain();
 }
 

@@ -25,8 +25,9 @@
  * functions may be called from any thread. Step boundaries must come from one thread, because each
  * call counts one step. No function may be called from a handler of signals or of PMIx events.
  *
- * Fork: a forked process is not a worker. In it, all functions but elastic_guard_child() behave as
- * without elasticrun.
+ * Children: a forked process is not a worker. Nor is a process that the worker has started in
+ * another way, while the worker itself is attached. In these, all functions but
+ * elastic_guard_child() behave as without elasticrun.
  *
  * PMIx: the functions about nodes and elastic_checkpoint_done() use PMIx (doc/user/mpi.md). The
  * first of these calls loads libpmix.so.2. Other functions do not need it. The program may use

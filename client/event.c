@@ -59,6 +59,7 @@ enum watch {
 struct event_client {
     struct event_page *page;
     char *path;
+    int page_fd; /* holds the lock */
     enum watch watch;
     pid_t agent;
     int agent_fd;
@@ -139,21 +140,11 @@ static bool page_is_valid(const struct event_page *page, const char *path,
     return true;
 }
 
-static struct event_page *map_page(const char *path, struct event_client_error *err)
+static struct event_page *map_page(int fd, const char *path, struct event_client_error *err)
 {
-    struct event_page *page = NULL;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct event_page *page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                   0);
 
-    if (fd < 0) {
-        event_client_fail(err, "%s: cannot be opened: %s", path, strerror(errno));
-        return NULL;
-    }
-    if (!file_is_ours(fd, path, err)) {
-        close(fd);
-        return NULL;
-    }
-    page = mmap(NULL, EVENT_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
     if (page == MAP_FAILED) {
         event_client_fail(err, "%s: cannot be mapped: %s", path, strerror(errno));
         return NULL;
@@ -165,6 +156,25 @@ static struct event_page *map_page(const char *path, struct event_client_error *
     /* A data loader that is forked off must not count steps, even by mistake. */
     madvise(page, EVENT_PAGE_BYTES, MADV_DONTFORK);
     return page;
+}
+
+/* A data loader's process that is not forked off but started anew (multiprocessing's "spawn" and
+ * "forkserver") has the worker's environment, and imports what the worker imports. A lock of this
+ * kind belongs to a process: it is not inherited, ends with the process, and works between
+ * containers, where process ids mean nothing. Where the file system has no locks, all are let in. */
+static bool take_page(int fd, const char *path, struct event_client_error *err)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    if (fcntl(fd, F_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES))
+        return true;
+    if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+        lock.l_pid = 0; /* it has just ended */
+    event_client_fail(err,
+                      "%s: process %d of this worker has attached: process %d is no worker, and "
+                      "gets no events",
+                      path, (int)lock.l_pid, (int)getpid());
+    return false;
 }
 
 static void watch_agent(struct event_client *client)
@@ -218,21 +228,37 @@ struct event_client *event_client_open(const char *path, struct event_client_err
     struct event_client *client = calloc(1, sizeof(*client));
     uint32_t none = EVENT_STATE_NONE;
 
-    if (client == NULL) {
+    if (client == NULL || (client->path = strdup(path)) == NULL) {
         event_client_fail(err, "out of memory");
+        free(client);
+        errno = ENOMEM;
         return NULL;
     }
-    client->path = strdup(path);
-    client->page = map_page(path, err);
-    if (client->page == NULL || client->path == NULL) {
-        free(client->path);
-        free(client);
+    client->page_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    client->agent_fd = -1;
+    if (client->page_fd < 0)
+        event_client_fail(err, "%s: cannot be opened: %s", path, strerror(errno));
+    else if (file_is_ours(client->page_fd, path, err))
+        client->page = map_page(client->page_fd, path, err);
+    if (client->page == NULL) {
+        event_client_forget(client);
+        errno = EINVAL;
+        return NULL;
+    }
+    term_guard_install((pid_t)client->page->stepd_pid);
+    if (!take_page(client->page_fd, path, err)) {
+        event_client_close(client);
+        errno = EBUSY;
         return NULL;
     }
     watch_agent(client);
-    term_guard_install((pid_t)client->page->stepd_pid);
     atomic_compare_exchange_strong(&client->page->state, &none, EVENT_STATE_ATTACHED);
     return client;
+}
+
+const char *event_client_path(const struct event_client *client)
+{
+    return client->path;
 }
 
 void event_client_close(struct event_client *client)
@@ -247,6 +273,8 @@ void event_client_forget(struct event_client *client)
 {
     if (client->agent_fd >= 0)
         close(client->agent_fd);
+    if (client->page_fd >= 0)
+        close(client->page_fd);
     free(client->path);
     free(client);
 }

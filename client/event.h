@@ -18,8 +18,13 @@ struct event_client_error {
 void event_client_fail(struct event_client_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Map the page of this name, which the agent has made. NULL with the reason in err. */
+/* Map the page of this name, which the agent has made. NULL with the reason in err. A page belongs
+ * to the first process that opens it, for as long as that process lives: one that this process
+ * starts, and that has inherited its environment, is no worker: errno is EBUSY then, and for no
+ * other reason. Such a process is guarded against SIGTERM all the same (term_guard.h). */
 struct event_client *event_client_open(const char *path, struct event_client_error *err);
+
+const char *event_client_path(const struct event_client *client);
 
 /* Unmap; the file stays. NULL is accepted. */
 void event_client_close(struct event_client *client);

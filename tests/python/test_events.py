@@ -268,6 +268,65 @@ sys.exit(process.exitcode)
             self.assertEqual(world.wait(30), [0])
             self.assertEqual(world.pages[0].step, 2)
 
+    def test_processes_that_a_worker_starts_anew_are_no_workers(self):
+        code = """
+import multiprocessing, os, sys
+sys.path[:0] = [sys.argv[1]]
+import loaders, slurm_elastic
+slurm_elastic.elastic_event_detected()
+for method in ("spawn", "forkserver"):
+    context = multiprocessing.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload(["slurm_elastic"])
+    process = context.Process(target=loaders.child, args=(os.getpid(),))
+    process.start(); process.join()
+    print(method, process.exitcode, flush=True)
+slurm_elastic.elastic_event_detected()
+"""
+        child = """
+import os, signal
+import slurm_elastic
+def child(worker):
+    assert os.getpid() != worker and not slurm_elastic.init()
+    for _ in range(50): assert slurm_elastic.elastic_event_detected() is None
+    assert slurm_elastic.request_nodes(1) is None
+    # That of Slurm, which the agent's stand-in plays: it would end the data loader.
+    os.kill(int(os.environ["STEPD_FOR"]), signal.SIGUSR1)
+    signal.sigtimedwait([], 0.3)
+"""
+        with tempfile.TemporaryDirectory() as directory:
+            pathlib.Path(directory, "loaders.py").write_text(child)
+            stepd = {"STEPD_FOR": str(os.getpid())}
+            old = signal.signal(signal.SIGUSR1, lambda *_: self.term_descendants(world))
+            try:
+                with fake_agent.World(
+                    python(code, directory), 1, stdout=subprocess.PIPE, text=True, environment=stepd
+                ) as world:
+                    self.assertEqual(world.wait(60), [0])
+                    self.assertEqual(world.pages[0].step, 2)
+                    said = world.workers[0].stdout.read()
+            finally:
+                signal.signal(signal.SIGUSR1, old)
+        self.assertEqual(said, "spawn 0\nforkserver 0\n")
+
+    def term_descendants(self, world):
+        for pid in fake_agent.descendants(world.workers[0].pid)[1:]:
+            with open(f"/proc/{pid}/cmdline") as command:
+                if "resource_tracker" not in command.read():
+                    os.kill(pid, signal.SIGTERM)
+
+    def test_a_worker_may_attach_after_another_one(self):
+        # Two programs of one script, one after the other.
+        code = """
+import os, sys, slurm_elastic
+assert slurm_elastic.init()
+slurm_elastic.elastic_event_detected()
+if len(sys.argv) > 1: os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
+"""
+        with fake_agent.World(python(code, code), 1) as world:
+            self.assertEqual(world.wait(30), [0])
+            self.assertEqual(world.pages[0].step, 2)
+
     def test_a_boundary_costs_microseconds(self):
         code = """
 import sys, time, slurm_elastic

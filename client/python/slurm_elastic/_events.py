@@ -129,7 +129,8 @@ def _attach() -> Optional[ctypes.CDLL]:
         return None
     try:
         library = _load()
-        if library.elastic_attach() < 0:
+        answer = library.elastic_attach()
+        if answer < 0:
             raise OSError(_error(library))
     except OSError as error:
         print(
@@ -139,19 +140,22 @@ def _attach() -> Optional[ctypes.CDLL]:
             flush=True,
         )
         return None
+    if answer > 0:  # the worker has started this process ("spawn", "forkserver")
+        _guard_data_loader(library)
+        return None
     return library
 
 
-def _guard_data_loader() -> None:
-    """In a forked process: let it survive the SIGTERM that Slurm sends to all processes.
+def _guard_data_loader(library: Any) -> None:
+    """In a process of a worker: let it survive the SIGTERM that Slurm sends to all processes.
 
     PyTorch installs a handler in a DataLoader's process that ends the process; the worker would end
-    with it. PyTorch installs it after the fork, so ours is installed after that, in this process
-    only.
+    with it. PyTorch installs it as the process begins, so ours is installed after that, in this
+    process only.
     """
-    global _forked
-    _forked = True
-    guard = getattr(_library, "elastic_guard_child", None)  # not in every release of libelastic
+    global _child
+    _child = True
+    guard = getattr(library, "elastic_guard_child", None)  # not in every release of libelastic
     if guard is not None:
         _torch_compat.after_loader_signals(guard)
 
@@ -170,7 +174,7 @@ def _show_stacks(library: ctypes.CDLL) -> None:
 
 _library: Any = None  # a ctypes.CDLL in an elastic worker that could load it
 _attached = False
-_forked = False  # off a worker, and none itself
+_child = False  # of a worker, and none itself
 _event = _CEvent()
 _event_pointer = ctypes.byref(_event)
 
@@ -182,19 +186,19 @@ def attach() -> bool:
         _library = _attach()
         _attached = True
         if _library is not None:
-            os.register_at_fork(after_in_child=_guard_data_loader)
+            os.register_at_fork(after_in_child=lambda: _guard_data_loader(_library))
             _show_stacks(_library)
     return _library is not None
 
 
-def forked() -> bool:
-    """Whether this process was forked off a worker: such a process is no worker itself."""
-    return _forked
+def child() -> bool:
+    """Whether a worker has started this process: such a process is no worker itself."""
+    return _child
 
 
 def library() -> Optional[ctypes.CDLL]:
     """libelastic, attached; None in a process that is no worker, or could not load it."""
-    return _library if attach() and not _forked else None
+    return _library if attach() and not _child else None
 
 
 def init() -> bool:
@@ -263,6 +267,15 @@ def world() -> World:
     return found.as_world()
 
 
+def _note_page() -> None:
+    """Let processes that Python starts have the page that the library has named in C's environment."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    path = getenv(b"ELASTIC_EVENT_FILE")
+    if path:
+        os.environ["ELASTIC_EVENT_FILE"] = os.fsdecode(path)
+
+
 def next_world(timeout: Optional[float]) -> Optional[World]:
     """The world that follows this one.
 
@@ -279,6 +292,7 @@ def next_world(timeout: Optional[float]) -> Optional[World]:
         if answer < 0:
             raise SystemExit("slurm_elastic: " + _error(_library))
         if answer == 1:
+            _note_page()
             return found.as_world()
         if limit is not None and time.monotonic() >= limit:
             return None

@@ -65,7 +65,7 @@ def _call(name: str, *arguments: Any) -> int:
 
     Raises ElasticError, NodesRefused or ValueError if the answer is an error.
     """
-    if not is_elastic() or _events.forked():
+    if not is_elastic() or _events.child():
         return _NOT_ELASTIC
     library = _events.library()
     if library is None:
