@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* elasticrun's command line (options.h). */
-#include "config.h"
-
 #include "agent/options.h"
 
 #include <errno.h>
@@ -13,6 +11,7 @@
 
 #include "agent/pattern.h"
 #include "common/log.h"
+#include "common/release_own.h"
 #include "lib/text.h"
 #include "lib/world.h"
 
@@ -347,7 +346,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
             print_usage();
             return OPTIONS_DONE;
         } else if (code == OPT_VERSION) {
-            puts("elasticrun " PACKAGE_VERSION);
+            printf("elasticrun %s\n", release_own()->name);
             return OPTIONS_DONE;
         } else if (code == '?') {
             error_set(err, "%s: unknown option, or its value is missing; see elasticrun --help",

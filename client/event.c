@@ -128,9 +128,11 @@ static bool page_is_valid(const struct event_page *page, const char *path,
     if (page->version != EVENT_PAGE_VERSION || page->bytes != EVENT_PAGE_BYTES) {
         event_client_fail(
             err,
-            "%s: event page of version %u with %u bytes, this library knows version %d with %d: "
-            "elasticrun and libelastic are of different releases",
-            path, page->version, page->bytes, EVENT_PAGE_VERSION, EVENT_PAGE_BYTES);
+            "%s: event page of version %u with %u bytes by elasticrun %.31s, this libelastic knows "
+            "version %d with %d: they are of different releases",
+            path, page->version, page->bytes,
+            getenv("ELASTIC_RELEASE") != NULL ? getenv("ELASTIC_RELEASE") : "",
+            EVENT_PAGE_VERSION, EVENT_PAGE_BYTES);
         return false;
     }
     if (page->agent_pid == 0 || page->agent_pid > INT32_MAX) {

@@ -9,6 +9,7 @@
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
 #include "common/log.h"
+#include "common/release_own.h"
 
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     1000
@@ -52,5 +53,6 @@ json_object *request_new(const char *type)
 {
     json_object *request = text_need(json_object_new_object());
     json_object_object_add(request, "t", json_object_new_string(type));
+    release_write(request, release_own());
     return request;
 }

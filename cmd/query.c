@@ -13,6 +13,7 @@
 #include "cmd/jobs.h"
 #include "cmd/terminal_text.h"
 #include "common/conf_file.h"
+#include "common/release_own.h"
 #include "lib/json_get.h"
 
 #define ONE_BY_ONE 4 /* nodes; for more Slurm is asked for all at once */
@@ -233,6 +234,21 @@ void query_clear(struct query *query)
     *query = (struct query){0};
 }
 
+/* A leader that does not know the question, or an answer that is none, may be of another release.
+ * What else a leader refuses it refuses whatever its release. */
+static void add_release(json_object *answer, const char *message, struct error *err)
+{
+    struct release leader;
+    char text[sizeof(err->text)];
+    release_read(answer, &leader);
+    if (strcmp(leader.name, release_own()->name) == 0 ||
+        (message != NULL && strncmp(message, "unknown request", strlen("unknown request")) != 0))
+        return;
+    snprintf(text, sizeof(text), "%s", err->text);
+    error_set(err, "%s (release %s leads the job, this selastic is of release %s)", text,
+              leader.name, release_own()->name);
+}
+
 json_object *query_answer(uint32_t job_id, json_object *request, const char *type,
                           struct error *err)
 {
@@ -254,6 +270,8 @@ json_object *query_answer(uint32_t job_id, json_object *request, const char *typ
             error_set(
                 err, "job %u: its elasticrun gave an answer that this selastic does not know: '%s'",
                 job_id, error_value(got).text);
+        if (answer == NULL)
+            add_release(query.answer, message, err);
     }
     query_clear(&query);
     site_destroy(site);

@@ -422,6 +422,18 @@ static void put_leader(FILE *out, json_object *state, int width)
     put_line(out, "Leader", text, width);
 }
 
+/* Only if it is another one. One that is older than such words does not say it. */
+static void put_release(FILE *out, json_object *state, const struct render_options *options)
+{
+    const char *release = json_get_string(state, "release");
+    char text[128];
+    if (options->release == NULL || release == NULL || strcmp(release, options->release) == 0)
+        return;
+    snprintf(text, sizeof(text), "%.40s leads the job, this selastic is of %.40s", release,
+             options->release);
+    put_line(out, "Release", text, options->width);
+}
+
 char *render_state(json_object *state, const struct render_options *options)
 {
     char *text = NULL;
@@ -436,6 +448,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_cost(out, state, options->width);
     put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
     put_leader(out, state, options->width);
+    put_release(out, state, options);
     put_line(out, "Left out", json_get_string(state, "left_out"), options->width);
     put_line(out, "To be replaced", json_get_string(state, "advised"), options->width);
     put_line(out, "Next", json_get_string(state, "next_world"), options->width);

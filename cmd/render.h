@@ -11,6 +11,7 @@
 struct render_options {
     int width; /* columns of the terminal; 0: no terminal, nothing is cut */
     time_t now;
+    const char *release; /* of this selastic; NULL: that of the leader is not shown */
     bool over; /* history: the job has ended, a generation without an end does not go on */
 };
 

@@ -8,6 +8,7 @@
 
 #include "cmd/command.h"
 #include "common/log.h"
+#include "common/release_own.h"
 
 static const struct command *const commands[] = {&list_command,   &show_command,
                                                  &resize_command, &history_command,
@@ -79,7 +80,7 @@ static enum exit_status dispatch(int argc, char **argv)
         return STATUS_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("selastic %s (Slurm %s)\n", PACKAGE_VERSION, ELASTIC_SLURM_VERSION);
+        printf("selastic %s (Slurm %s)\n", release_own()->name, ELASTIC_SLURM_VERSION);
         return STATUS_OK;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -102,6 +102,7 @@ static const struct shape state_shape[] = {
     {"advised", KIND_TEXT, NULL},
     {"leader", KIND_TEXT, NULL},
     {"term", KIND_INT, NULL},
+    {"release", KIND_TEXT, NULL},
     {NULL, KIND_INT, NULL},
 };
 

@@ -9,6 +9,7 @@
 #include "cmd/query.h"
 #include "cmd/render.h"
 #include "cmd/shape.h"
+#include "common/release_own.h"
 
 #define CLEAR_SCREEN "\033[H\033[2J"
 
@@ -26,7 +27,8 @@ static int look(const struct arguments *arguments, struct error *err)
         print_json(state, arguments->watch > 0);
         return 0;
     }
-    struct render_options options = {.width = terminal_width(), .now = time(NULL)};
+    struct render_options options = {
+        .width = terminal_width(), .now = time(NULL), .release = release_own()->name};
     print_text(render_state(state, &options));
     json_object_put(state);
     return 0;

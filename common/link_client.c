@@ -10,6 +10,8 @@
 
 #include <sodium.h>
 
+#include "common/release_own.h"
+
 #define SILENCE_MS 2000
 
 static const struct link_client_options *options_of(const struct link *link)
@@ -171,6 +173,7 @@ static json_object *hello_new(struct link *link)
     link_base(base, sizeof(base), options->job_id, options->restarts);
     json_object_object_add(msg, "t", json_object_new_string("hello"));
     json_object_object_add(msg, "v", json_object_new_int(LINK_VERSION));
+    json_object_object_add(msg, "release", json_object_new_string(release_own()->name));
     json_object_object_add(msg, "role", json_object_new_string(options->role));
     json_object_object_add(msg, "base", json_object_new_string(base));
     json_object_object_add(msg, "nonce", json_object_new_string(nonce));

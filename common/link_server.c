@@ -28,6 +28,7 @@
 #include <sodium.h>
 
 #include "common/log.h"
+#include "common/release_own.h"
 #include "common/tcp_sockets.h"
 
 #define PENDING_MAX        64
@@ -156,8 +157,9 @@ static void received_hello(struct link *link, json_object *msg)
 {
     struct link_server *server = link->server;
     const char *role = link_field(msg, "role"), *base = link_field(msg, "base");
+    const char *release = link_field(msg, "release");
     json_object *version = NULL;
-    char nonce[LINK_NONCE_HEX], why[160];
+    char nonce[LINK_NONCE_HEX], why[200];
 
     json_object_object_get_ex(msg, "v", &version);
     if (role == NULL || base == NULL ||
@@ -165,9 +167,10 @@ static void received_hello(struct link *link, json_object *msg)
         link_fail(link, "sent an incomplete hello");
     } else if (json_object_get_int(version) != LINK_VERSION) {
         snprintf(why, sizeof(why),
-                 "speaks version %d of the protocol, here it is %d: all nodes need the same "
-                 "release of slurm-elastic",
-                 json_object_get_int(version), LINK_VERSION);
+                 "release %.31s has version %d of the handshake, release %s here has %d: install "
+                 "the same release of slurm-elastic on all nodes",
+                 release != NULL ? error_value(release).text : "(not said)",
+                 json_object_get_int(version), release_own()->name, LINK_VERSION);
         link_server_note(link, why);
         refuse(link, why);
     } else if (strcmp(base, server->base) != 0) {

@@ -21,6 +21,8 @@ common_libelasticcommon_la_SOURCES = \
     common/log.h \
     common/memory.c \
     common/memory.h \
+    common/release_own.c \
+    common/release_own.h \
     common/slurm_client.h \
     common/slurm_compat.c \
     common/slurm_compat.h \

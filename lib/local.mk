@@ -90,6 +90,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/publish.h \
     lib/recovery.c \
     lib/recovery.h \
+    lib/release.c \
+    lib/release.h \
     lib/requests.c \
     lib/requests.h \
     lib/retry.c \

@@ -83,6 +83,7 @@ struct world_place {
     const char *scale_config;  /* JSON text */
     const char *scale_configs; /* scale_config of all world sizes; NULL: none */
     const char *lib;           /* path of libelastic.so */
+    const char *release;       /* of elasticrun */
     const char *python;        /* directory of the Python package; NULL: not there */
     const char *store;         /* path of the agent's store; NULL: none */
     int attempt;               /* number of this start of a world */

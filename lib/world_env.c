@@ -241,6 +241,7 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_SCALE_CONFIG", place->scale_config != NULL ? place->scale_config : "{}");
     set(list, "ELASTIC_SCALE_CONFIGS", place->scale_configs);
     set(list, "ELASTIC_LIB", place->lib);
+    set(list, "ELASTIC_RELEASE", place->release);
     set(list, "ELASTIC_STORE", place->store);
 }
 

@@ -18,6 +18,7 @@ const char *const world_names[] = {
     "ELASTIC_MIN_NODES",
     "ELASTIC_NODES",
     "ELASTIC_REASON",
+    "ELASTIC_RELEASE",
     "ELASTIC_RUN_DIR",
     "ELASTIC_SCALE_CONFIG",
     "ELASTIC_SCALE_CONFIGS",

@@ -23,6 +23,7 @@
 #include <sodium.h>
 
 #include "common/log.h"
+#include "common/release_own.h"
 #include "lib/json_get.h"
 #include "pmix/host.h"
 
@@ -288,6 +289,7 @@ static void say_started(const struct error *err)
 {
     json_object *msg = host_message(err == NULL ? "started" : "failed", 0);
 
+    release_write(msg, release_own());
     if (err != NULL)
         json_object_object_add(msg, "reason", json_object_new_string(err->text));
     host_send(msg);
@@ -320,7 +322,7 @@ int main(int argc, char **argv)
     pid_t agent = getppid();
 
     log_init("elasticrun-pmix");
-    if (argc != 5) {
+    if (argc < 5) { /* a later release may say more */
         log_error("elasticrun starts this program; there is nothing to be done with it by hand");
         return 2;
     }

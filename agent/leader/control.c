@@ -19,6 +19,7 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/run_dir.h"
 #include "common/conf_file.h"
+#include "common/release_own.h"
 #include "lib/frame.h"
 #include "lib/json_get.h"
 
@@ -274,6 +275,7 @@ static bool leads(struct leader *leader)
 
 static void say(struct link *link, json_object *said, bool leading)
 {
+    release_write(said, release_own());
     if (!leading)
         json_object_object_add(said, "elsewhere", json_object_new_boolean(true));
     link_send(link, said);
@@ -306,6 +308,20 @@ void control_resize(struct leader *leader, struct link *link, json_object *msg)
                    "does; try again in some seconds",
                    leader->options->node),
             false);
+}
+
+bool control_understands(const struct leader *leader, struct link *link, json_object *msg)
+{
+    char ours[WORLD_NAME_MAX + 32];
+    struct release theirs;
+    struct error why;
+
+    release_read(msg, &theirs);
+    snprintf(ours, sizeof(ours), "elasticrun on %s", leader->options->node);
+    if (release_agree(release_own(), ours, &theirs, "selastic", &why) == 0)
+        return true;
+    say(link, answer("error", "%s", why.text), true);
+    return false;
 }
 
 void control_unknown(struct leader *leader, struct link *link, const char *type)

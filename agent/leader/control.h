@@ -3,6 +3,8 @@
 #ifndef ELASTIC_AGENT_LEADER_CONTROL_H
 #define ELASTIC_AGENT_LEADER_CONTROL_H
 
+#include <stdbool.h>
+
 #include <json-c/json.h>
 
 struct leader;
@@ -14,5 +16,8 @@ void control_history(struct leader *leader, struct link *link, json_object *msg)
 void control_resize(struct leader *leader, struct link *link, json_object *msg);
 /* Something else. */
 void control_unknown(struct leader *leader, struct link *link, const char *type);
+
+/* Does this selastic speak a protocol of this leader? If not, it is told so. */
+bool control_understands(const struct leader *leader, struct link *link, json_object *msg);
 
 #endif

@@ -261,9 +261,14 @@ void exclude_replaced(struct leader *leader, int nodes)
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
+void exclude_node(struct leader *leader, const char *node)
+{
+    recovery_lost(leader->exclude->recovery, node, leader_now(leader));
+}
+
 void exclude_lost(struct leader *leader, const struct leader_member *m)
 {
-    recovery_lost(leader->exclude->recovery, m->part->node, leader_now(leader));
+    exclude_node(leader, m->part->node);
 }
 
 char *exclude_list(const struct leader *leader, double *until)

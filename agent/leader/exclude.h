@@ -53,6 +53,8 @@ void exclude_replaced(struct leader *leader, int nodes);
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
+/* This node cannot take part. */
+void exclude_node(struct leader *leader, const char *node);
 /* The member was lost without having been told to go. */
 void exclude_lost(struct leader *leader, const struct leader_member *m);
 /* What is counted, and left out: belongs to this part. */

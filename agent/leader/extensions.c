@@ -17,7 +17,7 @@ struct extensions {
     struct extension *list;
     int count;
     char refusal[256]; /* what sbatch has said last; "": nothing, or it went well */
-    char failure[160]; /* of the latest extension, before it could join; "": it could */
+    char failure[256]; /* of the latest extension, before it could join; "": it could */
 };
 
 int extensions_count(const struct leader *leader)

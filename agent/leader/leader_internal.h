@@ -70,7 +70,7 @@ struct leader {
     struct pmix_relay next_relay; /* of the world that is being prepared */
 
     struct {
-        char size[200], not_more[400];
+        char size[200], not_more[600];
     } why; /* what the latest plan says */
 
     struct {

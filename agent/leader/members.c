@@ -24,6 +24,7 @@
 #include "agent/leader/slurm_update.h"
 #include "agent/leader/srun_notify.h"
 #include "common/log.h"
+#include "common/release_own.h"
 #include "lib/json_get.h"
 #include "lib/tree_order.h"
 
@@ -85,6 +86,7 @@ struct join {
     uint32_t job, restarts;
     int nodeid, slots;
     int64_t pid; /* 0: it has not said it */
+    struct release release;
 };
 
 static struct leader_member *member_on(const struct leader *leader, const char *node)
@@ -162,6 +164,7 @@ void members_welcome(struct leader *leader, struct leader_member *member, bool k
     json_object_object_add(msg, "you", json_object_new_string(link_peer_address(member->link)));
     json_object_object_add(msg, "slurm_user", json_object_new_int64(o->slurm_user));
     json_object_object_add(msg, "keep", json_object_new_boolean(keep));
+    release_write(msg, release_own());
     leader_send(member, msg);
     if (member->part->base)
         heritage_tell(leader, member);
@@ -199,6 +202,7 @@ static bool read_join(json_object *msg, struct join *join)
         return false;
     if (!json_get_int(msg, "pid", 1, INT32_MAX, &join->pid))
         join->pid = 0;
+    release_read(msg, &join->release);
     join->job = (uint32_t)job;
     join->restarts = (uint32_t)restarts;
     join->nodeid = (int)nodeid;
@@ -250,6 +254,37 @@ static void read_former(json_object *msg, struct change_join *join)
         join->was_in = world_from_json(said, &err);
 }
 
+/* An agent of another release that does not understand this leader. The next extension may come to
+ * such a node, too: growth pauses, longer each time. Without a node of the base there is no world
+ * at all. */
+static void reject_release(struct leader *leader, const struct join *join, const struct error *why)
+{
+    struct extension *ext = extensions_find(leader, join->job);
+
+    if (join->base && change_world(leader->change) == NULL) {
+        log_error("job %u cannot start: %s", leader->options->job, why->text);
+        post_stop(leader, why->text);
+    } else if (!join->base) {
+        log_info("job %u: extension job %u: %s", leader->options->job, join->job, why->text);
+        exclude_node(leader, join->node);
+        if (ext == NULL || ext->state != PLAN_LEAVING) /* another of its nodes has not said it */
+            extensions_failed(leader, ext != NULL ? ext->pool : NULL, why->text);
+        extensions_cancel(leader, join->job, true, why->text);
+    }
+}
+
+static int check_release(struct leader *leader, const struct join *join, struct error *why)
+{
+    char ours[WORLD_NAME_MAX + 32], theirs[WORLD_NAME_MAX + 32];
+
+    snprintf(theirs, sizeof(theirs), "elasticrun on %s", join->node);
+    snprintf(ours, sizeof(ours), "elasticrun on %s", leader->options->node);
+    if (release_agree(release_own(), ours, &join->release, theirs, why) == 0)
+        return 0;
+    reject_release(leader, join, why);
+    return -1;
+}
+
 /* False: out of memory. Else the member has its part in the change of worlds. */
 static bool post_join(struct leader *leader, struct leader_member *m, const struct join *join,
                       json_object *msg)
@@ -286,7 +321,7 @@ void members_join(struct leader *leader, struct link *link, json_object *msg)
     /* SIGTERM has reached this node of the base before it could join: the job ends. */
     if (join.base && join.leaving && !leader_has_ended(leader) && !change_stopping(leader->change))
         post_stop(leader, "terminated");
-    if (refuse(leader, &join, &why) != 0) {
+    if (refuse(leader, &join, &why) != 0 || check_release(leader, &join, &why) != 0) {
         json_object *answer = leader_message("refuse", -1);
 
         json_object_object_add(answer, "reason", json_object_new_string(why.text));

@@ -127,6 +127,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         return;
     if (sender == MEMBER)
         m->last_heard = leader_now(leader);
+    if (sender == CONTROL && !control_understands(leader, link, msg))
+        return;
     message = find(type, sender);
     if (message == NULL && sender == CONTROL)
         control_unknown(leader, link, type);

@@ -9,6 +9,7 @@
 #include <sodium.h>
 
 #include "agent/member/member_internal.h"
+#include "common/release_own.h"
 #include "common/memory.h"
 #include "common/log.h"
 #include "common/tcp_sockets.h"
@@ -407,6 +408,7 @@ static int start_workers(struct group *group, int index, struct error *err)
                                                             m->job.scale, JSON_C_TO_STRING_PLAIN)
                                                       : NULL,
                 .lib = m->options->lib,
+                .release = release_own()->name,
                 .python = m->options->python,
                 .store = m->store != NULL ? store_server_path(m->store) : NULL,
                 .attempt = group->attempt,

@@ -21,6 +21,7 @@
 #include "agent/srun_port.h"
 #include "agent/supervise.h"
 #include "common/log.h"
+#include "common/release_own.h"
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
 #include "lib/json_get.h"
@@ -138,6 +139,7 @@ static void send_join(struct member *m)
     json_object *msg = member_message("join");
     char switches[TREE_PATH_MAX];
 
+    release_write(msg, release_own());
     json_object_object_add(msg, "node", json_object_new_string(m->options->node));
     json_object_object_add(msg, "job", json_object_new_int64(m->options->job));
     json_object_object_add(msg, "restarts", json_object_new_int64(m->options->restarts));

@@ -10,6 +10,7 @@
 
 #include "agent/port.h"
 #include "common/log.h"
+#include "common/release_own.h"
 #include "lib/json_get.h"
 #include "lib/recovery.h"
 
@@ -43,6 +44,7 @@ static void handle_welcome(struct member *m, json_object *msg)
     const char *cwd = json_get_string(msg, "cwd");
     const char *state = json_get_string(msg, "state_dir"),
                *checkpoint = json_get_string(msg, "checkpoint_dir");
+    struct release leader;
     json_object *scale;
 
     if (m->welcomed) {
@@ -57,8 +59,10 @@ static void handle_welcome(struct member *m, json_object *msg)
         !json_get_int(msg, "min_nodes", 1, SIZES_NODES_MAX, &min) ||
         !json_get_int(msg, "max_nodes", 1, SIZES_NODES_MAX, &max) ||
         !json_get_int(msg, "max_restarts", 0, INT32_MAX, &restarts)) {
-        log_error(
-            "the leader sent an incomplete welcome; is it of the same version as this elasticrun?");
+        release_read(msg, &leader);
+        log_error("%s: the leader sent an incomplete welcome: it is of release %s, this elasticrun "
+                  "of %s",
+                  m->options->node, leader.name, release_own()->name);
         member_end(m, 1);
         return;
     }

@@ -15,6 +15,7 @@
 
 #include "common/link.h"
 #include "common/log.h"
+#include "common/release_own.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
@@ -173,6 +174,22 @@ static void handle_complete(struct pmix *pmix, int attempt, json_object *msg)
         pmix->handlers.complete(attempt, (int)rank, pmix->arg);
 }
 
+/* An upgrade may have put another elasticrun-pmix there since this agent was started. Its workers
+ * then do without PMIx. */
+static void check_release(struct pmix *pmix, json_object *msg)
+{
+    struct release theirs;
+    struct error why;
+
+    release_read(msg, &theirs);
+    if (release_agree(release_own(), "elasticrun", &theirs, "elasticrun-pmix", &why) == 0)
+        return;
+    pmix->starts = STARTS_MAX;
+    log_info("%s: no PMIx: %s", pmix->options.node, why.text);
+    snprintf(pmix->reason, sizeof(pmix->reason), "%s", why.text);
+    drop_server(pmix, pmix->reason);
+}
+
 static void send_to_server(struct pmix *pmix, json_object *msg)
 {
     if (pmix->server != NULL && pmix->server->link != NULL)
@@ -283,6 +300,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
             answer(pmix, NULL, reason != NULL ? reason : "unknown");
     } else if (strcmp(type, "started") == 0) {
         server->started = true;
+        check_release(pmix, msg);
     } else if (strcmp(type, "failed") == 0) {
         pmix->starts = STARTS_MAX; /* another message would say the same again */
         snprintf(pmix->reason, sizeof(pmix->reason), "%s", reason != NULL ? reason : "unknown");

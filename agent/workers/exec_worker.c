@@ -353,6 +353,7 @@ int workers_exec_shim(int argc, char **argv)
     }
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
+    prctl(PR_SET_NAME, "elasticrun"); /* not "exe" */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* wakes supervise, which then looks at its parent */
     if (agent_gone(&shim))

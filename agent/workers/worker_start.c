@@ -65,7 +65,8 @@ static int spawn(struct worker *w, const struct workers_options *options, char *
     uv_stdio_container_t stdio[4] = {{.flags = UV_IGNORE}};
     uv_process_options_t spawn = {
         .exit_cb = worker_on_exit,
-        .file = options->program,
+        /* Not `program`: an upgrade may have put another release there, and this agent goes on. */
+        .file = "/proc/self/exe",
         .env = env,
         .flags = UV_PROCESS_DETACHED, /* a terminal's ^C is for the agent to judge */
         .stdio_count = 4,

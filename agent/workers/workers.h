@@ -43,7 +43,7 @@ struct workers_handlers {
 };
 
 struct workers_options {
-    const char *program; /* path of this elasticrun, for the shim */
+    const char *program; /* path of this elasticrun: what the shim is called */
     char *const *argv;   /* the user's command */
     const char *cwd;
     mode_t umask;

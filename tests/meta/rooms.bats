@@ -14,7 +14,7 @@ setup() {
 includes() {
     cat <<'END'
 lib              lib/
-common           lib/
+common           lib/|config\.h
 client           pmix/compat\.h|common/memory\.h
 agent            common/|lib/|config\.h
 agent/leader     agent/[^/]+$|client/elastic\.h|client/event_page\.h|common/|lib/

@@ -39,6 +39,7 @@ EXTRA_DIST += \
     tests/system/live_faults.py \
     tests/system/main_path.bats \
     tests/system/metadata.py \
+    tests/system/mixed.bats \
     tests/system/mpi.bats \
     tests/system/newer_torch.bats \
     tests/system/mpi/collectives.c \
@@ -91,6 +92,23 @@ check_PROGRAMS += tests/system/fake_leader
 tests_system_fake_leader_SOURCES = tests/system/fake_leader.c
 tests_system_fake_leader_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 tests_system_fake_leader_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)
+
+# Programs of another release: the same objects, but for the one that says which release it is.
+OTHER_RELEASE_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+check_PROGRAMS += tests/system/other/elasticrun
+tests_system_other_elasticrun_SOURCES = tests/system/other_release.c
+tests_system_other_elasticrun_CPPFLAGS = $(OTHER_RELEASE_CPPFLAGS)
+tests_system_other_elasticrun_LDADD = $(agent_elasticrun_OBJECTS) $(agent_elasticrun_LDADD)
+check_PROGRAMS += tests/system/other/elasticrun-pmix
+tests_system_other_elasticrun_pmix_SOURCES = tests/system/other_release.c
+tests_system_other_elasticrun_pmix_CPPFLAGS = $(OTHER_RELEASE_CPPFLAGS)
+tests_system_other_elasticrun_pmix_LDFLAGS = $(pmix_elasticrun_pmix_LDFLAGS)
+tests_system_other_elasticrun_pmix_LDADD = \
+    $(pmix_elasticrun_pmix_OBJECTS) $(pmix_elasticrun_pmix_LDADD)
+check_PROGRAMS += tests/system/other/selastic
+tests_system_other_selastic_SOURCES = tests/system/other_release.c
+tests_system_other_selastic_CPPFLAGS = $(OTHER_RELEASE_CPPFLAGS)
+tests_system_other_selastic_LDADD = $(cmd_selastic_OBJECTS) $(cmd_selastic_LDADD)
 
 check_PROGRAMS += tests/system/forge
 tests_system_forge_SOURCES = tests/system/forge.c

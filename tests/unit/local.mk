@@ -215,6 +215,11 @@ tests_unit_test_state_dir_SOURCES = tests/unit/test_state_dir.c
 tests_unit_test_state_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_state_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_release
+tests_unit_test_release_SOURCES = tests/unit/test_release.c
+tests_unit_test_release_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_release_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_retry
 tests_unit_test_retry_SOURCES = tests/unit/test_retry.c
 tests_unit_test_retry_LDADD = $(UNIT_LIBS)
