@@ -37,6 +37,7 @@
 #include "common/conf_file.h"
 #include "common/files.h"
 #include "common/log.h"
+#include "common/release_own.h"
 #include "common/slurm_client.h"
 #include "lib/drain_notices.h"
 
@@ -438,6 +439,9 @@ int main(int argc, char **argv)
     if (place_read(&run.place, &err) != 0 || (run.conf = conf_file_load(NULL, &err)) == NULL) {
         if (first_task())
             log_error("%s", err.text);
+        else if (getenv("ELASTIC_SPANK") != NULL) /* job_submit/elastic has read a good one */
+            log_error("%s: %s (this is elasticrun %s)", run.place.node, err.text,
+                      release_own()->name);
         return EXIT_USAGE;
     }
     log_debug("%s: elastic.conf: %s", run.place.node, conf_file_used(run.conf, used, sizeof(used)));

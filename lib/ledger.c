@@ -282,6 +282,11 @@ int ledger_parse(struct ledger *ledger, const char *text, size_t len, const stru
 
     if (obj == NULL)
         return -1;
+    if (json_get_int(obj, "version", 1, INT32_MAX, &version) && version != VERSION) {
+        json_object_put(obj);
+        return error_set(err, "it is of version %d, this release reads version %d", (int)version,
+                         VERSION);
+    }
     good = json_get_int(obj, "version", VERSION, VERSION, &version) &&
            json_get_int(obj, "job", 0, UINT32_MAX, &job) &&
            json_get_int(obj, "restarts", 0, UINT32_MAX, &restarts) &&

@@ -161,7 +161,7 @@ void costs_load(struct leader *leader)
     const struct leader_options *o = leader->options;
     const struct ledger_run run = {o->job, o->restarts};
     struct error err = {""};
-    char path[PATH_MAX], *text;
+    char path[PATH_MAX], aside[PATH_MAX + 8], *text;
     size_t len;
 
     if (leader->costs->loaded)
@@ -172,9 +172,12 @@ void costs_load(struct leader *leader)
     if (text == NULL)
         return; /* a job has none at first */
     if (ledger_parse(&leader->costs->ledger, text, len, &run, leader_now(leader), unix_now(),
-                     o->term > 0, &err) != 0)
+                     o->term > 0, &err) != 0) {
         log_error("job %u: %s: %s; the costs of the job so far are not known", o->job, path,
                   err.text);
+        snprintf(aside, sizeof(aside), "%s.unread", path); /* another release may read it */
+        rename(path, aside);
+    }
     leader->costs->kept = true;
     free(text);
     go_on(leader);

@@ -77,6 +77,9 @@ static void roles_follow_from_the_options(void **state)
         {{NULL}, ADMISSION_RIGID},
         {{"PATH=/bin", "_SLURM_SPANK_OPTION_pyxis_image=" ELASTIC "2:8"}, ADMISSION_RIGID},
         {{"_SLURM_SPANK_OPTION_elastic_elastic_grace=10"}, ADMISSION_RIGID},
+        /* Options of a later release. */
+        {{ELASTIC "2:8", "_SLURM_SPANK_OPTION_elastic_elastic_new=7", "ELASTIC_NEW=x"},
+         ADMISSION_BASE},
         {{ELASTIC "2:8"}, ADMISSION_BASE},
         {{"SPANK_" ELASTIC "2:8"}, ADMISSION_BASE},
         {{ELASTIC}, ADMISSION_BASE},

@@ -2,7 +2,9 @@
 /* Pages that are none, and the functions of elastic.h where there is no page, or one only. */
 #include "tests/unit/event_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -68,13 +70,47 @@ static void test_the_page_of_another_user_is_refused(void **state)
     refused("belongs to user 12345");
 }
 
+/* Opens the page in another process, which then ends. Returns errno, 0: it is let in. */
+static int opened_elsewhere(void)
+{
+    struct event_client_error err = {.text = ""};
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+        _exit(event_client_open(page_path, &err) != NULL ? 0 : errno);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_a_page_has_one_process(void **state)
+{
+    struct event *event = create_page(1);
+    struct event_client_error err = {.text = ""};
+    struct event_client *client;
+
+    (void)state;
+    assert_int_equal(opened_elsewhere(), 0);
+    client = event_client_open(page_path, &err); /* that one has ended */
+    assert_non_null(client);
+    assert_int_equal(opened_elsewhere(), EBUSY);
+    /* A forked process has not opened it, and its end ends nothing. */
+    assert_int_equal(opened_elsewhere(), EBUSY);
+    event_client_close(client);
+    assert_int_equal(opened_elsewhere(), 0);
+    event_destroy(event);
+}
+
 static void test_pages_of_another_release_are_refused(void **state)
 {
     struct event *event = create_page(1);
     struct event_page *page = raw_page();
 
     page->version = 2;
-    refused("version 2");
+    setenv("ELASTIC_RELEASE", "9.0.0", 1);
+    refused("version 2 with 4096 bytes by elasticrun 9.0.0,");
+    unsetenv("ELASTIC_RELEASE");
     page->version = EVENT_PAGE_VERSION;
     page->bytes = 8192;
     refused("8192");
@@ -258,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EVENT_TEST(test_files_that_are_no_pages_are_refused),
         EVENT_TEST(test_the_page_of_another_user_is_refused),
+        EVENT_TEST(test_a_page_has_one_process),
         EVENT_TEST(test_pages_of_another_release_are_refused),
         EVENT_TEST(test_noise_after_the_header_does_no_harm),
         EVENT_TEST(test_without_elasticrun_all_answers_are_no),

@@ -226,6 +226,17 @@ static void test_what_is_no_ledger(void **state)
     }
 }
 
+static void test_another_version_is_named(void **state)
+{
+    static const char text[] = "{\"version\":2,\"time\":1}";
+    struct ledger ledger = example();
+    struct error err;
+
+    (void)state;
+    assert_int_equal(ledger_parse(&ledger, text, strlen(text), 0, UNIX_TIME, true, &err), -1);
+    assert_string_equal(err.text, "it is of version 2, this release reads version 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_time_that_leaps),
         cmocka_unit_test(test_figures_without_end),
         cmocka_unit_test(test_what_is_no_ledger),
+        cmocka_unit_test(test_another_version_is_named),
     };
 
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

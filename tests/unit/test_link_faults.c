@@ -16,6 +16,7 @@
 #include <munge.h>
 #include <sodium.h>
 
+#include "common/release_own.h"
 #include "tests/unit/link_fixture.h"
 
 /* --- What can be wrong before the handshake is done ------------------------------------------- */
@@ -103,20 +104,42 @@ static void expect_refusal(struct scene *scene, int version, const char *role, c
     expect_end(scene, raw);
 }
 
+/* What a later release would say, with fields that this one does not know. */
+static void other_release(struct scene *scene, const char *release, const char *begins)
+{
+    struct raw *raw = raw_connect(&scene->loop, scene->port);
+    json_object *msg, *value = NULL;
+    char text[256];
+
+    snprintf(text, sizeof(text),
+             "{\"t\":\"hello\",\"v\":3,\"new\":{},\"release\":\"%s\",\"role\":\"agent\",\"base\":"
+             "\"4711.0\",\"nonce\":\"%064d\"}",
+             release, 1);
+    raw_send(raw, text);
+    msg = raw_receive(raw);
+    assert_true(json_object_object_get_ex(msg, "reason", &value));
+    assert_ptr_equal(strstr(json_object_get_string(value), begins), json_object_get_string(value));
+    assert_true(strlen(json_object_get_string(value)) < 199); /* what a client prints of it */
+    json_object_put(msg);
+    expect_end(scene, raw);
+}
+
 static void test_refused_hellos(void **state)
 {
     struct scene *scene = *state;
 
     for (int version = 0; version <= 3; version++) {
-        char reason[160];
+        char reason[200];
 
         snprintf(reason, sizeof(reason),
-                 "speaks version %d of the protocol, here it is 2: all nodes need the same release "
-                 "of slurm-elastic",
-                 version);
+                 "release (not said) has version %d of the handshake, release %s here has 2: "
+                 "install the same release of slurm-elastic on all nodes",
+                 version, release_own()->name);
         if (version != 2)
             expect_refusal(scene, version, "agent", "4711.0", reason);
     }
+    other_release(scene, "9.0.0", "release 9.0.0 has version 3 of the handshake, release ");
+    other_release(scene, "\\u001b[2J", "release ?[2J has version 3 ");
     expect_refusal(scene, 2, "agent", "4711.1", "this is the leader of job 4711.0");
     expect_refusal(scene, 2, "agent", "04711.0", "this is the leader of job 4711.0");
     expect_refusal(scene, 2, "leader", "4711.0", "the role is none of agent, control and voter");

@@ -77,6 +77,26 @@ static void test_show(void **unused)
     json_object_put(state);
 }
 
+static void test_show_release(void **unused)
+{
+    json_object *state = read_state("state-growing.json"), *older = read_state("state-shrunk.json");
+    const struct render_options same = {.now = NOW, .release = "0.1.0"},
+                                later = {.now = NOW, .release = "0.2.0"};
+    char *text = render_state(state, &same);
+    assert_null(strstr(text, "Release"));
+    free(text);
+    text = render_state(state, &later);
+    assert_non_null(
+        strstr(text, "  Release          0.1.0 leads the job, this selastic is of 0.2.0\n"));
+    free(text);
+    /* A leader that does not say it. */
+    text = render_state(older, &later);
+    assert_null(strstr(text, "Release"));
+    free(text);
+    json_object_put(state);
+    json_object_put(older);
+}
+
 static void test_clean(void **unused)
 {
     json_object *list = json_tokener_parse(
@@ -321,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_clean),
         cmocka_unit_test(test_show_json),
+        cmocka_unit_test(test_show_release),
         cmocka_unit_test(test_show_narrow),
         cmocka_unit_test(test_show_manual),
         cmocka_unit_test(test_show_hostile),

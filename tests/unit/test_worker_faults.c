@@ -99,21 +99,38 @@ static void test_own_127(void **state)
     run_destroy(run);
 }
 
-/* The shim itself cannot be started. */
+/* The shim itself cannot be started: Linux takes no argument of more than 128 KiB. */
 static void test_no_shim(void **state)
 {
     struct run *run = run_create(2);
-    char *argv[] = {"true", NULL};
+    static char large[256 * 1024];
+    char *argv[] = {"true", large, NULL};
 
     (void)state;
-    run->options.program = "/nowhere/elasticrun";
+    memset(large, 'x', sizeof(large) - 1);
     run->options.argv = argv;
     run_start(run);
     AWAIT(run, run->drained > 0);
     assert_int_equal(run->ready, 0);
     assert_int_equal(run->endings[1].code, 126);
     assert_string_equal(run->endings[1].message,
-                        "worker could not be started: no such file or directory");
+                        "worker could not be started: argument list too long");
+    run_destroy(run);
+}
+
+/* An upgrade may have put another program there. */
+static void test_shim_is_this_program(void **state)
+{
+    struct run *run = run_create(1);
+    char *argv[] = {"true", NULL};
+
+    (void)state;
+    run->options.program = "/bin/false";
+    run->options.argv = argv;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run->ready, 1);
+    assert_int_equal(run->endings[0].code, 0);
     run_destroy(run);
 }
 
@@ -613,6 +630,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_not_on_path),
         cmocka_unit_test(test_own_127),
         cmocka_unit_test(test_no_shim),
+        cmocka_unit_test(test_shim_is_this_program),
         cmocka_unit_test(test_no_run_dir),
         cmocka_unit_test(test_shim_by_hand),
         cmocka_unit_test(test_signals),
