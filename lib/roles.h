@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The roles of an elastic job: what its job file says.
+ *
+ * A role is a program of the job with its size and its needs. A replica is a copy of it: a gang of
+ * tasks that run all together. doc/user/roles.md has the keys; lib/role_keys.h is their table.
+ *
+ * Pure: the file has been read, and is a JSON tree. */
+#ifndef ELASTIC_ROLES_H
+#define ELASTIC_ROLES_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+#include "lib/slots.h"
+
+#define ROLES_MAX          100
+#define ROLES_REPLICAS_MAX 10000 /* of a role */
+#define ROLES_TASKS_MAX    1024  /* of a gang */
+#define ROLES_PORTS_MAX    16    /* of a task */
+#define ROLES_TEXT_MAX     65536 /* bytes of the text that travels with the job */
+
+/* What happens to the other replicas when the leading role has ended. */
+enum roles_clean {
+    ROLES_CLEAN_RUNNING, /* they are drained */
+    ROLES_CLEAN_NONE,    /* they run on until they end, or the job's time is over */
+    ROLES_CLEAN_ALL,     /* they are drained, and the job's logs and state are removed */
+};
+
+enum role_kind {
+    ROLE_REPLICAS,
+    ROLE_WORLD, /* the training that --elastic alone would run */
+};
+
+/* How it is known that a task is ready. */
+enum role_probe {
+    ROLE_PROBE_NONE, /* it is, once its program has been executed */
+    ROLE_PROBE_HTTP, /* GET path on a port of it is answered with 2xx */
+    ROLE_PROBE_TCP,  /* its port can be connected to */
+    ROLE_PROBE_FILE, /* the file exists, relative to the task's directory */
+    ROLE_PROBE_EXEC, /* a command ends with 0 */
+    ROLE_PROBE_TOLD, /* the task says so: slurm_elastic.roles.ready() */
+};
+
+/* Times are in seconds. Lists of texts end with NULL, and are NULL where nothing was said. */
+struct role {
+    char *name;
+    enum role_kind kind;
+    char **run; /* the command; "{port}", "{port:NAME}", "{replica}", "{task}" are replaced */
+    bool leads; /* the job ends as it ends */
+    int min, max;           /* replicas; of a world: nodes */
+    struct slots_gang gang; /* of a world: size is what a node of it takes; 0: all that is left */
+    char *base;             /* pool for the guaranteed replicas; NULL: the base only */
+    char **pools;           /* for the other replicas; NULL: the job's */
+    char **ports;           /* names of ports of each task */
+    bool api;               /* its nodes offer the HTTP interface */
+    struct {
+        enum role_probe how;
+        char *what;    /* path of HTTP or FILE */
+        char **run;    /* of EXEC */
+        char *port;    /* of HTTP and TCP: a name of ports; NULL: the first one */
+        double within; /* from its start, else it has failed */
+        double every;
+    } ready;
+    struct {
+        int signal;
+        double within; /* then SIGKILL */
+    } drain;
+    struct {
+        int max;                      /* starts after a failure, of all replicas together … */
+        double window;                /* … within so long; 0: in all */
+        double first_pause, max_pause; /* pauses before a start after a failure */
+    } restart;
+    int *after; /* indices of roles that have to be ready before */
+    int after_count;
+    bool asks; /* it grows beyond min only when somebody asks; else as nodes are idle */
+};
+
+struct roles {
+    enum roles_clean clean;
+    char *group;     /* NULL: none */
+    char *shared;    /* a directory; NULL: none */
+    int max_nodes;   /* of the job; 0: as its roles say */
+    bool di_engine;  /* compat: names, environment and HTTP of DI-orchestrator v1alpha1 */
+    struct role *list;
+    int count;
+};
+
+/* Where in the file a part of the tree was: line and column, both from 1. False: not known. */
+typedef bool roles_where(const json_object *part, int *line, int *column, void *arg);
+
+/* What the tree says, with defaults for what it does not say. where may be NULL. NULL: it is wrong,
+ * and err has one line with the position ("12:5: roles.collector.cpus: …") and the allowed values. */
+struct roles *roles_create(const json_object *tree, roles_where *where, void *arg,
+                           struct error *err);
+void roles_destroy(struct roles *roles); /* accepts NULL */
+
+/* The index of the role of that name; -1: there is none. */
+int roles_find(const struct roles *roles, const char *name);
+/* The index of the role that leads. */
+int roles_leader(const struct roles *roles);
+/* … of the world; -1: there is none. */
+int roles_world(const struct roles *roles);
+
+/* The same as JSON with all values, which roles_create() reads as the same: a new object. It is
+ * what travels with the job. NULL: out of memory. */
+json_object *roles_json(const struct roles *roles);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where the tasks of a gang fit (slots.h). */
+#include "lib/slots.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int slots_fit(const struct slots_size *free, const struct slots_size *size)
+{
+    int64_t fit = INT_MAX;
+
+    if (size->cpus > 0)
+        fit = least(fit, free->cpus / size->cpus);
+    if (size->gpus > 0)
+        fit = least(fit, free->gpus / size->gpus);
+    if (size->memory > 0)
+        fit = least(fit, free->memory / size->memory);
+    return fit > 0 ? (int)fit : 0;
+}
+
+void slots_take(struct slots_size *free, const struct slots_size *size)
+{
+    free->cpus -= size->cpus;
+    free->gpus -= size->gpus;
+    free->memory -= size->memory;
+}
+
+void slots_give(struct slots_size *free, const struct slots_size *size)
+{
+    free->cpus += size->cpus;
+    free->gpus += size->gpus;
+    free->memory += size->memory;
+}
+
+/* Has a less free than b? */
+static bool is_fuller(const struct slots_size *a, const struct slots_size *b)
+{
+    if (a->gpus != b->gpus)
+        return a->gpus < b->gpus;
+    if (a->cpus != b->cpus)
+        return a->cpus < b->cpus;
+    return a->memory < b->memory;
+}
+
+/* The node with the least free on which so many tasks fit; -1: there is none. fits: how many fit on
+ * each node; NULL: it is to be found out. */
+static int best_fit(const struct slots_node *nodes, int count, const struct slots_size *size,
+                    int tasks, const int *fits)
+{
+    struct slots_size need = {size->cpus * tasks, size->gpus * tasks, size->memory * tasks};
+    int best = -1;
+
+    for (int i = 0; i < count; i++) {
+        const struct slots_size *free = &nodes[i].free;
+
+        if (nodes[i].closed || free->cpus < need.cpus || free->gpus < need.gpus ||
+            free->memory < need.memory || (fits != NULL && fits[i] < tasks))
+            continue;
+        if (best < 0 || is_fuller(free, &nodes[best].free))
+            best = i;
+    }
+    return best;
+}
+
+/* The node on which the most tasks fit; of equal ones the fullest. */
+static int roomiest(const struct slots_node *nodes, int count, const int *fits)
+{
+    int best = 0;
+
+    for (int i = 1; i < count; i++)
+        if (fits[i] > fits[best] ||
+            (fits[i] == fits[best] && is_fuller(&nodes[i].free, &nodes[best].free)))
+            best = i;
+    return best;
+}
+
+/* On several nodes: as many tasks as fit on the roomiest node, or per_node, again and again. The
+ * last tasks go to the node with the least left. */
+static bool spread(const struct slots_node *nodes, int count, const struct slots_gang *gang,
+                   int *fits, int *where)
+{
+    int done = 0;
+
+    while (done < gang->tasks) {
+        int left = gang->tasks - done;
+        int most = gang->per_node > 0 ? (int)least(gang->per_node, left) : left;
+        int node = best_fit(nodes, count, &gang->size, most, fits);
+
+        if (node < 0 && gang->per_node == 0 && count > 0) {
+            node = roomiest(nodes, count, fits);
+            most = fits[node];
+        }
+        if (node < 0 || most == 0)
+            return false;
+        for (int i = 0; i < most; i++)
+            where[done++] = node;
+        fits[node] = 0;
+    }
+    return true;
+}
+
+bool slots_place(const struct slots_node *nodes, int count, const struct slots_gang *gang,
+                 int *where)
+{
+    bool together = gang->per_node == 0 || gang->per_node >= gang->tasks;
+    int node = together ? best_fit(nodes, count, &gang->size, gang->tasks, NULL) : -1;
+    int *fits;
+    bool placed;
+
+    if (node >= 0) {
+        for (int i = 0; i < gang->tasks; i++)
+            where[i] = node;
+        return true;
+    }
+    if (gang->tasks == 1 || count == 0 || (together && gang->per_node > 0))
+        return false;
+    fits = calloc((size_t)count, sizeof(*fits));
+    if (fits == NULL)
+        return false;
+    for (int i = 0; i < count; i++)
+        fits[i] = nodes[i].closed ? 0 : slots_fit(&nodes[i].free, &gang->size);
+    placed = spread(nodes, count, gang, fits, where);
+    free(fits);
+    return placed;
+}
+
+const char *slots_too_large(const struct slots_size *node, const struct slots_gang *gang,
+                            char *text, size_t size)
+{
+    int tasks = gang->per_node > 0 ? gang->per_node : 1;
+    struct slots_size need = {gang->size.cpus * tasks, gang->size.gpus * tasks,
+                              gang->size.memory * tasks};
+
+    if (need.cpus > node->cpus)
+        snprintf(text, size, "%d CPUs", need.cpus);
+    else if (need.gpus > node->gpus)
+        snprintf(text, size, "%d GPUs", need.gpus);
+    else if (need.memory > node->memory)
+        snprintf(text, size, "%lld MiB of memory", (long long)need.memory);
+    else
+        return NULL;
+    return text;
+}
