@@ -7,6 +7,7 @@
 #define ELASTIC_SLOTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct slots_size {
