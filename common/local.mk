@@ -23,6 +23,8 @@ common_libelasticcommon_la_SOURCES = \
     common/memory.h \
     common/release_own.c \
     common/release_own.h \
+    common/roles_file.c \
+    common/roles_file.h \
     common/slurm_client.h \
     common/slurm_compat.c \
     common/slurm_compat.h \
@@ -34,13 +36,16 @@ common_libelasticcommon_la_SOURCES = \
     common/slurm_site.c \
     common/slurm_users.c \
     common/tcp_sockets.c \
-    common/tcp_sockets.h
+    common/tcp_sockets.h \
+    common/yaml_file.c \
+    common/yaml_file.h
 common_libelasticcommon_la_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \
     $(LIBUV_CFLAGS) \
     $(MUNGE_CFLAGS) \
-    $(SODIUM_CFLAGS)
+    $(SODIUM_CFLAGS) \
+    $(YAML_CFLAGS)
 # Slurm's first: libmunge.la would have the linker look where another libslurm may be (--with-slurm).
 common_libelasticcommon_la_LIBADD = \
     lib/libelasticcore.la \
@@ -48,7 +53,8 @@ common_libelasticcommon_la_LIBADD = \
     $(JSONC_LIBS) \
     $(LIBUV_LIBS) \
     $(MUNGE_LIBS) \
-    $(SODIUM_LIBS)
+    $(SODIUM_LIBS) \
+    $(YAML_LIBS)
 
 # Reading a directory of checkpoints: for elasticrun and elastic-flush, without Slurm, munge and a loop.
 noinst_LTLIBRARIES += common/libelasticcheckpoints.la

@@ -96,6 +96,14 @@ lib_libelasticcore_la_SOURCES = \
     lib/requests.h \
     lib/retry.c \
     lib/retry.h \
+    lib/role_keys.h \
+    lib/role_values.c \
+    lib/roles.c \
+    lib/roles.h \
+    lib/roles_check.c \
+    lib/roles_json.c \
+    lib/roles_private.h \
+    lib/roles_template.c \
     lib/setbacks.c \
     lib/setbacks.h \
     lib/shapes.c \
@@ -104,6 +112,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/sizes.h \
     lib/sleepers.c \
     lib/sleepers.h \
+    lib/slots.c \
+    lib/slots.h \
     lib/slurm_words.c \
     lib/slurm_words.h \
     lib/snapshot.c \

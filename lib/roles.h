@@ -47,9 +47,9 @@ enum role_probe {
 struct role {
     char *name;
     enum role_kind kind;
-    char **run; /* the command; "{port}", "{port:NAME}", "{replica}", "{task}" are replaced */
-    bool leads; /* the job ends as it ends */
-    int min, max;           /* replicas; of a world: nodes */
+    char **run;   /* the command; "{port}", "{port:NAME}", "{replica}", "{task}" are replaced */
+    bool leads;   /* the job ends as it ends */
+    int min, max; /* replicas; of a world: nodes */
     struct slots_gang gang; /* of a world: size is what a node of it takes; 0: all that is left */
     char *base;             /* pool for the guaranteed replicas; NULL: the base only */
     char **pools;           /* for the other replicas; NULL: the job's */
@@ -68,21 +68,22 @@ struct role {
         double within; /* then SIGKILL */
     } drain;
     struct {
-        int max;                      /* starts after a failure, of all replicas together … */
-        double window;                /* … within so long; 0: in all */
+        int max;                       /* starts after a failure, of all replicas together … */
+        double window;                 /* … within so long; 0: in all */
         double first_pause, max_pause; /* pauses before a start after a failure */
     } restart;
     int *after; /* indices of roles that have to be ready before */
     int after_count;
-    bool asks; /* it grows beyond min only when somebody asks; else as nodes are idle */
+    bool asks;   /* it grows beyond min only when somebody asks; else as nodes are idle */
+    bool shield; /* Slurm's SIGTERM does not reach its tasks: libelastic-shield.so */
 };
 
 struct roles {
     enum roles_clean clean;
-    char *group;     /* NULL: none */
-    char *shared;    /* a directory; NULL: none */
-    int max_nodes;   /* of the job; 0: as its roles say */
-    bool di_engine;  /* compat: names, environment and HTTP of DI-orchestrator v1alpha1 */
+    char *group;    /* NULL: none */
+    char *shared;   /* a directory; NULL: none */
+    int max_nodes;  /* of the job; 0: as its roles say */
+    bool di_engine; /* compat: names, environment and HTTP of DI-orchestrator v1alpha1 */
     struct role *list;
     int count;
 };
@@ -102,6 +103,36 @@ int roles_find(const struct roles *roles, const char *name);
 int roles_leader(const struct roles *roles);
 /* … of the world; -1: there is none. */
 int roles_world(const struct roles *roles);
+
+/* What the placeholders of a command stand for. */
+struct role_task {
+    const char *replica; /* "collector-3" */
+    int task;            /* from 0 */
+    const int *ports;    /* as many as the role has */
+};
+
+/* An argument of run, or of ready.run, with its placeholders replaced: a new text. NULL: out of
+ * memory. */
+char *role_argument(const struct role *role, const char *text, const struct role_task *task);
+
+/* Can a replica ever be on nodes of that size, those of the pool, of which there are as many as it
+ * takes? -1 with err: "collector needs 12 CPUs on a node, those of cpu-spot have 8". */
+int role_check_node(const struct role *role, const struct slots_size *node, const char *pool,
+                    struct error *err);
+
+/* ---- templates of the site ------------------------------------------------------------------- */
+
+/* The tree of the template of that name, which has been checked by roles_check_template(): a new
+ * object. NULL with err: there is none. */
+typedef json_object *roles_template(const char *name, void *arg, struct error *err);
+
+/* What a template says: keys of a role. -1 with err as of roles_create(). */
+int roles_check_template(const json_object *tree, roles_where *where, void *arg, struct error *err);
+
+/* Give each role of the tree that names a template the keys that only the template has, and take
+ * the name away. -1 with err: the tree may have some of them. */
+int roles_use_templates(json_object *tree, roles_where *where, void *arg, roles_template *load,
+                        void *load_arg, struct error *err);
 
 /* The same as JSON with all values, which roles_create() reads as the same: a new object. It is
  * what travels with the job. NULL: out of memory. */

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of keys of a job file. To add a key, add a row here, its field in lib/roles.h, and the
+ * code that uses its value. Then tests/unit/test_roles_keys tells what doc/user/roles.md must say.
+ *
+ * Only lib/roles.c includes this file, with its meaning of ROLE_KEY; therefore it has no include
+ * guard. The columns are the members of struct role_key (lib/roles_private.h). The first one says
+ * where the key may be. `in` and `field` name the field that gets the value. The order is that of
+ * messages, of documents, and of files that are written. */
+/* clang-format off */
+
+/* ---- of the job ------------------------------------------------------------------------------ */
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "version",
+    .kind = ROLES_KIND_VERSION,
+    .min = 1, .max = 1,
+    .builtin = "1",
+    .help = "The version of this format")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "clean",
+    FIELD(struct roles, clean),
+    .kind = ROLES_KIND_WORD,
+    .words = {[ROLES_CLEAN_RUNNING] = "running", [ROLES_CLEAN_NONE] = "none",
+              [ROLES_CLEAN_ALL] = "all"},
+    .builtin = "running",
+    .help = "What happens to the other replicas when the leading role has ended. `running`: they "
+            "are drained. `none`: they run on until they end, or the job's time is over. `all`: "
+            "they are drained, and the job's logs and state are removed")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "group",
+    FIELD(struct roles, group),
+    .kind = ROLES_KIND_LABEL,
+    .help = "A name for several jobs that belong together, for `selastic list --group`")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "shared",
+    FIELD(struct roles, shared),
+    .kind = ROLES_KIND_PATH,
+    .help = "A directory that all nodes see. It is made, and checked on each node. "
+            "`ELASTIC_SHARED_DIR` names it")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "max-nodes",
+    FIELD(struct roles, max_nodes),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = SIZES_NODES_MAX,
+    .builtin = "0",
+    .help = "The most nodes of the job, for all roles together. 0: as many as the roles need")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "compat",
+    FIELD(struct roles, di_engine),
+    .kind = ROLES_KIND_FLAG,
+    .words = {"none", "di-engine"},
+    .builtin = "none",
+    .help = "`di-engine`: names, environment and HTTP are those of DI-orchestrator v1alpha1, too")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "roles",
+    .kind = ROLES_KIND_ROLES,
+    .required = true,
+    .help = "The roles of the job, each by its name. A name has up to 31 small letters, digits "
+            "and `-`, a letter first")
+
+/* ---- of a role ------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "kind",
+    FIELD(struct role, kind),
+    .kind = ROLES_KIND_WORD,
+    .words = {[ROLE_REPLICAS] = "replicas", [ROLE_WORLD] = "world"},
+    .builtin = "replicas",
+    .world = true,
+    .help = "`replicas`: copies of one program. `world`: the training that `--elastic` alone "
+            "would run; at most one role is of this kind")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "template",
+    .kind = ROLES_KIND_TEMPLATE,
+    .world = true,
+    .help = "A file of the site, NAME.yaml in `roles_dir`, whose keys hold where the role does "
+            "not have them")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "run",
+    FIELD(struct role, run),
+    .kind = ROLES_KIND_COMMAND,
+    .required = true,
+    .world = true,
+    .help = "The program and its arguments, as a list. No shell reads it")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "leads",
+    FIELD(struct role, leads),
+    .kind = ROLES_KIND_YES_NO,
+    .builtin = "no",
+    .world = true,
+    .help = "The job ends as this role ends. Exactly one role leads")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "replicas",
+    FIELD(struct role, min),
+    .kind = ROLES_KIND_RANGE,
+    .min = 0, .max = ROLES_REPLICAS_MAX,
+    .builtin = "1",
+    .help = "How many copies there are: N, or MIN:MAX. MIN are guaranteed, the others run while "
+            "there are nodes. A role that leads has 1")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "nodes",
+    FIELD(struct role, min),
+    .kind = ROLES_KIND_RANGE,
+    .min = 1, .max = SIZES_NODES_MAX,
+    .builtin = "1",
+    .only_world = true,
+    .help = "How many nodes the world has: N, or MIN:MAX")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "tasks",
+    FIELD(struct role, gang.tasks),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 1, .max = ROLES_TASKS_MAX,
+    .builtin = "1",
+    .help = "The tasks of a replica. They run all together, or none of them")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "per-node",
+    FIELD(struct role, gang.per_node),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = ROLES_TASKS_MAX,
+    .builtin = "0",
+    .help = "So many tasks of a replica are on each of its nodes. 0: as few nodes as it can be")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "cpus",
+    FIELD(struct role, gang.size.cpus),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 65535,
+    .builtin = "1", .builtin_world = "0",
+    .world = true,
+    .help = "CPUs of a task. Of a world: of each of its nodes; 0: all that are left")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "gpus",
+    FIELD(struct role, gang.size.gpus),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 1024,
+    .builtin = "0",
+    .world = true,
+    .help = "GPUs of a task. Of a world: of each of its nodes; 0: all that are left")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "memory",
+    FIELD(struct role, gang.size.memory),
+    .kind = ROLES_KIND_MEMORY,
+    .builtin = "0",
+    .world = true,
+    .help = "Memory of a task, with K, M, G or T as Slurm's; without: MiB. 0: none is set aside. "
+            "Of a world: of each of its nodes; 0: all that is left")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "base",
+    FIELD(struct role, base),
+    .kind = ROLES_KIND_POOL,
+    .help = "The pool of guaranteed replicas for which the base has no room. It should be one "
+            "that nobody preempts. Without it they run on the base only")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "pool",
+    FIELD(struct role, pools),
+    .kind = ROLES_KIND_POOLS,
+    .max = POLICY_POOLS_MAX,
+    .world = true,
+    .help = "The pools of the other replicas, in this order. Without it: those of the job")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "ports",
+    FIELD(struct role, ports),
+    .kind = ROLES_KIND_NAMES,
+    .max = ROLES_PORTS_MAX,
+    .help = "Names of the ports of each task. Each gets a free one: `{port:NAME}` in `run`, and "
+            "`ELASTIC_PORT_NAME`")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "api",
+    FIELD(struct role, api),
+    .kind = ROLES_KIND_YES_NO,
+    .builtin = "no",
+    .world = true,
+    .help = "Its nodes offer the HTTP interface of the job to its tasks: `ELASTIC_API`")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "ready",
+    .kind = ROLES_KIND_READY,
+    .help = "How it is known that a task is ready: a map, or `told`. Without it a task is ready "
+            "once its program has been executed")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "drain",
+    .kind = ROLES_KIND_DRAIN,
+    .help = "How a task is asked to end: a map")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "restart",
+    .kind = ROLES_KIND_RESTART,
+    .help = "How often and when replicas are started again after a failure: a map")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "after",
+    FIELD(struct role, after),
+    .kind = ROLES_KIND_ROLE_NAMES,
+    .help = "Roles that have to be ready before this one starts")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "grow",
+    FIELD(struct role, asks),
+    .kind = ROLES_KIND_FLAG,
+    .words = {"auto", "ask"},
+    .builtin = "auto",
+    .world = true,
+    .help = "`auto`: it grows as nodes are idle. `ask`: only when somebody asks for that")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "shield",
+    FIELD(struct role, shield),
+    .kind = ROLES_KIND_YES_NO,
+    .builtin = "yes", .builtin_world = "no",
+    .help = "Slurm's SIGTERM does not reach its tasks; `drain` is what asks them to end")
+
+/* ---- of ready -------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "http",
+    .kind = ROLES_KIND_PROBE,
+    .probe = ROLE_PROBE_HTTP,
+    .help = "GET of this path is answered with a status from 200 to 299")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "tcp",
+    .kind = ROLES_KIND_PROBE,
+    .probe = ROLE_PROBE_TCP,
+    .help = "`yes`: its port can be connected to")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "file",
+    .kind = ROLES_KIND_PROBE,
+    .probe = ROLE_PROBE_FILE,
+    .help = "This file exists, relative to the task's directory")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "exec",
+    .kind = ROLES_KIND_PROBE,
+    .probe = ROLE_PROBE_EXEC,
+    .help = "This command, a list, ends with status 0")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "told",
+    .kind = ROLES_KIND_PROBE,
+    .probe = ROLE_PROBE_TOLD,
+    .help = "`yes`: the task says so by `slurm_elastic.roles.ready()`")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "port",
+    FIELD(struct role, ready.port),
+    .kind = ROLES_KIND_NAME,
+    .help = "Which of `ports` is asked by `http` and `tcp`. Without it: the first one")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "within",
+    FIELD(struct role, ready.within),
+    .kind = ROLES_KIND_TIME,
+    .min = 1,
+    .builtin = "60s",
+    .help = "A task that is not ready so long after its start has failed")
+
+ROLE_KEY(ROLES_PLACE_READY, .name = "every",
+    FIELD(struct role, ready.every),
+    .kind = ROLES_KIND_TIME,
+    .min = 100,
+    .builtin = "1s",
+    .help = "The time from one look to the next one")
+
+/* ---- of drain -------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_DRAIN, .name = "signal",
+    FIELD(struct role, drain.signal),
+    .kind = ROLES_KIND_SIGNAL,
+    .builtin = "TERM",
+    .help = "The signal that asks a task to end")
+
+ROLE_KEY(ROLES_PLACE_DRAIN, .name = "within",
+    FIELD(struct role, drain.within),
+    .kind = ROLES_KIND_TIME,
+    .builtin = "30s",
+    .help = "A task that has not ended after so long gets SIGKILL")
+
+/* ---- of restart ------------------------------------------------------------------------------ */
+
+ROLE_KEY(ROLES_PLACE_RESTART, .name = "max",
+    FIELD(struct role, restart.max),
+    .kind = ROLES_KIND_BUDGET,
+    .builtin = "10/3600",
+    .help = "So many starts after failures, of all replicas together: N in all, or N/SECONDS "
+            "within any so many seconds")
+
+ROLE_KEY(ROLES_PLACE_RESTART, .name = "backoff",
+    FIELD(struct role, restart.first_pause),
+    .kind = ROLES_KIND_PAUSES,
+    .min = 100,
+    .builtin = "1s..60s",
+    .help = "The pause before a start after a failure: FIRST..MOST. It doubles from the first to "
+            "the longest one")
+
+#undef ROLE_KEY

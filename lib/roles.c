@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The job file as struct roles (roles.h): maps and their keys, by the table of lib/role_keys.h. */
+#include "lib/roles_private.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/policy.h"
+#include "lib/text.h"
+
+#define ROLE_KEY(where, ...) {.place = (where), __VA_ARGS__},
+#define FIELD(type, field)   .offset = offsetof(type, field)
+
+const struct role_key role_keys[] = {
+#include "lib/role_keys.h"
+    {0}};
+
+/* What messages call the map that keys are in. */
+static const char *const places[] = {
+    [ROLES_PLACE_JOB] = "the job", [ROLES_PLACE_ROLE] = "a role",     [ROLES_PLACE_READY] = "ready",
+    [ROLES_PLACE_DRAIN] = "drain", [ROLES_PLACE_RESTART] = "restart",
+};
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void append_path(const struct roles_part *part, char *buf, size_t size)
+{
+    if (part->in != NULL)
+        append_path(part->in, buf, size);
+    if (part->name != NULL)
+        text_append(buf, size, "%s%s", buf[0] != '\0' ? "." : "", error_value(part->name).text);
+}
+
+int roles_fail(const struct roles_reader *reader, const struct roles_part *part, const char *fmt,
+               ...)
+{
+    char text[640], path[256] = "";
+    int line, column;
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    append_path(part, path, sizeof(path));
+    error_set(reader->err, "%s%s%s", path, path[0] != '\0' ? ": " : "", text);
+    for (; reader->where != NULL && part != NULL; part = part->in) {
+        if (part->value == NULL || !reader->where(part->value, &line, &column, reader->arg))
+            continue;
+        if (reader->err != NULL)
+            error_set(reader->err, "%d:%d: %s", line, column, reader->err->text);
+        break;
+    }
+    return -1;
+}
+
+int roles_no_memory(const struct roles_reader *reader, const struct roles_part *part)
+{
+    return roles_fail(reader, part, "out of memory");
+}
+
+struct roles_part roles_member(const struct roles_part *map, const char *name)
+{
+    struct roles_part member = {NULL, map, name};
+
+    json_object_object_get_ex(map->value, name, &member.value);
+    return member;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static bool is_for(const struct role_key *key, const struct role *role)
+{
+    if (key->place != ROLES_PLACE_ROLE || role == NULL)
+        return true;
+    return role->kind == ROLE_WORLD ? key->world || key->only_world : !key->only_world;
+}
+
+static const struct role_key *find_key(enum roles_place place, const char *name)
+{
+    for (const struct role_key *key = role_keys; key->name != NULL; key++) {
+        if (key->place == place && strcmp(key->name, name) == 0)
+            return key;
+    }
+    return NULL;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters have to be changed, added or taken away (Levenshtein) to get from one to the
+ * other; of long names: too many. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t lengths[2] = {strlen(a), strlen(b)}, row[33];
+
+    if (lengths[0] > 32 || lengths[1] > 32)
+        return SIZE_MAX;
+    for (size_t k = 0; k <= lengths[1]; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= lengths[0]; i++) {
+        size_t before = row[0];
+
+        row[0] = i;
+        for (size_t k = 1; k <= lengths[1]; k++) {
+            size_t change = before + (a[i - 1] != b[k - 1] ? 1 : 0);
+
+            before = row[k];
+            row[k] = least(change, least(row[k], row[k - 1]) + 1);
+        }
+    }
+    return row[lengths[1]];
+}
+
+/* "did you mean 'cpus'? Keys of a role: …", or where the key belongs. */
+static int unknown_key(const struct roles_reader *reader, const struct roles_part *part,
+                       enum roles_place place, const struct role *role)
+{
+    char nearest[128] = "", elsewhere[64] = "", all[384] = "";
+
+    for (const struct role_key *key = role_keys; key->name != NULL; key++) {
+        bool same = strcmp(key->name, part->name) == 0;
+
+        if (key->place != place) {
+            if (same)
+                text_append(elsewhere, sizeof(elsewhere), "%s%s",
+                            elsewhere[0] != '\0' ? " and " : "", places[key->place]);
+            continue;
+        }
+        if (!is_for(key, role))
+            continue;
+        text_append(all, sizeof(all), "%s%s", all[0] != '\0' ? ", " : "", key->name);
+        if (distance(key->name, part->name) <= (strlen(part->name) > 4 ? 2 : 1))
+            text_append(nearest, sizeof(nearest), "%s'%s'", nearest[0] != '\0' ? " or " : "",
+                        key->name);
+    }
+    if (nearest[0] != '\0')
+        return roles_fail(reader, part, "there is no such key of %s; did you mean %s?",
+                          places[place], nearest);
+    if (elsewhere[0] != '\0')
+        return roles_fail(reader, part, "it is a key of %s, not of %s; keys of %s: %s", elsewhere,
+                          places[place], places[place], all);
+    return roles_fail(reader, part, "there is no such key of %s; its keys: %s", places[place], all);
+}
+
+static int check_map(const struct roles_reader *reader, const struct roles_part *part,
+                     const char *should)
+{
+    if (!json_object_is_type(part->value, json_type_object))
+        return roles_fail(reader, part, "it is not a map; write %s", should);
+    return 0;
+}
+
+/* ---- a role ---------------------------------------------------------------------------------- */
+
+static int read_inner(const struct roles_reader *reader, const struct roles_part *part,
+                      enum roles_place place, struct role *role)
+{
+    static const char *const should[] = {
+        [ROLES_PLACE_READY] = "a map such as {http: /healthz, within: 60s}, or told",
+        [ROLES_PLACE_DRAIN] = "a map such as {signal: TERM, within: 30s}",
+        [ROLES_PLACE_RESTART] = "a map such as {max: 10/3600, backoff: 1s..60s}",
+    };
+
+    if (place == ROLES_PLACE_READY && json_object_is_type(part->value, json_type_string) &&
+        strcmp(json_object_get_string(part->value), "told") == 0) {
+        role->ready.how = ROLE_PROBE_TOLD;
+        return 0;
+    }
+    if (check_map(reader, part, should[place]) < 0)
+        return -1;
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+        const struct role_key *key = find_key(place, name);
+
+        if (key == NULL)
+            return unknown_key(reader, &member, place, role);
+        if (role_value_set(reader, &member, key, role) < 0)
+            return -1;
+    }
+    if (place == ROLES_PLACE_READY && role->ready.how == ROLE_PROBE_NONE)
+        return roles_fail(reader, part,
+                          "nothing says how it is known; write one of http, tcp, file, exec and "
+                          "told");
+    return 0;
+}
+
+static int read_key(const struct roles_reader *reader, const struct roles_part *part,
+                    const struct role_key *key, struct role *role)
+{
+    char **names;
+
+    switch (key->kind) {
+    case ROLES_KIND_READY:
+        return read_inner(reader, part, ROLES_PLACE_READY, role);
+    case ROLES_KIND_DRAIN:
+        return read_inner(reader, part, ROLES_PLACE_DRAIN, role);
+    case ROLES_KIND_RESTART:
+        return read_inner(reader, part, ROLES_PLACE_RESTART, role);
+    case ROLES_KIND_ROLE_NAMES:
+        /* Which roles these are is not yet known. */
+        names = role_value_names(reader, part);
+        strings_free(names);
+        return names != NULL ? 0 : -1;
+    default:
+        return role_value_set(reader, part, key, role);
+    }
+}
+
+static int set_builtins(const struct roles_reader *reader, const struct roles_part *part,
+                        struct role *role)
+{
+    role->gang.tasks = 1;
+    for (const struct role_key *key = role_keys; key->name != NULL; key++) {
+        bool world = role->kind == ROLE_WORLD;
+        const char *text = world && key->builtin_world != NULL ? key->builtin_world : key->builtin;
+        struct roles_part builtin = {NULL, part, key->name};
+        int rc;
+
+        if (key->place == ROLES_PLACE_JOB || text == NULL || key->kind == ROLES_KIND_WORD ||
+            (key->only_world && !world))
+            continue;
+        builtin.value = json_object_new_string(text);
+        rc = builtin.value != NULL ? role_value_set(reader, &builtin, key, role) : -1;
+        json_object_put(builtin.value);
+        if (rc < 0)
+            return roles_no_memory(reader, part);
+    }
+    return 0;
+}
+
+/* The kind is read first: the other keys depend on it. */
+static int read_kind(const struct roles_reader *reader, const struct roles_part *part,
+                     struct role *role)
+{
+    struct roles_part kind = roles_member(part, "kind");
+
+    if (!json_object_object_get_ex(part->value, "kind", NULL))
+        return 0;
+    return role_value_set(reader, &kind, find_key(ROLES_PLACE_ROLE, "kind"), role);
+}
+
+static int other_kind(const struct roles_reader *reader, const struct roles_part *part,
+                      const struct role_key *key, const struct role *role)
+{
+    if (strcmp(key->name, "replicas") == 0)
+        return roles_fail(reader, part,
+                          "a role of kind world has nodes instead; write nodes: N "
+                          "or MIN:MAX");
+    if (role->kind == ROLE_WORLD)
+        return roles_fail(reader, part, "a role of kind world does not have it; leave it out");
+    return roles_fail(reader, part,
+                      "only a role of kind world has it; write kind: world, or "
+                      "replicas");
+}
+
+/* partial: a template, in which nothing has to be, and which does not know the role's kind. */
+static int read_role(const struct roles_reader *reader, const struct roles_part *part, bool partial,
+                     struct role *role)
+{
+    if (check_map(reader, part, "its keys, at least run") < 0 ||
+        read_kind(reader, part, role) < 0 || set_builtins(reader, part, role) < 0)
+        return -1;
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+        const struct role_key *key = find_key(ROLES_PLACE_ROLE, name);
+
+        if (key == NULL)
+            return unknown_key(reader, &member, ROLES_PLACE_ROLE, partial ? NULL : role);
+        if (!partial && !is_for(key, role))
+            return other_kind(reader, &member, key, role);
+        if (read_key(reader, &member, key, role) < 0)
+            return -1;
+    }
+    if (!partial && role->run == NULL)
+        return roles_fail(reader, part,
+                          "it has no run; write the program and its arguments, such "
+                          "as run: [python3, train.py]");
+    return 0;
+}
+
+static void clear_role(struct role *role)
+{
+    free(role->name);
+    strings_free(role->run);
+    free(role->base);
+    strings_free(role->pools);
+    strings_free(role->ports);
+    free(role->ready.what);
+    strings_free(role->ready.run);
+    free(role->ready.port);
+    free(role->after);
+}
+
+int roles_check_template(const json_object *tree, roles_where *where, void *arg, struct error *err)
+{
+    struct roles_reader reader = {where, arg, err};
+    struct roles_part part = {(json_object *)(uintptr_t)tree, NULL, NULL};
+    struct role role = {0};
+    int rc;
+
+    if (check_map(&reader, &part, "the keys of a role") < 0)
+        return -1;
+    rc = read_role(&reader, &part, true, &role);
+    clear_role(&role);
+    return rc;
+}
+
+/* ---- all roles ------------------------------------------------------------------------------- */
+
+/* The roles that this one comes after, whose names have been checked. */
+static int read_after(const struct roles_reader *reader, const struct roles_part *part,
+                      struct roles *roles, struct role *role)
+{
+    struct roles_part after = roles_member(part, "after");
+    char **names;
+    int rc = 0;
+
+    if (after.value == NULL)
+        return 0;
+    names = role_value_names(reader, &after);
+    if (names == NULL)
+        return -1;
+    role->after = calloc(strings_count(names), sizeof(*role->after));
+    if (role->after == NULL)
+        rc = roles_no_memory(reader, &after);
+    for (size_t i = 0; rc == 0 && names[i] != NULL; i++) {
+        int index = roles_find(roles, names[i]);
+        char known[256] = "";
+
+        role->after[role->after_count++] = index;
+        if (index >= 0)
+            continue;
+        for (int k = 0; k < roles->count; k++)
+            text_append(known, sizeof(known), "%s%s", k > 0 ? ", " : "", roles->list[k].name);
+        rc = roles_fail(reader, &after, "there is no role '%s'; roles: %s", names[i], known);
+    }
+    strings_free(names);
+    return rc;
+}
+
+static int read_roles(const struct roles_reader *reader, const struct roles_part *part,
+                      struct roles *roles)
+{
+    int count, i = 0;
+
+    if (check_map(reader, part, "NAME: and the keys of the role") < 0)
+        return -1;
+    count = json_object_object_length(part->value);
+    if (count < 1 || count > ROLES_MAX)
+        return roles_fail(reader, part, "%d roles; write 1 to %d", count, ROLES_MAX);
+    roles->list = calloc((size_t)count, sizeof(*roles->list));
+    if (roles->list == NULL)
+        return roles_no_memory(reader, part);
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+        struct role *role = &roles->list[roles->count];
+
+        if (!role_is_name(name))
+            return roles_fail(reader, &member, "it is no name of a role; " ROLE_NAME_FORM);
+        role->name = strdup(name);
+        roles->count++;
+        if (role->name == NULL)
+            return roles_no_memory(reader, &member);
+        if (read_role(reader, &member, false, role) < 0)
+            return -1;
+    }
+    json_object_object_foreach (part->value, again, map) {
+        struct roles_part member = {map, part, again};
+
+        if (read_after(reader, &member, roles, &roles->list[i++]) < 0)
+            return -1;
+    }
+    return roles_check(reader, part, roles);
+}
+
+static int read_job(const struct roles_reader *reader, const struct roles_part *part,
+                    struct roles *roles)
+{
+    struct roles_part list = roles_member(part, "roles");
+
+    if (check_map(reader, part, "KEY: VALUE, at least roles") < 0)
+        return -1;
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+        const struct role_key *key = find_key(ROLES_PLACE_JOB, name);
+
+        if (key == NULL)
+            return unknown_key(reader, &member, ROLES_PLACE_JOB, NULL);
+        if (key->kind != ROLES_KIND_ROLES && role_value_set(reader, &member, key, roles) < 0)
+            return -1;
+    }
+    if (!json_object_object_get_ex(part->value, "roles", NULL))
+        return roles_fail(reader, part,
+                          "it has no roles; write roles: and below it NAME: with the "
+                          "keys of each role");
+    return read_roles(reader, &list, roles);
+}
+
+struct roles *roles_create(const json_object *tree, roles_where *where, void *arg,
+                           struct error *err)
+{
+    struct roles_reader reader = {where, arg, err};
+    struct roles_part part = {(json_object *)(uintptr_t)tree, NULL, NULL};
+    struct roles *roles = calloc(1, sizeof(*roles));
+
+    if (roles == NULL) {
+        roles_no_memory(&reader, &part);
+        return NULL;
+    }
+    if (read_job(&reader, &part, roles) == 0)
+        return roles;
+    roles_destroy(roles);
+    return NULL;
+}
+
+void roles_destroy(struct roles *roles)
+{
+    if (roles == NULL)
+        return;
+    for (int i = 0; i < roles->count; i++)
+        clear_role(&roles->list[i]);
+    free(roles->list);
+    free(roles->group);
+    free(roles->shared);
+    free(roles);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+int roles_find(const struct roles *roles, const char *name)
+{
+    for (int i = 0; i < roles->count; i++) {
+        if (strcmp(roles->list[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int roles_leader(const struct roles *roles)
+{
+    int i = 0;
+
+    while (i + 1 < roles->count && !roles->list[i].leads)
+        i++;
+    return i;
+}
+
+int roles_world(const struct roles *roles)
+{
+    for (int i = 0; i < roles->count; i++) {
+        if (roles->list[i].kind == ROLE_WORLD)
+            return i;
+    }
+    return -1;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* struct roles as JSON that roles_create() reads as the same (roles.h). */
+#include "lib/roles_private.h"
+
+/* Add a value, which is taken over also if this fails. Without one there is nothing to add. */
+static int add(json_object *map, const char *name, json_object *value, bool needed)
+{
+    if (value == NULL)
+        return needed ? -1 : 0;
+    if (json_object_object_add(map, name, value) == 0)
+        return 0;
+    json_object_put(value);
+    return -1;
+}
+
+/* Does the key of the role say something? */
+static bool says(const struct role_key *key, const struct role *role)
+{
+    bool world = role->kind == ROLE_WORLD;
+
+    return world ? key->world || key->only_world : !key->only_world;
+}
+
+static json_object *after_json(const struct roles *roles, const struct role *role)
+{
+    json_object *names = role->after_count > 0 ? json_object_new_array() : NULL;
+
+    for (int i = 0; names != NULL && i < role->after_count; i++) {
+        json_object *name = json_object_new_string(roles->list[role->after[i]].name);
+
+        if (name == NULL || json_object_array_add(names, name) < 0) {
+            json_object_put(name);
+            json_object_put(names);
+            return NULL;
+        }
+    }
+    return names;
+}
+
+/* The map of ready, drain or restart. */
+static json_object *inner_json(const struct role *role, enum roles_place place)
+{
+    json_object *map = json_object_new_object();
+
+    for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
+        if (key->place != place || add(map, key->name, role_value_json(key, role), false) == 0)
+            continue;
+        json_object_put(map);
+        return NULL;
+    }
+    return map;
+}
+
+static json_object *role_json(const struct roles *roles, const struct role *role)
+{
+    json_object *map = json_object_new_object();
+
+    for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
+        int rc = 0;
+
+        if (key->place != ROLES_PLACE_ROLE || !says(key, role))
+            continue;
+        if (key->kind == ROLES_KIND_READY && role->ready.how != ROLE_PROBE_NONE)
+            rc = add(map, key->name, inner_json(role, ROLES_PLACE_READY), true);
+        else if (key->kind == ROLES_KIND_DRAIN)
+            rc = add(map, key->name, inner_json(role, ROLES_PLACE_DRAIN), true);
+        else if (key->kind == ROLES_KIND_RESTART)
+            rc = add(map, key->name, inner_json(role, ROLES_PLACE_RESTART), true);
+        else if (key->kind == ROLES_KIND_ROLE_NAMES)
+            rc = add(map, key->name, after_json(roles, role), role->after_count > 0);
+        else
+            rc = add(map, key->name, role_value_json(key, role), key->builtin != NULL);
+        if (rc < 0) {
+            json_object_put(map);
+            return NULL;
+        }
+    }
+    return map;
+}
+
+static json_object *list_json(const struct roles *roles)
+{
+    json_object *map = json_object_new_object();
+
+    for (int i = 0; map != NULL && i < roles->count; i++) {
+        if (add(map, roles->list[i].name, role_json(roles, &roles->list[i]), true) == 0)
+            continue;
+        json_object_put(map);
+        return NULL;
+    }
+    return map;
+}
+
+json_object *roles_json(const struct roles *roles)
+{
+    json_object *map = json_object_new_object();
+
+    for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
+        bool list = key->kind == ROLES_KIND_ROLES;
+
+        if (key->place != ROLES_PLACE_JOB ||
+            add(map, key->name, list ? list_json(roles) : role_value_json(key, roles),
+                list || key->builtin != NULL) == 0)
+            continue;
+        json_object_put(map);
+        return NULL;
+    }
+    return map;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lib/roles.c, role_values.c, roles_check.c and roles_json.c share, and the table of keys. */
+#ifndef ELASTIC_ROLES_PRIVATE_H
+#define ELASTIC_ROLES_PRIVATE_H
+
+#include "lib/roles.h"
+
+#define ROLES_WORDS_MAX 4
+
+/* The map that a key may be in. */
+enum roles_place {
+    ROLES_PLACE_JOB,
+    ROLES_PLACE_ROLE,
+    ROLES_PLACE_READY,
+    ROLES_PLACE_DRAIN,
+    ROLES_PLACE_RESTART,
+};
+
+/* How a value is read, and the type of its field. */
+enum roles_kind {
+    ROLES_KIND_VERSION,    /* min..max, no field */
+    ROLES_KIND_NUMBER,     /* int, min..max */
+    ROLES_KIND_RANGE,      /* int and the int behind it: MIN:MAX or N */
+    ROLES_KIND_MEMORY,     /* int64_t, MiB: a number with K, M, G or T */
+    ROLES_KIND_TIME,       /* double, seconds: a number with ms, s, m, h or d */
+    ROLES_KIND_YES_NO,     /* bool */
+    ROLES_KIND_FLAG,       /* bool: is it the second one of words? */
+    ROLES_KIND_WORD,       /* an enum: the index of one of words */
+    ROLES_KIND_LABEL,      /* char *: letters, digits and _ - . + */
+    ROLES_KIND_PATH,       /* char * */
+    ROLES_KIND_NAME,       /* char *: as of a role */
+    ROLES_KIND_POOL,       /* char *: a pool's name */
+    ROLES_KIND_COMMAND,    /* char **: a list of texts */
+    ROLES_KIND_NAMES,      /* char **: different names, at most max */
+    ROLES_KIND_POOLS,      /* char **: different names of pools */
+    ROLES_KIND_SIGNAL,     /* int */
+    ROLES_KIND_BUDGET,     /* int and the double behind it: N or N/SECONDS */
+    ROLES_KIND_PAUSES,     /* double and the double behind it: FIRST..MOST or one time */
+    ROLES_KIND_PROBE,      /* of ready: the value is as the probe needs it */
+    ROLES_KIND_ROLE_NAMES, /* names of roles: read when all roles are known */
+    ROLES_KIND_TEMPLATE,   /* a name: roles_use_templates() has replaced it */
+    ROLES_KIND_ROLES,      /* a map of roles */
+    ROLES_KIND_READY,      /* a map of such keys */
+    ROLES_KIND_DRAIN,
+    ROLES_KIND_RESTART,
+};
+
+/* A row of the table. */
+struct role_key {
+    enum roles_place place;
+    const char *name;
+    enum roles_kind kind;
+    /* One or more sentences for documents. */
+    const char *help;
+    /* The value that holds without the key, as a user would write it; NULL: none. */
+    const char *builtin;
+    /* The same for a role of kind world, where it is another one. */
+    const char *builtin_world;
+    /* Of numbers and of how many there are; of times: milliseconds, without a most. */
+    int min, max;
+    const char *words[ROLES_WORDS_MAX];
+    enum role_probe probe;
+    /* The key must be there. */
+    bool required;
+    /* A role of kind world may have it, too. */
+    bool world;
+    /* No other role may have it. */
+    bool only_world;
+    /* The field in struct roles or struct role. */
+    size_t offset;
+};
+
+/* The last row has no name. */
+extern const struct role_key role_keys[];
+
+/* A part of the tree that is being read: where it is, in words and in the file. */
+struct roles_part {
+    json_object *value; /* NULL: it is not there, or null */
+    const struct roles_part *in;
+    const char *name; /* of the key or role */
+};
+
+struct roles_reader {
+    roles_where *where;
+    void *arg;
+    struct error *err;
+};
+
+/* "12:5: roles.collector.cpus: " before the text. A part without a place has that of the part that
+ * it is in. Always returns -1. */
+int roles_fail(const struct roles_reader *reader, const struct roles_part *part, const char *fmt,
+               ...) __attribute__((format(printf, 3, 4)));
+int roles_no_memory(const struct roles_reader *reader, const struct roles_part *part);
+
+/* The member of a map; its value is NULL where there is none. */
+struct roles_part roles_member(const struct roles_part *map, const char *name);
+
+/* ---- lib/role_values.c ----------------------------------------------------------------------- */
+
+#define ROLE_NAME_MAX  31
+#define ROLE_NAME_FORM "write 1 to 31 small letters, digits and '-', a letter first"
+
+/* Is it [a-z][a-z0-9-]{0,30}? */
+bool role_is_name(const char *text);
+
+/* Set the field of a key in base (struct roles or struct role). What was there is freed. Returns -1
+ * with base unchanged. Not for kinds from ROLES_KIND_ROLE_NAMES on. */
+int role_value_set(const struct roles_reader *reader, const struct roles_part *part,
+                   const struct role_key *key, void *base);
+/* The value as JSON that role_value_set() reads as the same. NULL: it has none, or out of
+ * memory. */
+json_object *role_value_json(const struct role_key *key, const void *base);
+
+/* Names of roles, a list or one of them. The caller frees them with strings_free(). NULL: err. */
+char **role_value_names(const struct roles_reader *reader, const struct roles_part *part);
+
+/* ---- lib/roles_check.c ----------------------------------------------------------------------- */
+
+/* What no key alone can tell: who leads, cycles, ports, placeholders. part is the map of roles. */
+int roles_check(const struct roles_reader *reader, const struct roles_part *part,
+                const struct roles *roles);
+
+#endif
