@@ -100,22 +100,35 @@ static int no_memory(struct reader *reader, struct place place)
     return fail(reader, place, "out of memory");
 }
 
-/* What libyaml says. Its place is an index if it has not yet counted lines. */
-static int parser_error(struct reader *reader)
+/* The place of text[offset]; columns count characters, as libyaml's do. */
+static struct place place_at(const char *text, size_t offset)
+{
+    struct place place = {1, 1};
+
+    for (size_t i = 0; i < offset; i++) {
+        place.column += ((unsigned char)text[i] & 0xc0) != 0x80 ? 1 : 0;
+        if (text[i] == '\n')
+            place = (struct place){place.line + 1, 1};
+    }
+    return place;
+}
+
+/* What libyaml says. It reads ahead: of bytes that it refuses it knows the offset only. */
+static int parser_error(struct reader *reader, const char *text)
 {
     const yaml_parser_t *parser = &reader->parser;
 
     if (parser->error == YAML_MEMORY_ERROR)
         return no_memory(reader, place_of(&parser->mark));
-    if (parser->error == YAML_READER_ERROR)
+    if (parser->error == YAML_READER_ERROR) {
         error_set(reader->err, "%s (#x%02x)", parser->problem, (unsigned int)parser->problem_value);
-    else if (parser->context != NULL)
+        return fail_at(reader->err, place_at(text, parser->problem_offset));
+    }
+    if (parser->context != NULL)
         error_set(reader->err, "%s, %s", parser->problem, parser->context);
     else
         error_set(reader->err, "%s", parser->problem);
-    return fail_at(
-        reader->err,
-        place_of(parser->error == YAML_READER_ERROR ? &parser->mark : &parser->problem_mark));
+    return fail_at(reader->err, place_of(&parser->problem_mark));
 }
 
 /* ---- building the tree ----------------------------------------------------------------------- */
@@ -394,7 +407,7 @@ static int take_event(struct reader *reader, const yaml_event_t *event)
     }
 }
 
-static int read_events(struct reader *reader)
+static int read_events(struct reader *reader, const char *text)
 {
     yaml_event_type_t type = YAML_NO_EVENT;
 
@@ -403,7 +416,7 @@ static int read_events(struct reader *reader)
         int rc;
 
         if (yaml_parser_parse(&reader->parser, &event) == 0)
-            return parser_error(reader);
+            return parser_error(reader, text);
         type = event.type;
         rc = take_event(reader, &event);
         yaml_event_delete(&event);
@@ -415,23 +428,18 @@ static int read_events(struct reader *reader)
     return 0;
 }
 
-/* libyaml names an offset for what it cannot read, and takes UTF-16. */
+/* libyaml would take UTF-16, and stop at a NUL. */
 static int check_bytes(const char *text, size_t len, struct error *err)
 {
-    struct place place = {1, 1};
-
     for (size_t at = 0, length; at < len; at += length) {
         length = text_utf8_length(text + at, len - at);
-        if (length == 0 || text[at] == '\0') {
-            error_set(err,
-                      length == 0 ? "a byte that is not UTF-8 (#x%02x); save the file as UTF-8"
-                                  : "a NUL byte (#x%02x); it should be text",
-                      (unsigned char)text[at]);
-            return fail_at(err, place);
-        }
-        place.column++;
-        if (text[at] == '\n')
-            place = (struct place){place.line + 1, 1};
+        if (length > 0 && text[at] != '\0')
+            continue;
+        error_set(err,
+                  length == 0 ? "a byte that is not UTF-8 (#x%02x); save the file as UTF-8"
+                              : "a NUL byte (#x%02x); it should be text",
+                  (unsigned char)text[at]);
+        return fail_at(err, place_at(text, at));
     }
     return 0;
 }
@@ -466,7 +474,7 @@ json_object *yaml_parse(const char *text, size_t len, struct error *err)
     }
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, len);
-    if (read_events(&reader) < 0) {
+    if (read_events(&reader, text) < 0) {
         json_object_put(reader.root);
         reader.root = NULL;
     }

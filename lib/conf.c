@@ -51,6 +51,7 @@ static const struct conf_key site_keys[] = {
     SITE_KEY("snapshot_dir", CONF_KIND_PATH, snapshot_dir, 0, 0, "/run/slurm-elastic"),
     SITE_KEY("munge_socket", CONF_KIND_PATH, munge_socket, 0, 0, NULL),
     SITE_KEY("shapes", CONF_KIND_PATH, shapes_file, 0, 0, NULL),
+    SITE_KEY("roles_dir", CONF_KIND_PATH, roles_dir, 0, 0, NULL),
     SITE_KEY("reclaim", CONF_KIND_RECLAIM, reclaim, 0, 0, "none"),
     SITE_KEY("reclaim_endpoint", CONF_KIND_URL, reclaim.endpoint, 0, 0, NULL),
     SITE_KEY("reclaim_program", CONF_KIND_PATH, reclaim.program, 0, 0, NULL),
@@ -117,6 +118,7 @@ void conf_destroy(struct conf *conf)
     free(conf->snapshot_dir);
     free(conf->munge_socket);
     free(conf->shapes_file);
+    free(conf->roles_dir);
     free(conf->prices);
     free(conf->reclaim.endpoint);
     free(conf->reclaim.program);

@@ -109,6 +109,8 @@ struct conf {
     char *munge_socket;
     /* NULL: beside elastic.conf (conf_file_shapes). */
     char *shapes_file;
+    /* Templates of roles, NAME.yaml. NULL: there are none. */
+    char *roles_dir;
     struct conf_reclaim reclaim;
     /* The file with prices of pools (lib/prices.h). NULL: none. */
     char *prices;

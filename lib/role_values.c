@@ -24,6 +24,7 @@
 /* 1 PiB: nobody has more, and sums of it do not overflow. */
 #define MEMORY_MAX (INT64_C(1) << 30) /* MiB */
 
+#define POOL_FORM "write 1 to 63 letters, digits and _ - . +, a letter, digit or _ first"
 #define TIME_FORM "write a time such as 500ms, 30s, 10m, 2h or 1d"
 
 static const char digits[] = "0123456789";
@@ -174,6 +175,7 @@ static int set_memory(const struct roles_reader *reader, const struct roles_part
     int64_t mebibytes = 0;
     char unit = 'M';
     size_t len;
+    int shift;
 
     if (text == NULL)
         return -1;
@@ -187,12 +189,11 @@ static int set_memory(const struct roles_reader *reader, const struct roles_part
         mebibytes = mebibytes * 10 + (text[i] - '0');
     if (unit == 'K')
         mebibytes = (mebibytes + 1023) / 1024;
-    /* Below 2^41 before this, and so below 2^61 behind it. */
-    mebibytes <<= unit == 'G' ? 10 : unit == 'T' ? 20 : 0;
-    if (mebibytes > MEMORY_MAX)
+    shift = unit == 'G' ? 10 : unit == 'T' ? 20 : 0;
+    if (mebibytes > MEMORY_MAX >> shift)
         return roles_fail(reader, part, "'%s' is more than 1024T; write less",
                           error_value(text).text);
-    *memory = mebibytes;
+    *memory = mebibytes << shift;
     return 0;
 }
 
@@ -368,7 +369,6 @@ static int set_text(const struct roles_reader *reader, const struct roles_part *
                     const struct role_key *key, char **field)
 {
     const char *text = scalar(reader, part, "a text");
-    struct error err = {""};
 
     if (text == NULL)
         return -1;
@@ -380,8 +380,8 @@ static int set_text(const struct roles_reader *reader, const struct roles_part *
                       "write a path of 1 to 4095 bytes without control characters");
     if (key->kind == ROLES_KIND_NAME && !role_is_name(text))
         return refuse(reader, part, text, ROLE_NAME_FORM);
-    if (key->kind == ROLES_KIND_POOL && policy_check_pool_name(text, &err) < 0)
-        return roles_fail(reader, part, "%s", err.text);
+    if (key->kind == ROLES_KIND_POOL && policy_check_pool_name(text, NULL) < 0)
+        return refuse(reader, part, text, POOL_FORM);
     return put_text(reader, part, field, text);
 }
 
@@ -464,11 +464,10 @@ static char **read_names(const struct roles_reader *reader, const struct roles_p
 
     for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
         struct roles_part entry = list_part(part, i);
-        struct error err = {""};
         int rc = 0;
 
-        if (pools && policy_check_pool_name(names[i], &err) < 0)
-            rc = roles_fail(reader, &entry, "%s", err.text);
+        if (pools && policy_check_pool_name(names[i], NULL) < 0)
+            rc = refuse(reader, &entry, names[i], POOL_FORM);
         else if (!pools && !role_is_name(names[i]))
             rc = refuse(reader, &entry, names[i], ROLE_NAME_FORM);
         for (size_t k = 0; rc == 0 && k < i; k++) {

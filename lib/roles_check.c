@@ -223,7 +223,7 @@ int role_check_node(const struct role *role, const struct slots_size *node, cons
 
 /* The roles on the way, each of which waits for the next one. */
 struct way {
-    int roles[ROLES_MAX];
+    int roles[ROLES_MAX + 1]; /* with the one that is there twice */
     int length;
     bool done[ROLES_MAX]; /* it does not lead into a circle */
 };
@@ -238,13 +238,9 @@ static bool follow(const struct roles *roles, int role, struct way *way)
         return true;
     for (int i = 0; i < way->length; i++)
         been = been || way->roles[i] == role;
-    if (way->length == ROLES_MAX || been) {
-        /* The first of a circle of all roles is not kept twice. */
-        if (way->length < ROLES_MAX)
-            way->roles[way->length++] = role;
-        return false;
-    }
     way->roles[way->length++] = role;
+    if (been)
+        return false;
     for (int i = 0; i < roles->list[role].after_count; i++) {
         if (!follow(roles, roles->list[role].after[i], way))
             return false;

@@ -19,6 +19,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
     tests/fuzz/fuzz_prices \
+    tests/fuzz/fuzz_roles \
     tests/fuzz/fuzz_shapes \
     tests/fuzz/fuzz_sizes \
     tests/fuzz/fuzz_snapshot \
@@ -67,6 +68,9 @@ tests_fuzz_fuzz_policy_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_prices_SOURCES = tests/fuzz/fuzz_prices.c
 tests_fuzz_fuzz_prices_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_prices_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c
+tests_fuzz_fuzz_roles_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_roles_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_shapes_SOURCES = tests/fuzz/fuzz_shapes.c
 tests_fuzz_fuzz_shapes_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_shapes_LDADD = $(FUZZ_LIBS)

@@ -68,6 +68,19 @@ UNIT_TESTS += tests/unit/test_wake
 tests_unit_test_wake_SOURCES = tests/unit/test_wake.c
 tests_unit_test_wake_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_roles tests/unit/test_roles_keys tests/unit/test_yaml_file
+ROLES_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+ROLES_LIBS = common/libelasticcommon.la $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_roles_SOURCES = tests/unit/test_roles.c
+tests_unit_test_roles_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_roles_LDADD = $(ROLES_LIBS)
+tests_unit_test_roles_keys_SOURCES = tests/unit/test_roles_keys.c
+tests_unit_test_roles_keys_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_roles_keys_LDADD = $(ROLES_LIBS)
+tests_unit_test_yaml_file_SOURCES = tests/unit/test_yaml_file.c
+tests_unit_test_yaml_file_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_yaml_file_LDADD = $(ROLES_LIBS)
+
 UNIT_TESTS += tests/unit/test_look
 tests_unit_test_look_SOURCES = tests/unit/test_look.c
 tests_unit_test_look_LDADD = $(UNIT_LIBS)

@@ -56,6 +56,7 @@ static void assert_builtin(const struct conf *conf)
     assert_builtin_values(conf);
     assert_null(conf->munge_socket);
     assert_null(conf->shapes_file);
+    assert_null(conf->roles_dir);
     assert_null(conf->reclaim.program);
     assert_null(conf->reclaim.url);
     assert_null(conf->reclaim.header);
@@ -121,6 +122,7 @@ static void test_everything(void **state)
                               "snapshot_dir = /run/with blank\n"
                               "munge_socket = /run/munge/m.2\n"
                               "shapes = /etc/shapes.json\n"
+                              "roles_dir = /etc/roles\n"
                               "reclaim_program = /sbin/notice\n"
                               "reclaim_url = https://meta/data?x=1\n"
                               "reclaim_header = Metadata-Flavor: Google  # so they say\n"
@@ -187,6 +189,7 @@ static void test_everything(void **state)
     assert_string_equal(conf->snapshot_dir, "/run/with blank");
     assert_string_equal(conf->munge_socket, "/run/munge/m.2");
     assert_string_equal(conf->shapes_file, "/etc/shapes.json");
+    assert_string_equal(conf->roles_dir, "/etc/roles");
 
     assert_int_equal(conf->pool_count, 2);
     assert_string_equal(conf_pool_names(conf, names, sizeof(names)), "big, spot");
@@ -308,8 +311,8 @@ static void test_added_pool(void **state)
 
 #define SITE_KEYS                                                                                  \
     "max_pending, max_nodes, max_grace, port_range, heartbeat_timeout, newcomer_timeout, "         \
-    "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, reclaim, "           \
-    "reclaim_endpoint, reclaim_program, "                                                          \
+    "node_backoff, drain_look, state_dir, snapshot_dir, munge_socket, shapes, roles_dir, "         \
+    "reclaim, reclaim_endpoint, reclaim_program, "                                                 \
     "reclaim_url, "                                                                                \
     "reclaim_header, reclaim_answer, reclaim_advice, reclaim_drain, prices, pool_backoff, "        \
     "epilog_flush, snapshot_keep, grace, grow_delay, snooze, "                                     \
