@@ -39,6 +39,7 @@ nobase_dist_doc_DATA += \
     doc/user/containers.md \
     doc/user/mpi.md \
     doc/user/pools.md \
+    doc/user/roles.md \
     doc/user/script.md \
     doc/user/tutorial.md \
     doc/user/watching.md
