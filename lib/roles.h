@@ -92,7 +92,8 @@ struct roles {
 typedef bool roles_where(const json_object *part, int *line, int *column, void *arg);
 
 /* What the tree says, with defaults for what it does not say. where may be NULL. NULL: it is wrong,
- * and err has one line with the position ("12:5: roles.collector.cpus: …") and the allowed values. */
+ * and err has one line with the position ("12:5: roles.collector.cpus: …") and the allowed
+ * values. */
 struct roles *roles_create(const json_object *tree, roles_where *where, void *arg,
                            struct error *err);
 void roles_destroy(struct roles *roles); /* accepts NULL */
