@@ -68,6 +68,8 @@ static const struct option clean_options[] = {
     JSON,
     HELP,
     END};
+static const struct option plan_options[] = {
+    {"partition", required_argument, NULL, OPTION_PARTITION}, JSON, HELP, END};
 static const struct option topology_options[] = {HELP, END};
 static const struct option collect_options[] = {
     {"output", required_argument, NULL, OPTION_FILE},
@@ -87,21 +89,23 @@ static const struct syntax {
     const char *operands; /* for messages */
     int operand_count;
     const struct option *options;
+    bool takes_file; /* the operand is a file, no job */
 } syntaxes[] = {
-    {"list", "no arguments besides options", 0, list_options},
-    {"show", "one argument: JOB", 1, show_options},
-    {"resize", "two arguments: JOB and N, +K or -K", 2, resize_options},
-    {"history", "one argument: JOB", 1, history_options},
-    {"clean", "no arguments besides options", 0, clean_options},
-    {"topology", "an action first: collect, show, check or describe", -1, topology_options},
+    {"list", "no arguments besides options", 0, list_options, false},
+    {"show", "one argument: JOB", 1, show_options, false},
+    {"resize", "two arguments: JOB and N, +K or -K", 2, resize_options, false},
+    {"history", "one argument: JOB", 1, history_options, false},
+    {"clean", "no arguments besides options", 0, clean_options, false},
+    {"plan", "one argument: FILE", 1, plan_options, true},
+    {"topology", "an action first: collect, show, check or describe", -1, topology_options, false},
 };
 
 /* By enum topology_action. */
 static const struct syntax actions[] = {
-    {"topology collect", "no arguments besides options", 0, collect_options},
-    {"topology show", "no arguments besides options", 0, shapes_options},
-    {"topology check", "no arguments besides options", 0, shapes_options},
-    {"topology describe", "no arguments besides options", 0, describe_options},
+    {"topology collect", "no arguments besides options", 0, collect_options, false},
+    {"topology show", "no arguments besides options", 0, shapes_options, false},
+    {"topology check", "no arguments besides options", 0, shapes_options, false},
+    {"topology describe", "no arguments besides options", 0, describe_options, false},
 };
 
 /* A job id as Slurm prints it. */
@@ -262,6 +266,10 @@ static int parse_operands(const struct syntax *syntax, char **operands, int coun
 {
     if (count + (difference != NULL) != syntax->operand_count)
         return error_set(err, "'%s' takes %s", syntax->name, syntax->operands);
+    if (syntax->takes_file) {
+        arguments->file = operands[0];
+        return 0;
+    }
     if (syntax->operand_count > 0 && count > 0 &&
         parse_job(operands[0], &arguments->job_id, err) < 0)
         return -1;
@@ -293,10 +301,11 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
         if (strcmp(argv[0], syntaxes[i].name) == 0)
             syntax = &syntaxes[i];
     if (syntax == NULL)
-        return error_set(err,
-                         "unknown command '%s'; commands: list, show, resize, history, clean, "
-                         "topology",
-                         error_value(argv[0]).text);
+        return error_set(
+            err,
+            "unknown command '%s'; commands: list, show, resize, history, clean, plan, "
+            "topology",
+            error_value(argv[0]).text);
     if (syntax->operand_count < 0 && argc > 1 && argv[1][0] != '-') {
         syntax = find_action(argv[1], arguments, err);
         if (syntax == NULL)

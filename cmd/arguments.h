@@ -24,16 +24,17 @@ struct arguments {
     bool relative;               /* resize: nodes is a difference */
     int nodes;                   /* resize */
     enum topology_action action; /* topology; the following are for it */
-    /* Of shapes, to be read or written; NULL: the file that elastic.conf names. */
+    /* Of shapes, to be read or written; NULL: the file that elastic.conf names. plan: the job
+     * file. */
     const char *file;
     const char *hostlist;  /* collect: only from these nodes */
-    const char *partition; /* collect: with jobs in this partition */
+    const char *partition; /* collect: with jobs in this partition; plan: whose nodes */
     int timeout;           /* collect: seconds */
     bool pieces;           /* describe: for collect */
 };
 
 /* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "resize", "history",
- * "clean", "topology"), and argv ends with NULL. The order of argv changes, the strings stay where
+ * "clean", "plan", "topology"), and argv ends with NULL. The order of argv changes, the strings stay where
  * they are.
  * -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);

@@ -19,7 +19,7 @@ struct command {
 };
 
 extern const struct command list_command, show_command, resize_command, history_command,
-    clean_command, topology_command;
+    clean_command, plan_command, topology_command;
 
 /* Columns of the terminal on stdout, 0 if stdout is no terminal. */
 int terminal_width(void);

@@ -7,6 +7,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/arguments.h \
     cmd/history_file.c \
     cmd/history_file.h \
+    cmd/job_plan.c \
+    cmd/job_plan.h \
     cmd/jobs.c \
     cmd/jobs.h \
     cmd/render.c \
@@ -45,6 +47,7 @@ cmd_selastic_SOURCES = \
     cmd/deadline.h \
     cmd/history.c \
     cmd/list.c \
+    cmd/plan.c \
     cmd/print.c \
     cmd/query.c \
     cmd/query.h \

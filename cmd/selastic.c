@@ -10,9 +10,9 @@
 #include "common/log.h"
 #include "common/release_own.h"
 
-static const struct command *const commands[] = {&list_command,   &show_command,
-                                                 &resize_command, &history_command,
-                                                 &clean_command,  &topology_command};
+static const struct command *const commands[] = {&list_command,    &show_command,  &resize_command,
+                                                 &history_command, &clean_command, &plan_command,
+                                                 &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)
@@ -44,7 +44,8 @@ static enum exit_status unknown_command(const char *name)
 {
     struct error err;
     error_set(&err,
-              "unknown command '%s'; commands: list, show, resize, history, clean, topology, help",
+              "unknown command '%s'; commands: list, show, resize, history, clean, plan, "
+              "topology, help",
               error_value(name).text);
     return wrong_usage(&err);
 }

@@ -100,6 +100,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/role_values.c \
     lib/roles.c \
     lib/roles.h \
+    lib/roles_base.c \
+    lib/roles_base.h \
     lib/roles_check.c \
     lib/roles_json.c \
     lib/roles_private.h \

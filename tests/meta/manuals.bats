@@ -52,7 +52,7 @@ same_options() {
 }
 
 @test "selastic(1) and --help name the same options" {
-    help=$(for command in list show resize history clean topology; do "$prefix/bin/selastic" help "$command"; done
+    help=$(for command in list show resize history clean plan topology; do "$prefix/bin/selastic" help "$command"; done
         echo --version)
     same_options "$(page_of selastic)" "$help"
 }
@@ -67,7 +67,7 @@ completed() {
 @test "the bash completion of selastic offers the options of --help" {
     # shellcheck source=../../etc/selastic.bash-completion
     . "$top_srcdir/etc/selastic.bash-completion"
-    for command in list show resize history clean; do
+    for command in list show resize history clean plan; do
         diff <("$prefix/bin/selastic" help "$command" | options) <(completed "$command" | sort -u)
     done
     diff <("$prefix/bin/selastic" help topology | options) \

@@ -68,12 +68,19 @@ UNIT_TESTS += tests/unit/test_wake
 tests_unit_test_wake_SOURCES = tests/unit/test_wake.c
 tests_unit_test_wake_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_roles tests/unit/test_roles_keys tests/unit/test_yaml_file
+UNIT_TESTS += tests/unit/test_roles tests/unit/test_roles_base tests/unit/test_roles_keys \
+    tests/unit/test_job_plan tests/unit/test_yaml_file
 ROLES_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 ROLES_LIBS = common/libelasticcommon.la $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_roles_SOURCES = tests/unit/test_roles.c
 tests_unit_test_roles_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_roles_LDADD = $(ROLES_LIBS)
+tests_unit_test_roles_base_SOURCES = tests/unit/test_roles_base.c
+tests_unit_test_roles_base_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_roles_base_LDADD = $(ROLES_LIBS)
+tests_unit_test_job_plan_SOURCES = tests/unit/test_job_plan.c
+tests_unit_test_job_plan_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_job_plan_LDADD = cmd/libselastic.la $(ROLES_LIBS)
 tests_unit_test_roles_keys_SOURCES = tests/unit/test_roles_keys.c
 tests_unit_test_roles_keys_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_roles_keys_LDADD = $(ROLES_LIBS)

@@ -170,6 +170,17 @@ static void test_history(void **unused)
     assert_refused("history 12 --user", "option '--user' needs a value");
 }
 
+static void test_plan(void **unused)
+{
+    assert_string_equal(good("plan rl.yaml").file, "rl.yaml");
+    assert_null(good("plan rl.yaml").partition);
+    assert_string_equal(good("plan --partition=cpu rl.yaml --json").partition, "cpu");
+    assert_refused("plan", "'plan' takes one argument: FILE");
+    assert_refused("plan a b", "'plan' takes one argument: FILE");
+    assert_refused("plan a --nodes=2",
+                   "unknown option '--nodes=2' of 'plan'; see 'selastic plan --help'");
+}
+
 static void test_clean(void **unused)
 {
     assert_int_equal(good("clean").days, 30);
@@ -192,17 +203,18 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
     assert_refused("delete 12", "unknown command 'delete'; commands: list, show, resize, history, "
-                                "clean, topology");
+                                "clean, plan, topology");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),     cmocka_unit_test(test_show),
-        cmocka_unit_test(test_watch),    cmocka_unit_test(test_topology),
-        cmocka_unit_test(test_resize),   cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_bad_jobs), cmocka_unit_test(test_history),
-        cmocka_unit_test(test_clean),    cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_show),
+        cmocka_unit_test(test_watch),       cmocka_unit_test(test_topology),
+        cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_bad_jobs),    cmocka_unit_test(test_history),
+        cmocka_unit_test(test_plan),        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests_name("selastic_arguments", tests, NULL, NULL);
 }
