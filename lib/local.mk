@@ -88,6 +88,15 @@ lib_libelasticcore_la_SOURCES = \
     lib/promotion.h \
     lib/publish.c \
     lib/publish.h \
+    lib/reconcile.c \
+    lib/reconcile.h \
+    lib/reconcile_ask.c \
+    lib/reconcile_node.c \
+    lib/reconcile_place.c \
+    lib/reconcile_private.h \
+    lib/reconcile_read.c \
+    lib/reconcile_replica.c \
+    lib/reconcile_size.c \
     lib/recovery.c \
     lib/recovery.h \
     lib/release.c \

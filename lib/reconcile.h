@@ -49,13 +49,13 @@ struct replica {
     int id;          /* never used again */
     int role, index; /* its name is ROLE-INDEX. Of a role no two have the same */
     enum replica_state state;
-    int start;      /* number of its latest start, larger than those of all before; 0: none */
-    double since;   /* when it entered its state */
-    double until;   /* the state's deadline; 0: it has none */
-    bool leaves;    /* once it is drained, nothing takes its place */
-    bool again;     /* once it is drained, it is started anew */
-    bool killed;    /* its tasks have been sent SIGKILL */
-    double pause;   /* WANTED: not before then */
+    int start;    /* number of its latest start, larger than those of all before; 0: none */
+    double since; /* when it entered its state */
+    double until; /* the state's deadline; 0: it has none */
+    bool leaves;  /* once it is drained, nothing takes its place */
+    bool again;   /* once it is drained, it is started anew */
+    bool killed;  /* its tasks have been sent SIGKILL */
+    double pause; /* WANTED: not before then */
     struct replica_task *tasks; /* gang.tasks of its role */
     char reason[120];           /* why it is in its state */
 };
@@ -85,9 +85,10 @@ enum reconcile_fact_kind {
     RECONCILE_REMOVE, /* replica: the role is smaller by it */
     RECONCILE_FAIL,   /* replica, text: it is to be replaced */
     RECONCILE_STOP,   /* the job is to end: status, text */
+    RECONCILE_WORLD,  /* the world trains (count 1), or does not (0) */
     /* What Slurm says of requests. */
     RECONCILE_REQUESTED, /* job: the last action ASK of that role has this number */
-    RECONCILE_GRANTED,   /* job: it has its nodes */
+    RECONCILE_GRANTED,   /* job: it has got nodes, so many: count */
     RECONCILE_REFUSED,   /* role: there is none, for that reason: text */
     RECONCILE_DENIED,    /* job: it is over: text */
     RECONCILE_TIME,      /* reconcile_deadline() has come */

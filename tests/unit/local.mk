@@ -545,3 +545,15 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 endif
+
+UNIT_TESTS += tests/unit/test_slots
+tests_unit_test_slots_SOURCES = tests/unit/test_slots.c
+tests_unit_test_slots_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_reconcile tests/unit/test_reconcile_random
+tests_unit_test_reconcile_SOURCES = tests/unit/test_reconcile.c
+tests_unit_test_reconcile_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_reconcile_LDADD = $(UNIT_LIBS)
+tests_unit_test_reconcile_random_SOURCES = tests/unit/test_reconcile_random.c
+tests_unit_test_reconcile_random_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The reconciler: what is asked of Slurm, and what goes back (reconcile_private.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/reconcile_private.h"
+
+struct request *request_find(const struct reconcile *r, uint32_t job)
+{
+    for (int i = 0; i < r->request_count; i++)
+        if (r->requests[i].job == job && r->requests[i].state != REQUEST_ASKED)
+            return &r->requests[i];
+    return NULL;
+}
+
+struct request *request_asked(const struct reconcile *r, int role)
+{
+    for (int i = 0; i < r->request_count; i++)
+        if (r->requests[i].role == role && r->requests[i].state == REQUEST_ASKED)
+            return &r->requests[i];
+    return NULL;
+}
+
+void request_drop(struct reconcile *r, struct request *request)
+{
+    size_t rest = (size_t)(&r->requests[r->request_count] - (request + 1));
+
+    memmove(request, request + 1, rest * sizeof(*request));
+    r->request_count--;
+}
+
+void ask_setback(struct reconcile *r, int role)
+{
+    struct role_state *state = &r->role[role];
+
+    setbacks_add(&state->setbacks, r->now, r->options.grow_delay, state->asked);
+}
+
+double ask_not_before(const struct reconcile *r, int role)
+{
+    const struct role_state *state = &r->role[role];
+
+    return state->setbacks.last < 0
+               ? 0
+               : state->setbacks.last + setbacks_pause(&state->setbacks, r->options.grow_delay);
+}
+
+void request_refused(struct reconcile *r, struct request *request, const char *why)
+{
+    struct role_state *state = &r->role[request->role];
+
+    snprintf(state->refusal, sizeof(state->refusal), "%s", why != NULL ? why : "");
+    ask_setback(r, request->role);
+    request_drop(r, request);
+}
+
+/* ---- what goes back -------------------------------------------------------------------------- */
+
+static bool is_empty(const struct reconcile *r, uint32_t job)
+{
+    for (int i = 0; i < r->node_count; i++)
+        if (r->nodes[i].job == job && r->nodes[i].tasks > 0)
+            return false;
+    return true;
+}
+
+static void give_back(struct reconcile *r, struct request *request)
+{
+    struct reconcile_action *a = reconcile_act(r, RECONCILE_GIVE_BACK);
+
+    if (a != NULL) {
+        a->role = request->role;
+        a->job = request->job;
+        snprintf(a->text, sizeof(a->text), "%s",
+                 request->used ? "no replica needs it" : "no replica fits there");
+    }
+    if (!request->used)
+        ask_setback(r, request->role);
+    request->state = REQUEST_RETURNED;
+    for (int i = 0; i < r->node_count; i++)
+        if (r->nodes[i].job == request->job)
+            r->nodes[i].goes = true;
+}
+
+/* Extensions without replicas: at once if the role lacks none, else after a while, in which slots
+ * of them may be of use. */
+static void look_at_extension(struct reconcile *r, struct request *request)
+{
+    if (request->state != REQUEST_GRANTED || request->nodes == 0)
+        return;
+    if (!is_empty(r, request->job)) {
+        request->idle = -1;
+        return;
+    }
+    if (request->idle < 0)
+        request->idle = r->now;
+    if (r->stopping || size_missing(r, request->role) == 0 ||
+        r->now - request->idle >= RECONCILE_IDLE)
+        give_back(r, request);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void withdraw(struct reconcile *r, struct request *request)
+{
+    struct reconcile_action *a = reconcile_act(r, RECONCILE_WITHDRAW);
+
+    if (a != NULL) {
+        a->role = request->role;
+        a->job = request->job;
+    }
+    request->state = REQUEST_WITHDRAWN;
+}
+
+/* A request that waits for too long is made again for fewer replicas; one that nobody needs is
+ * taken back. */
+static void look_at_pending(struct reconcile *r, struct request *request)
+{
+    if (request->state != REQUEST_PENDING)
+        return;
+    if (r->stopping || size_missing(r, request->role) == 0) {
+        withdraw(r, request);
+    } else if (request->replicas > 1 && r->now - request->since >= RECONCILE_STALE) {
+        r->role[request->role].fewer = (request->replicas + 1) / 2;
+        withdraw(r, request);
+    }
+}
+
+/* So many of its replicas come with nodes that have not joined. */
+static int still_coming(const struct request *request)
+{
+    int missing = request->expected - request->nodes;
+
+    switch (request->state) {
+    case REQUEST_ASKED:
+    case REQUEST_PENDING:
+    case REQUEST_WITHDRAWN:
+        return request->replicas;
+    case REQUEST_GRANTED:
+        return missing > 0
+                   ? (request->replicas * missing + request->expected - 1) / request->expected
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+static int coming(const struct reconcile *r, int role)
+{
+    int count = 0;
+
+    for (int i = 0; i < r->request_count; i++)
+        if (r->requests[i].role == role)
+            count += still_coming(&r->requests[i]);
+    return count;
+}
+
+static bool is_open(const struct request *request)
+{
+    return request->state == REQUEST_ASKED || request->state == REQUEST_PENDING ||
+           request->state == REQUEST_WITHDRAWN;
+}
+
+/* Does that role have an open request? all: so many requests of all roles are open. */
+static bool has_open(const struct reconcile *r, int role, int *all)
+{
+    bool open = false;
+
+    *all = 0;
+    for (int i = 0; i < r->request_count; i++) {
+        *all += is_open(&r->requests[i]);
+        open = open || (is_open(&r->requests[i]) && r->requests[i].role == role);
+    }
+    return open;
+}
+
+static bool has_room_for_nodes(const struct reconcile *r, int open)
+{
+    return r->roles->max_nodes == 0 || r->node_count + open < r->roles->max_nodes;
+}
+
+/* Of the replicas that are missing, are any guaranteed ones, for which there is a pool? */
+static bool needs_safe(const struct reconcile *r, int role)
+{
+    int safe = 0;
+
+    if (r->roles->list[role].base == NULL)
+        return false;
+    FOR_ENTRIES (r, e)
+        safe += e->replica.role == role && entry_stays(e) && e->replica.state != REPLICA_WANTED &&
+                entry_is_safe(r, e);
+    return safe < size_guaranteed(r, role);
+}
+
+static void ask(struct reconcile *r, int role, int replicas)
+{
+    struct role_state *state = &r->role[role];
+    bool safe = needs_safe(r, role);
+    struct reconcile_action *a;
+
+    if (!reconcile_grow(r, (void **)&r->requests, r->request_count, &r->request_room,
+                        sizeof(*r->requests)))
+        return;
+    if (safe && replicas > size_guaranteed(r, role))
+        replicas = size_guaranteed(r, role);
+    r->requests[r->request_count++] = (struct request){.role = role,
+                                                       .replicas = replicas,
+                                                       .safe = safe,
+                                                       .state = REQUEST_ASKED,
+                                                       .since = r->now,
+                                                       .idle = -1};
+    state->asked = r->now;
+    a = reconcile_act(r, RECONCILE_ASK);
+    if (a == NULL)
+        return;
+    a->role = role;
+    a->count = replicas;
+    a->safe = safe;
+}
+
+static void ask_for(struct reconcile *r, int role)
+{
+    struct role_state *state = &r->role[role];
+    int missing = size_missing(r, role) - coming(r, role), open;
+
+    if (missing <= 0 || r->roles->list[role].leads || r->now < ask_not_before(r, role))
+        return;
+    if (has_open(r, role, &open) || open >= r->options.max_pending || !has_room_for_nodes(r, open))
+        return;
+    if (state->fewer > 0 && missing > state->fewer)
+        missing = state->fewer;
+    ask(r, role, missing);
+}
+
+void ask_all(struct reconcile *r)
+{
+    size_count(r);
+    for (int i = 0; i < r->request_count; i++) {
+        look_at_pending(r, &r->requests[i]);
+        look_at_extension(r, &r->requests[i]);
+    }
+    for (int role = 0; role < r->roles->count && r->base_done && !r->stopping; role++)
+        if (r->roles->list[role].kind != ROLE_WORLD)
+            ask_for(r, role);
+}
+
+static double earlier(double a, double b)
+{
+    return a <= 0 || (b > 0 && b < a) ? b : a;
+}
+
+double ask_deadline(const struct reconcile *r)
+{
+    double at = 0;
+
+    for (int i = 0; i < r->request_count; i++) {
+        const struct request *request = &r->requests[i];
+
+        if (request->state == REQUEST_PENDING && request->replicas > 1)
+            at = earlier(at, request->since + RECONCILE_STALE);
+        if (request->state == REQUEST_GRANTED && request->nodes > 0 && request->idle >= 0)
+            at = earlier(at, request->idle + RECONCILE_IDLE);
+    }
+    for (int role = 0; role < r->roles->count; role++)
+        if (size_missing(r, role) > 0 && ask_not_before(r, role) > r->now)
+            at = earlier(at, ask_not_before(r, role));
+    return at;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The reconciler: replicas get slots (reconcile_private.h).
+ *
+ * The guaranteed replicas of all roles come first, on nodes that nobody preempts. Then the roles
+ * get a replica each, in turn, until nothing fits. */
+#include <stdio.h>
+
+#include "lib/reconcile_private.h"
+
+/* How many replicas a role gets in its turn: one, but for very many. */
+#define TURNS 16
+
+/* The replicas of a role that wait for slots, by id. */
+struct line {
+    struct entry **first;
+    int count, next;
+    int size;    /* replicas that the role has */
+    bool paused; /* one of them has failed, and is not to be started (again) for now */
+};
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* Nodes on which a replica of that role may be, for slots_place(). */
+static void look_at_nodes(struct reconcile *r, int role, enum where_from from)
+{
+    if (r->spots.role == role && r->spots.from == from)
+        return;
+    r->spots.role = role;
+    r->spots.from = from;
+    r->spots.where[0] = -1;
+    for (int i = 0; i < r->node_count; i++) {
+        const struct node *node = &r->nodes[i];
+
+        r->spots.list[i].free = node->free;
+        r->spots.list[i].closed = node->goes || (from == SAFE && !node->safe) ||
+                                  (from == UNSAFE && node->safe) ||
+                                  (node->role >= 0 && node->role != role);
+    }
+}
+
+/* Is the whole gang on the node that the last gang of the role was on? If that has room for another
+ * one, it is still the node with the least left. */
+static bool fits_again(const struct reconcile *r, const struct slots_gang *gang)
+{
+    const int *where = r->spots.where;
+
+    for (int i = 1; i < gang->tasks; i++)
+        if (where[i] != where[0])
+            return false;
+    return where[0] >= 0 && slots_fit(&r->spots.list[where[0]].free, &gang->size) >= gang->tasks;
+}
+
+static bool find_slots(struct reconcile *r, int role, enum where_from from)
+{
+    const struct slots_gang *gang = &r->roles->list[role].gang;
+    bool found;
+
+    look_at_nodes(r, role, from);
+    if (fits_again(r, gang))
+        return true;
+    found = slots_place(r->spots.list, r->node_count, gang, r->spots.where);
+    if (!found)
+        r->spots.where[0] = -1;
+    return found;
+}
+
+static void take_slots(struct reconcile *r, struct entry *e)
+{
+    const struct role *role = role_of(r, e);
+
+    for (int i = 0; i < role->gang.tasks; i++) {
+        int at = r->spots.where[i];
+        struct node *node = &r->nodes[at];
+        struct request *request = request_find(r, node->job);
+
+        e->replica.tasks[i] = (struct replica_task){.node = node->id};
+        slots_take(&node->free, &role->gang.size);
+        slots_take(&r->spots.list[at].free, &role->gang.size);
+        node->tasks++;
+        if (request != NULL) {
+            request->used = true;
+            request->idle = -1;
+        }
+    }
+    entry_set(r, e, REPLICA_PLACED, 0, "");
+}
+
+/* ---- who waits ------------------------------------------------------------------------------- */
+
+static bool waits_for_slots(const struct reconcile *r, const struct entry *e)
+{
+    return e->replica.state == REPLICA_WANTED && entry_stays(e) && !e->spent &&
+           e->replica.pause <= r->now;
+}
+
+/* A line for each role. False: out of memory. */
+static bool make_lines(struct reconcile *r, struct line *lines)
+{
+    int begin = 0;
+
+    while (r->waiting_room < r->entry_count)
+        if (!reconcile_grow(r, (void **)&r->waiting, r->waiting_room, &r->waiting_room,
+                            sizeof(struct entry *)))
+            return false;
+    size_count(r);
+    FOR_ENTRIES (r, e)
+        lines[e->replica.role].count += waits_for_slots(r, e);
+    for (int role = 0; role < r->roles->count; role++) {
+        lines[role].first = &r->waiting[begin];
+        lines[role].size = r->role[role].size;
+        begin += lines[role].count;
+        lines[role].count = 0;
+    }
+    FOR_ENTRIES (r, e)
+        if (waits_for_slots(r, e)) {
+            struct line *line = &lines[e->replica.role];
+
+            line->first[line->count++] = e;
+        }
+    return true;
+}
+
+/* ---- guaranteed replicas --------------------------------------------------------------------- */
+
+static bool is_going(const struct entry *e)
+{
+    return e->replica.state == REPLICA_DRAINING || e->replica.state == REPLICA_FAILED;
+}
+
+/* Does it have a slot on a node that nobody preempts? */
+static bool touches_safe(const struct reconcile *r, const struct entry *e)
+{
+    const struct role *role = role_of(r, e);
+
+    for (int i = 0; i < role->gang.tasks; i++) {
+        const struct node *node = node_find(r, e->replica.tasks[i].node);
+
+        if (node != NULL && node->safe && e->replica.tasks[i].state != REPLICA_TASK_ENDED)
+            return true;
+    }
+    return false;
+}
+
+/* The replica beyond the guaranteed ones of its role that would be the first to make way for those
+ * of another role: of the last role, first those that are partly on nodes that Slurm may take, then
+ * the highest index. NULL: there is none. */
+static struct entry *in_the_way(const struct reconcile *r, int of)
+{
+    for (int role = r->roles->count - 1; role >= 0; role--) {
+        struct entry *partly = NULL, *last = NULL;
+        int safe = 0;
+
+        if (role == of || r->roles->list[role].kind == ROLE_WORLD)
+            continue;
+        FOR_ENTRIES (r, e) {
+            if (e->replica.role != role || !entry_stays(e) || e->makes_way || is_going(e) ||
+                !touches_safe(r, e))
+                continue;
+            if (!entry_is_safe(r, e)) {
+                partly = e;
+                continue;
+            }
+            safe++;
+            if (last == NULL || e->replica.index > last->replica.index)
+                last = e;
+        }
+        if (partly != NULL || safe > size_guaranteed(r, role))
+            return partly != NULL ? partly : last;
+    }
+    return NULL;
+}
+
+/* Its slots, as if they were free. */
+static void suppose_gone(struct reconcile *r, const struct entry *e)
+{
+    const struct role *role = role_of(r, e);
+
+    for (int i = 0; i < role->gang.tasks; i++)
+        if (e->replica.tasks[i].state != REPLICA_TASK_ENDED) {
+            const struct node *node = node_find(r, e->replica.tasks[i].node);
+
+            slots_give(&r->spots.list[node - r->nodes].free, &role->gang.size);
+        }
+}
+
+/* Replicas beyond the guaranteed ones of their roles make way, if a guaranteed replica of this role
+ * fits then, and does not fit anyway when those have ended that are on their way out. Until then
+ * the room is kept. */
+static bool make_way(struct reconcile *r, int role)
+{
+    const struct slots_gang *gang = &r->roles->list[role].gang;
+    struct entry *other;
+    bool fits;
+
+    r->spots.role = -1;
+    look_at_nodes(r, role, SAFE);
+    FOR_ENTRIES (r, e)
+        if (is_going(e))
+            suppose_gone(r, e);
+    fits = slots_place(r->spots.list, r->node_count, gang, r->spots.where);
+    while (!fits && (other = in_the_way(r, role)) != NULL) {
+        other->makes_way = true;
+        suppose_gone(r, other);
+        fits = slots_place(r->spots.list, r->node_count, gang, r->spots.where);
+    }
+    r->spots.role = -1;
+    for (int i = r->entry_count - 1; i >= 0; i--) {
+        struct entry *e = r->entries[i];
+
+        if (!e->makes_way)
+            continue;
+        e->makes_way = false;
+        if (!fits)
+            continue;
+        e->replica.leaves = true;
+        entry_drain(r, e, role_of(r, e)->drain.within,
+                    "its slots are those of guaranteed replicas");
+    }
+    return fits;
+}
+
+/* The guaranteed replicas that have no slots, or slots on nodes that Slurm may take. */
+static void place_guaranteed(struct reconcile *r, int role, struct line *line)
+{
+    int need = size_guaranteed(r, role) - r->role[role].assured;
+
+    for (int round = 0; round < 2; round++) {
+        while (need > 0 && line->next < line->count && find_slots(r, role, SAFE)) {
+            take_slots(r, line->first[line->next++]);
+            need--;
+        }
+        if (need <= 0 || line->next == line->count || r->roles->list[role].base != NULL)
+            break;
+        if (round == 1)
+            r->spots.kept = true;
+        else if (!make_way(r, role)) /* what had not been started is gone at once */
+            break;
+    }
+}
+
+/* ---- all others ------------------------------------------------------------------------------ */
+
+/* One more replica of that role. False: there is none to be placed, or it fits nowhere. */
+static bool place_one(struct reconcile *r, int role, struct line *line)
+{
+    const struct role *of = &r->roles->list[role];
+    struct entry *e = NULL;
+
+    /* A new replica in the place of a failed one would not wait for the pause. */
+    if (line->next >= line->count &&
+        (of->asks || line->paused || line->size >= r->role[role].target))
+        return false;
+    if (!find_slots(r, role, of->leads ? SAFE : r->spots.kept ? UNSAFE : ANY))
+        return false;
+    if (line->next < line->count) {
+        e = line->first[line->next++];
+    } else {
+        e = entry_add(r, role);
+        line->size++;
+    }
+    if (e == NULL)
+        return false;
+    take_slots(r, e);
+    return true;
+}
+
+static void place_in_turn(struct reconcile *r, struct line *lines)
+{
+    bool any = true;
+
+    while (any) {
+        any = false;
+        for (int role = 0; role < r->roles->count; role++) {
+            int turn = 1 + (lines[role].count - lines[role].next) / TURNS;
+
+            if (r->roles->list[role].kind == ROLE_WORLD)
+                continue;
+            while (turn-- > 0 && place_one(r, role, &lines[role]))
+                any = true;
+        }
+    }
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static bool is_unspecified(const struct slots_size *size)
+{
+    return size->cpus == 0 && size->gpus == 0 && size->memory == 0;
+}
+
+/* The world of the base gets its nodes once: its slots are never free again. Where its job file
+ * does not say what a node of it takes, it takes what the guaranteed replicas leave. */
+static void place_world(struct reconcile *r, bool specified)
+{
+    int role = r->world;
+    const struct role *of = role >= 0 ? &r->roles->list[role] : NULL;
+    struct slots_gang gang;
+
+    if (of == NULL || r->role[role].placed || specified == is_unspecified(&of->gang.size))
+        return;
+    gang = (struct slots_gang){.size = of->gang.size, .tasks = of->min, .per_node = 1};
+    if (!specified)
+        gang.size.cpus = 1;
+    look_at_nodes(r, role, SAFE);
+    r->role[role].placed = true;
+    if (!slots_place(r->spots.list, r->node_count, &gang, r->spots.where)) {
+        char why[160];
+
+        snprintf(why, sizeof(why), "the base has no %d nodes with room for %s", of->min, of->name);
+        reconcile_stop(r, 1, why);
+        return;
+    }
+    for (int i = 0; i < of->min; i++) {
+        struct node *node = &r->nodes[r->spots.where[i]];
+
+        node->world = true;
+        if (specified)
+            slots_take(&node->free, &of->gang.size);
+        else
+            node->free = (struct slots_size){0};
+    }
+    r->spots.role = -1;
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+/* The first of the roles that it comes after which does not have its replicas. NULL: all have. */
+static const struct role *waits_for(const struct reconcile *r, const struct role *role)
+{
+    for (int i = 0; i < role->after_count; i++) {
+        int before = role->after[i];
+        const struct role *of = &r->roles->list[before];
+        int ready = r->role[before].ready;
+
+        if (of->kind == ROLE_WORLD ? !r->role[before].running
+                                   : ready == 0 || ready < size_guaranteed(r, before))
+            return of;
+    }
+    return NULL;
+}
+
+static void start_placed(struct reconcile *r)
+{
+    const struct role *before[ROLES_MAX];
+
+    for (int role = 0; role < r->roles->count; role++)
+        before[role] = waits_for(r, &r->roles->list[role]);
+    FOR_ENTRIES (r, e) {
+        const struct role *first = before[e->replica.role];
+
+        if (e->replica.state != REPLICA_PLACED)
+            continue;
+        if (first == NULL)
+            entry_start(r, e);
+        else
+            snprintf(e->replica.reason, sizeof(e->replica.reason), "waits for %s", first->name);
+    }
+}
+
+void place_all(struct reconcile *r)
+{
+    struct line lines[ROLES_MAX] = {0};
+
+    if (!r->base_done || r->stopping || !make_lines(r, lines))
+        return;
+    r->spots.role = -1;
+    r->spots.kept = false;
+    place_world(r, true);
+    if (r->stopping) /* it fits nowhere */
+        return;
+    for (int role = 0; role < r->roles->count; role++)
+        if (r->roles->list[role].kind != ROLE_WORLD)
+            place_guaranteed(r, role, &lines[role]);
+    place_world(r, false);
+    if (r->stopping)
+        return;
+    place_in_turn(r, lines);
+    start_placed(r);
+}

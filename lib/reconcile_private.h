@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the reconciler share (lib/reconcile.h).
+ *
+ * reconcile.c          facts, the order of a run, the end of the job
+ * reconcile_replica.c  one replica from state to state
+ * reconcile_node.c     nodes and the slots on them
+ * reconcile_place.c    replicas get slots
+ * reconcile_size.c     a role gets larger or smaller
+ * reconcile_ask.c      what is asked of Slurm, and what goes back
+ * reconcile_read.c     what others read */
+#ifndef ELASTIC_RECONCILE_PRIVATE_H
+#define ELASTIC_RECONCILE_PRIVATE_H
+
+#include "lib/reconcile.h"
+#include "lib/recovery.h"
+#include "lib/retry.h"
+#include "lib/setbacks.h"
+
+/* A replica with what only lib/reconcile needs to know. */
+struct entry {
+    struct replica replica; /* the first: entry_of() */
+    struct retry retry;     /* pauses before it is started again */
+    bool counts;            /* its failure counts against the role's budget */
+    bool spent;             /* the budget is used up: it is not started again */
+    bool makes_way;         /* while lib/reconcile_place looks for room */
+    int status;             /* of the first of its tasks that has not ended with 0 */
+};
+
+struct node {
+    int id;
+    uint32_t job; /* of the base as well */
+    struct slots_size free;
+    bool safe, goes, world;
+    int role;
+    int tasks; /* with slots on it */
+};
+
+enum request_state {
+    REQUEST_ASKED,     /* Slurm has not said its number */
+    REQUEST_PENDING,   /* in the queue */
+    REQUEST_WITHDRAWN, /* … and to be cancelled */
+    REQUEST_GRANTED,   /* its nodes are there, or join */
+    REQUEST_RETURNED,  /* they go back */
+};
+
+struct request {
+    uint32_t job;
+    int role, replicas;
+    bool safe;
+    enum request_state state;
+    double since; /* when it entered the state */
+    int nodes;    /* that are there */
+    int expected; /* nodes that it has got */
+    bool used;    /* a replica has had slots there */
+    double idle;  /* since then no replica has; < 0: one has */
+};
+
+struct role_state {
+    int target;
+    int finished;                        /* replicas whose tasks have all ended with 0 */
+    bool *taken;                         /* indices of its replicas */
+    int taken_count, taken_room, lowest; /* none below lowest is free */
+    struct recovery *recovery;
+    struct setbacks setbacks;
+    double asked; /* when the latest request was made; < 0: never */
+    int fewer;    /* the next request is for no more; 0: for all that are missing */
+    bool running; /* of a world: it trains */
+    bool placed;  /* … it has its nodes of the base, or is refused */
+    /* What size_count() has counted. */
+    int size;     /* replicas that count for the size of the role */
+    int ready;    /* … of these: READY */
+    int unplaced; /* … of these: WANTED, and to be placed now */
+    int assured;  /* … of these: on nodes that nobody preempts, or not to be started for now */
+    char refusal[160];
+};
+
+/* Where a replica may get slots. */
+enum where_from {
+    ANY,
+    SAFE,   /* nodes that nobody preempts */
+    UNSAFE, /* the others */
+};
+
+struct reconcile {
+    const struct roles *roles;
+    int world; /* the role of the world; -1: there is none */
+    struct reconcile_options options;
+    struct role_state *role;
+    struct entry **entries; /* by id */
+    int entry_count, entry_room, last_id, starts;
+    struct node *nodes; /* by id */
+    int node_count, node_room;
+    struct request *requests;
+    int request_count, request_room;
+    struct {
+        struct slots_node *list; /* one for each node */
+        int room, role;          /* for that role; -1: not filled in */
+        enum where_from from;
+        bool kept;  /* what is free on nodes that nobody preempts is for guaranteed replicas */
+        int *where; /* the answer: one for each task of the largest gang */
+    } spots;        /* a question to lib/slots */
+    struct entry **waiting; /* room for as many as there are entries */
+    int waiting_room;
+    unsigned changes; /* of replicas so far: a number that only grows */
+    bool endpoints;   /* those that are ready have changed */
+    bool base_done;
+    bool stopping, finished;
+    int status; /* of the job, once it is stopping */
+
+    double now;
+    struct reconcile_actions *out;
+    bool no_memory;
+};
+
+#define FOR_ENTRIES(r, e)                                                                          \
+    for (int e##_i = 0; e##_i < (r)->entry_count; e##_i++)                                         \
+        for (struct entry *e = (r)->entries[e##_i]; e != NULL; e = NULL)
+
+static inline const struct role *role_of(const struct reconcile *r, const struct entry *e)
+{
+    return &r->roles->list[e->replica.role];
+}
+
+/* ---- reconcile.c ----------------------------------------------------------------------------- */
+
+struct reconcile_action *reconcile_act(struct reconcile *r, enum reconcile_action_kind kind);
+void reconcile_say(struct reconcile *r, int role, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The job is to end with that status. */
+void reconcile_stop(struct reconcile *r, int status, const char *why);
+/* Room for one more element in an array. False: out of memory. */
+bool reconcile_grow(struct reconcile *r, void **list, int count, int *room, size_t size);
+
+/* ---- reconcile_replica.c --------------------------------------------------------------------- */
+
+/* A new replica of that role, WANTED, with its lowest index that is free. NULL: out of memory. */
+struct entry *entry_add(struct reconcile *r, int role);
+struct entry *entry_find(const struct reconcile *r, int id);
+/* Does it count for the size of its role? */
+bool entry_stays(const struct entry *e);
+/* Does it have all its slots on nodes that nobody preempts? */
+bool entry_is_safe(const struct reconcile *r, const struct entry *e);
+void entry_set(struct reconcile *r, struct entry *e, enum replica_state state, double seconds,
+               const char *reason);
+void entry_forget(struct reconcile *r, struct entry *e);
+void entry_start(struct reconcile *r, struct entry *e);
+/* It is to end in so many seconds. What has no slots, or has not been started, is gone at once. */
+void entry_drain(struct reconcile *r, struct entry *e, double seconds, const char *why);
+/* counts: against the budget of its role. */
+void entry_fail(struct reconcile *r, struct entry *e, bool counts, const char *why);
+/* Facts about a task. status -1: it was lost with its node. */
+void entry_task_runs(struct reconcile *r, struct entry *e, int task);
+void entry_task_ready(struct reconcile *r, struct entry *e, int task);
+void entry_task_ended(struct reconcile *r, struct entry *e, int task, int status, const char *why);
+/* Its deadline has come. */
+void entry_late(struct reconcile *r, struct entry *e);
+
+/* ---- reconcile_node.c ------------------------------------------------------------------------ */
+
+struct node *node_find(const struct reconcile *r, int id);
+bool node_add(struct reconcile *r, const struct reconcile_node *joins);
+/* No replica starts there any more, and those that are there end within `seconds` (0: in the time
+ * of their role). */
+void node_goes(struct reconcile *r, struct node *node, double seconds, const char *why);
+void node_gone(struct reconcile *r, struct node *node, const char *why);
+/* The task's slot is free again. */
+void node_give(struct reconcile *r, const struct entry *e, int task);
+
+/* ---- reconcile_place.c ----------------------------------------------------------------------- */
+
+void place_all(struct reconcile *r);
+
+/* ---- reconcile_size.c ------------------------------------------------------------------------ */
+
+/* Count the replicas of each role: size, ready, unplaced, assured. */
+void size_count(struct reconcile *r);
+/* The guaranteed ones. */
+int size_guaranteed(const struct reconcile *r, int role);
+/* Replicas that should be there and have no slots, as counted last: some of them are no objects
+ * yet. */
+int size_missing(const struct reconcile *r, int role);
+void size_all(struct reconcile *r);
+
+/* ---- reconcile_ask.c ------------------------------------------------------------------------- */
+
+struct request *request_find(const struct reconcile *r, uint32_t job);
+/* The request of that role that Slurm has not taken a number for. */
+struct request *request_asked(const struct reconcile *r, int role);
+void request_drop(struct reconcile *r, struct request *request);
+void request_refused(struct reconcile *r, struct request *request, const char *why);
+void ask_all(struct reconcile *r);
+/* The next moment at which something of requests is due; 0: none. */
+double ask_deadline(const struct reconcile *r);
+/* Since a node was taken, or did not come: no request for a while. */
+void ask_setback(struct reconcile *r, int role);
+double ask_not_before(const struct reconcile *r, int role);
+
+#endif

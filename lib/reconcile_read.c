@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The reconciler: what others read (reconcile.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/reconcile_private.h"
+
+int reconcile_count(const struct reconcile *r)
+{
+    return r->entry_count;
+}
+
+const struct replica *reconcile_at(const struct reconcile *r, int i)
+{
+    return &r->entries[i]->replica;
+}
+
+const struct replica *reconcile_find(const struct reconcile *r, int id)
+{
+    const struct entry *e = entry_find(r, id);
+
+    return e != NULL ? &e->replica : NULL;
+}
+
+const struct replica *reconcile_named(const struct reconcile *r, const char *name)
+{
+    char own[64];
+
+    FOR_ENTRIES (r, e) {
+        snprintf(own, sizeof(own), "%s-%d", role_of(r, e)->name, e->replica.index);
+        if (strcmp(own, name) == 0)
+            return &e->replica;
+    }
+    return NULL;
+}
+
+bool reconcile_has_world(const struct reconcile *r, int node)
+{
+    const struct node *n = node_find(r, node);
+
+    return n != NULL && (n->world || (n->role >= 0 && n->role == r->world));
+}
+
+int reconcile_target(const struct reconcile *r, int role)
+{
+    return r->role[role].target;
+}
+
+int reconcile_in_state(const struct reconcile *r, int role, enum replica_state state)
+{
+    int count = 0;
+
+    FOR_ENTRIES (r, e)
+        count += e->replica.role == role && e->replica.state == state;
+    return count;
+}
+
+int reconcile_starts(const struct reconcile *r)
+{
+    return r->starts;
+}
+
+const char *replica_state_text(enum replica_state state)
+{
+    static const char *const texts[REPLICA_STATE_COUNT] = {
+        [REPLICA_WANTED] = "wanted",     [REPLICA_PLACED] = "placed",
+        [REPLICA_STARTING] = "starting", [REPLICA_READY] = "ready",
+        [REPLICA_DRAINING] = "draining", [REPLICA_FAILED] = "failed",
+    };
+
+    return texts[state];
+}
+
+/* "2 of 3 ready, 1 starting". */
+static void why_size(const struct reconcile *r, int role, char *text, size_t size)
+{
+    static const enum replica_state others[] = {REPLICA_STARTING, REPLICA_PLACED, REPLICA_DRAINING,
+                                                REPLICA_FAILED};
+    size_t length;
+
+    snprintf(text, size, "%d of %d ready", reconcile_in_state(r, role, REPLICA_READY),
+             r->role[role].target);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        int count = reconcile_in_state(r, role, others[i]);
+
+        length = strlen(text);
+        if (count > 0)
+            snprintf(text + length, size - length, ", %d %s", count, replica_state_text(others[i]));
+    }
+}
+
+/* The replica of that role that is started last of those that have failed. */
+static const struct entry *in_pause(const struct reconcile *r, int role, double now)
+{
+    FOR_ENTRIES (r, e)
+        if (e->replica.role == role && e->replica.state == REPLICA_WANTED &&
+            (e->spent || e->replica.pause > now))
+            return e;
+    return NULL;
+}
+
+static const struct request *open_request(const struct reconcile *r, int role)
+{
+    for (int i = 0; i < r->request_count; i++)
+        if (r->requests[i].role == role && r->requests[i].state <= REQUEST_WITHDRAWN)
+            return &r->requests[i];
+    return NULL;
+}
+
+static void why_more(const struct reconcile *r, int role, double now, char *text, size_t size)
+{
+    const struct role *of = &r->roles->list[role];
+    const struct role_state *state = &r->role[role];
+    const struct entry *e = in_pause(r, role, now);
+    const struct request *request = open_request(r, role);
+    double pause = ask_not_before(r, role) - now;
+    int missing = state->target, wait = 0;
+
+    FOR_ENTRIES (r, other)
+        if (other->replica.role == role && entry_stays(other)) {
+            missing -= other->replica.state != REPLICA_WANTED || other->spent;
+            wait += other->replica.state == REPLICA_PLACED;
+        }
+    text[0] = '\0';
+    if (r->stopping)
+        snprintf(text, size, "the job ends");
+    else if (e != NULL && e->spent)
+        snprintf(text, size, "%s-%d is not started again: %s", of->name, e->replica.index,
+                 e->replica.reason);
+    else if (e != NULL)
+        snprintf(text, size, "%s-%d starts again in %.0f s: %s", of->name, e->replica.index,
+                 e->replica.pause - now, e->replica.reason);
+    else if (wait > 0)
+        FOR_ENTRIES (r, other) {
+            if (other->replica.role == role && other->replica.state == REPLICA_PLACED)
+                snprintf(text, size, "%s", other->replica.reason);
+        }
+    else if (missing <= 0)
+        snprintf(text, size,
+                 state->target >= of->max ? "that is its largest size" : "nobody asks for more");
+    else if (request != NULL)
+        snprintf(text, size, "%d more asked for", request->replicas);
+    else if (of->leads)
+        snprintf(text, size, "the base has no room");
+    else if (r->roles->max_nodes > 0 && r->node_count >= r->roles->max_nodes)
+        snprintf(text, size, "max-nodes: %d", r->roles->max_nodes);
+    else if (pause > 0)
+        snprintf(text, size, "%d are missing, asked for in %.0f s%s%s", missing, pause,
+                 state->refusal[0] != '\0' ? ": " : "", state->refusal);
+    else
+        snprintf(text, size, "%d are missing", missing);
+}
+
+void reconcile_why(const struct reconcile *r, int role, double now, char *size, size_t size_max,
+                   char *more, size_t more_max)
+{
+    why_size(r, role, size, size_max);
+    why_more(r, role, now, more, more_max);
+}

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/reconcile: one rule at a time. What it does is written down as words, and compared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/reconcile.h"
+
+#define ROLES_HERE 3
+
+static struct role list[ROLES_HERE];
+static struct roles roles;
+static struct reconcile *r;
+static double now;
+static char log_text[4096];
+
+/* ---- what was done, in words ----------------------------------------------------------------- */
+
+static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void add(const char *fmt, ...)
+{
+    size_t length = strlen(log_text);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(log_text + length, sizeof(log_text) - length, fmt, args);
+    va_end(args);
+}
+
+static const char *name_of(int replica)
+{
+    static char name[64];
+    const struct replica *found = reconcile_find(r, replica);
+
+    if (found == NULL)
+        return "?";
+    snprintf(name, sizeof(name), "%s-%d", list[found->role].name, found->index);
+    return name;
+}
+
+static void note(const struct reconcile_action *a)
+{
+    switch (a->kind) {
+    case RECONCILE_START:
+        add("start %s on %d; ", name_of(a->replica), a->node);
+        break;
+    case RECONCILE_DRAIN:
+        add("drain %s %g s; ", name_of(a->replica), a->seconds);
+        break;
+    case RECONCILE_KILL:
+        add("kill %s; ", name_of(a->replica));
+        break;
+    case RECONCILE_ASK:
+        add("ask %s %d%s; ", list[a->role].name, a->count, a->safe ? " safe" : "");
+        break;
+    case RECONCILE_WITHDRAW:
+        add("withdraw %u; ", a->job);
+        break;
+    case RECONCILE_GIVE_BACK:
+        add("give back %u; ", a->job);
+        break;
+    case RECONCILE_FINISH:
+        add("finish %d; ", a->status);
+        break;
+    case RECONCILE_SAY:
+        add("say: %s; ", a->text);
+        break;
+    case RECONCILE_ENDPOINTS:
+        break;
+    }
+}
+
+static void take(struct reconcile_actions *out)
+{
+    for (int i = 0; i < out->count; i++)
+        note(&out->list[i]);
+    free(out->list);
+}
+
+static void feed(struct reconcile_fact fact)
+{
+    struct reconcile_actions out = {0};
+
+    fact.now = now;
+    assert_int_equal(reconcile_feed(r, &fact, &out), 0);
+    take(&out);
+}
+
+/* All that is done at that moment. */
+static void run_at(double at)
+{
+    struct reconcile_actions out = {0};
+
+    now = at;
+    assert_int_equal(reconcile_run(r, now, &out), 0);
+    take(&out);
+}
+
+static void expect(const char *want)
+{
+    size_t length = strlen(log_text);
+
+    if (length > 2)
+        log_text[length - 2] = '\0'; /* "; " */
+    assert_string_equal(log_text, want);
+    log_text[0] = '\0';
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+static void node(int id, uint32_t job, int cpus, int role)
+{
+    struct reconcile_node joins = {id, job, {cpus, 0, 1000}, job == 0, role};
+
+    feed((struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &joins});
+}
+
+static void of_task(enum reconcile_fact_kind kind, const char *name, int status)
+{
+    const struct replica *replica = reconcile_named(r, name);
+
+    assert_non_null(replica);
+    feed((struct reconcile_fact){.kind = kind,
+                                 .replica = replica->id,
+                                 .start = replica->start,
+                                 .status = status,
+                                 .text = "exit"});
+}
+
+static void ready(const char *name)
+{
+    of_task(RECONCILE_RUNNING, name, 0);
+    of_task(RECONCILE_TASK_READY, name, 0);
+}
+
+static void ended(const char *name, int status)
+{
+    of_task(RECONCILE_EXITED, name, status);
+}
+
+static void scale(int role, int count)
+{
+    feed((struct reconcile_fact){.kind = RECONCILE_SCALE, .role = role, .count = count});
+}
+
+static void granted(int role, uint32_t job, int nodes)
+{
+    feed((struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = role, .job = job});
+    feed((struct reconcile_fact){.kind = RECONCILE_GRANTED, .job = job, .count = nodes});
+}
+
+/* ---- a job ----------------------------------------------------------------------------------- */
+
+/* "lead", and two more roles: "one" 1:4 and "two" 0:4, a CPU each. Tests change them first. */
+static int set_up(void **state)
+{
+    static char *const names[ROLES_HERE] = {(char *)"lead", (char *)"one", (char *)"two"};
+
+    (void)state;
+    memset(list, 0, sizeof(list));
+    for (int i = 0; i < ROLES_HERE; i++) {
+        list[i] = (struct role){.name = names[i], .min = i < 2, .max = 4, .asks = true};
+        list[i].gang = (struct slots_gang){{1, 0, 0}, 1, 0};
+        list[i].ready.how = ROLE_PROBE_TOLD;
+        list[i].ready.within = 60;
+        list[i].drain.within = 30;
+        list[i].restart.max = 3;
+        list[i].restart.first_pause = 1;
+        list[i].restart.max_pause = 60;
+    }
+    list[0].leads = true;
+    list[0].max = 1;
+    roles = (struct roles){.list = list, .count = ROLES_HERE};
+    now = 0;
+    log_text[0] = '\0';
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    reconcile_destroy(r);
+    r = NULL;
+    return 0;
+}
+
+/* The job begins with a base of one node with so many CPUs. */
+static void begin(int cpus)
+{
+    struct reconcile_options options = {.roles = &roles, .grow_delay = 5, .max_pending = 2};
+
+    r = reconcile_create(&options);
+    assert_non_null(r);
+    node(1, 0, cpus, -1);
+    run_at(0);
+    expect(""); /* not before all of the base is there */
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run_at(0);
+}
+
+static void starts_the_least_sizes(void **state)
+{
+    (void)state;
+    begin(4);
+    expect("start lead-0 on 1; start one-0 on 1");
+    ready("lead-0");
+    ready("one-0");
+    run_at(1);
+    expect("");
+    assert_int_equal(reconcile_in_state(r, 1, REPLICA_READY), 1);
+}
+
+static void a_role_comes_after_another(void **state)
+{
+    static int after[] = {0};
+
+    (void)state;
+    list[1].after = after;
+    list[1].after_count = 1;
+    begin(4);
+    expect("start lead-0 on 1");
+    assert_string_equal(reconcile_named(r, "one-0")->reason, "waits for lead");
+    ready("lead-0");
+    run_at(1);
+    expect("start one-0 on 1");
+}
+
+static void auto_fills_what_is_free_and_asks_for_more(void **state)
+{
+    (void)state;
+    list[1].asks = false;
+    begin(3);
+    expect("start lead-0 on 1; start one-0 on 1; start one-1 on 1; ask one 2");
+}
+
+static void a_request_gets_smaller_and_is_withdrawn(void **state)
+{
+    (void)state;
+    begin(2);
+    expect("start lead-0 on 1; start one-0 on 1");
+    scale(1, 4);
+    run_at(1);
+    expect("ask one 3");
+    feed((struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = 1, .job = 7});
+    run_at(10);
+    expect("");
+    assert_true(reconcile_deadline(r) == 11);
+    run_at(11);
+    expect("withdraw 7");
+    feed((struct reconcile_fact){.kind = RECONCILE_DENIED, .job = 7});
+    run_at(11);
+    expect("ask one 2");
+    feed((struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = 1, .job = 8});
+    scale(1, 1);
+    run_at(12);
+    expect("withdraw 8");
+}
+
+static void an_extension_is_used_and_goes_back(void **state)
+{
+    (void)state;
+    begin(2);
+    scale(1, 3);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 2");
+    ready("one-0");
+    granted(1, 7, 1);
+    run_at(2);
+    expect("");
+    node(2, 7, 2, 1);
+    run_at(3);
+    expect("start one-1 on 2; start one-2 on 2");
+    ready("one-1");
+    ready("one-2");
+    scale(1, 2);
+    run_at(4);
+    expect("drain one-2 30 s");
+    scale(1, 1);
+    run_at(5);
+    expect("drain one-1 30 s");
+    ended("one-1", 0);
+    run_at(6);
+    expect("");
+    ended("one-2", 143);
+    run_at(7);
+    expect("give back 7");
+}
+
+static void a_role_shrinks_by_whole_extensions(void **state)
+{
+    (void)state;
+    list[1].max = 5;
+    begin(2);
+    scale(1, 4);
+    run_at(1);
+    granted(1, 7, 1);
+    node(2, 7, 1, 1);
+    run_at(2);
+    granted(1, 8, 1); /* of the next request */
+    node(3, 8, 2, 1);
+    run_at(3);
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "one-%d", i);
+        ready(name);
+    }
+    log_text[0] = '\0';
+    scale(1, 3); /* one-1 is alone on its extension, one-3 has the highest index */
+    run_at(4);
+    expect("drain one-1 30 s");
+}
+
+static void who_is_not_ready_goes_first(void **state)
+{
+    (void)state;
+    begin(8);
+    scale(1, 3);
+    run_at(1);
+    ready("one-0");
+    ready("one-2");
+    log_text[0] = '\0';
+    scale(1, 2);
+    run_at(2);
+    expect("drain one-1 30 s");
+}
+
+static void a_preempted_node_is_drained_in_its_time(void **state)
+{
+    (void)state;
+    begin(2);
+    scale(1, 2);
+    run_at(1);
+    granted(1, 7, 1);
+    node(2, 7, 2, 1);
+    run_at(2);
+    ready("one-1");
+    log_text[0] = '\0';
+    feed((struct reconcile_fact){
+        .kind = RECONCILE_NODE_GOES, .node = 2, .grace = 10, .text = "preempted"});
+    expect("drain one-1 10 s");
+    run_at(3); /* another is asked for in its place */
+    expect("ask one 1");
+    ended("one-1", 0);
+    feed((struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = 2, .text = "gone"});
+    run_at(4);
+    expect("");
+    assert_null(reconcile_named(r, "one-1"));
+}
+
+static void a_failed_replica_waits_longer_each_time(void **state)
+{
+    (void)state;
+    begin(4);
+    ready("lead-0");
+    log_text[0] = '\0';
+    ended("one-0", 1);
+    run_at(0.5);
+    expect("");
+    run_at(1);
+    expect("start one-0 on 1");
+    ended("one-0", 1);
+    run_at(2);
+    expect("");
+    assert_true(reconcile_deadline(r) == 3);
+    run_at(3);
+    expect("start one-0 on 1");
+    ended("one-0", 1);
+    run_at(7);
+    expect("start one-0 on 1");
+    ended("one-0", 1);
+    run_at(100);
+    expect("say: one-0 is not started again: exit, and no restart is left");
+    run_at(1000);
+    expect("");
+}
+
+static void what_has_long_been_ready_does_not_wait_longer(void **state)
+{
+    (void)state;
+    list[1].restart.max = 100;
+    begin(4);
+    ready("lead-0");
+    ready("one-0");
+    log_text[0] = '\0';
+    for (int i = 1; i <= 3; i++) {
+        now = 100 * i;
+        ended("one-0", 1);
+        run_at(now + 1);
+        expect("start one-0 on 1");
+        ready("one-0");
+    }
+}
+
+static void status_127_is_final(void **state)
+{
+    (void)state;
+    begin(4);
+    log_text[0] = '\0';
+    ended("one-0", 127);
+    expect("say: one-0 is not started again: exit, which is final");
+}
+
+static void a_lost_node_costs_no_restart(void **state)
+{
+    (void)state;
+    begin(4);
+    node(2, 0, 4, -1);
+    log_text[0] = '\0';
+    for (int i = 0; i < 5; i++) {
+        feed((struct reconcile_fact){
+            .kind = RECONCILE_NODE_GONE, .node = i + 1, .text = "its link is closed"});
+        node(i + 3, 0, 4, -1);
+        run_at(i + 1);
+    }
+    assert_int_equal(reconcile_named(r, "lead-0")->start, 11);
+    assert_int_equal(reconcile_named(r, "one-0")->state, REPLICA_STARTING);
+}
+
+static void who_is_not_ready_in_time_has_failed(void **state)
+{
+    (void)state;
+    begin(4);
+    ready("lead-0");
+    log_text[0] = '\0';
+    run_at(60);
+    expect("kill one-0");
+    assert_string_equal(reconcile_named(r, "one-0")->reason, "not ready within 60 s");
+    run_at(70); /* nobody says that it has ended */
+    expect("say: nothing is heard of one-0, which was to be killed");
+    run_at(71);
+    expect("start one-0 on 1");
+}
+
+static void who_does_not_drain_is_killed(void **state)
+{
+    (void)state;
+    begin(4);
+    scale(1, 2);
+    run_at(1);
+    ready("one-0");
+    ready("one-1");
+    log_text[0] = '\0';
+    scale(1, 1);
+    run_at(2);
+    expect("drain one-1 30 s");
+    run_at(31);
+    expect("");
+    run_at(32);
+    expect("kill one-1");
+    ended("one-1", 137);
+    assert_null(reconcile_named(r, "one-1"));
+}
+
+static void a_gang_fails_as_a_whole(void **state)
+{
+    const struct replica *one;
+
+    (void)state;
+    list[1].gang.tasks = 2;
+    begin(4);
+    one = reconcile_named(r, "one-0");
+    log_text[0] = '\0';
+    for (int task = 0; task < 2; task++)
+        feed((struct reconcile_fact){
+            .kind = RECONCILE_TASK_READY, .replica = one->id, .start = one->start, .task = task});
+    assert_int_equal(one->state, REPLICA_READY);
+    ended("one-0", 1); /* task 0 */
+    expect("kill one-0");
+    assert_int_equal(one->state, REPLICA_FAILED);
+    feed((struct reconcile_fact){.kind = RECONCILE_EXITED,
+                                 .replica = one->id,
+                                 .start = one->start,
+                                 .task = 1,
+                                 .status = 137,
+                                 .text = "signal 9"});
+    run_at(1);
+    expect("start one-0 on 1; start one-0 on 1");
+}
+
+static void who_ends_with_0_is_finished(void **state)
+{
+    (void)state;
+    begin(4);
+    log_text[0] = '\0';
+    ended("one-0", 0);
+    run_at(1);
+    expect("");
+    assert_int_equal(reconcile_target(r, 1), 0);
+}
+
+static void the_job_ends_as_its_leading_role(void **state)
+{
+    (void)state;
+    begin(4);
+    log_text[0] = '\0';
+    ended("lead-0", 3);
+    run_at(1);
+    expect("say: lead-0 has ended with 3; drain one-0 30 s");
+    ended("one-0", 0);
+    run_at(2);
+    expect("finish 3");
+    run_at(3);
+    expect("");
+}
+
+static void clean_none_lets_the_others_end(void **state)
+{
+    (void)state;
+    roles.clean = ROLES_CLEAN_NONE;
+    begin(4);
+    log_text[0] = '\0';
+    ended("lead-0", 0);
+    run_at(1);
+    expect("say: lead-0 has ended with 0");
+    ended("one-0", 1);
+    run_at(2);
+    expect("finish 0");
+}
+
+static void guaranteed_ones_get_the_room_of_others(void **state)
+{
+    (void)state;
+    begin(4);
+    scale(2, 2);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; start two-0 on 1; start two-1 on 1");
+    node(2, 0, 1, -1);
+    feed((struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = 2, .text = "gone"});
+    of_task(RECONCILE_FAIL, "two-1", 0);
+    expect("drain two-1 30 s");
+    list[1].min = 2; /* as if one more were guaranteed from now on */
+    scale(1, 2);
+    run_at(2);
+    expect("ask one 1"); /* the slot of two-1 is about to be free: nobody else makes way */
+    ended("two-1", 0);
+    run_at(3);
+    expect("start one-1 on 1; ask two 1");
+}
+
+static void named_ones_go_and_failed_ones_come_back(void **state)
+{
+    (void)state;
+    begin(4);
+    scale(1, 3);
+    run_at(1);
+    log_text[0] = '\0';
+    of_task(RECONCILE_REMOVE, "one-0", 0);
+    expect("drain one-0 30 s");
+    run_at(2);
+    expect("");
+    assert_int_equal(reconcile_target(r, 1), 2);
+    of_task(RECONCILE_FAIL, "one-1", 0);
+    expect("drain one-1 30 s");
+    ended("one-1", 0);
+    run_at(3);
+    expect("start one-1 on 1");
+}
+
+static void a_refused_request_is_made_later(void **state)
+{
+    char size[100], more[200];
+
+    (void)state;
+    begin(2);
+    scale(1, 2);
+    run_at(1);
+    log_text[0] = '\0';
+    feed(
+        (struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "AssocGrpNodeLimit"});
+    run_at(2);
+    expect("");
+    reconcile_why(r, 1, now, size, sizeof(size), more, sizeof(more));
+    assert_string_equal(size, "0 of 2 ready, 1 starting");
+    assert_string_equal(more, "1 are missing, asked for in 4 s: AssocGrpNodeLimit");
+    run_at(6.5);
+    expect("ask one 1");
+}
+
+static void the_world_takes_what_is_left(void **state)
+{
+    (void)state;
+    list[2].kind = ROLE_WORLD;
+    list[2].min = 1;
+    list[2].gang.size = (struct slots_size){0};
+    begin(8);
+    expect("start lead-0 on 1; start one-0 on 1");
+    assert_true(reconcile_has_world(r, 1));
+    scale(1, 2);
+    run_at(1); /* no room beside it */
+    expect("ask one 1");
+}
+
+static void a_world_without_room_ends_the_job(void **state)
+{
+    (void)state;
+    list[2].kind = ROLE_WORLD;
+    list[2].min = 1;
+    list[2].gang.size = (struct slots_size){9, 0, 0};
+    begin(8);
+    expect("say: the base has no 1 nodes with room for two; finish 1");
+}
+
+static void max_nodes_ends_growth(void **state)
+{
+    (void)state;
+    roles.max_nodes = 1;
+    begin(2);
+    scale(1, 4);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(starts_the_least_sizes),
+        TEST(a_role_comes_after_another),
+        TEST(auto_fills_what_is_free_and_asks_for_more),
+        TEST(a_request_gets_smaller_and_is_withdrawn),
+        TEST(an_extension_is_used_and_goes_back),
+        TEST(a_role_shrinks_by_whole_extensions),
+        TEST(who_is_not_ready_goes_first),
+        TEST(a_preempted_node_is_drained_in_its_time),
+        TEST(a_failed_replica_waits_longer_each_time),
+        TEST(what_has_long_been_ready_does_not_wait_longer),
+        TEST(status_127_is_final),
+        TEST(a_lost_node_costs_no_restart),
+        TEST(who_is_not_ready_in_time_has_failed),
+        TEST(who_does_not_drain_is_killed),
+        TEST(a_gang_fails_as_a_whole),
+        TEST(who_ends_with_0_is_finished),
+        TEST(the_job_ends_as_its_leading_role),
+        TEST(clean_none_lets_the_others_end),
+        TEST(guaranteed_ones_get_the_room_of_others),
+        TEST(named_ones_go_and_failed_ones_come_back),
+        TEST(a_refused_request_is_made_later),
+        TEST(the_world_takes_what_is_left),
+        TEST(a_world_without_room_ends_the_job),
+        TEST(max_nodes_ends_growth),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

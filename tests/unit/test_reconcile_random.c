@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/reconcile in random histories: nodes that come and go, tasks that start, hang and fail, a
+ * Slurm that grants, refuses and preempts, users who change their minds. Invariants hold after each
+ * event, and when nothing disturbs any more all is as it should be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/reconcile.h"
+
+#define HISTORIES  100000
+#define ROLES      4
+#define NODES      64 /* of one history at most */
+#define TASKS      512
+#define EVENTS_MAX 256
+#define JOBS       1024
+#define CALM       2000.0 /* seconds in which all is as it should be after the last disturbance */
+
+/* ---- the world around it --------------------------------------------------------------------- */
+
+struct own_node {
+    int id;
+    uint32_t job;
+    struct slots_size size;
+    bool there, safe;
+    int role;
+};
+
+struct own_task {
+    int replica, start, task, node;
+    bool started, ended, deaf; /* deaf: it does not end before SIGKILL */
+    double kill;               /* SIGKILL comes then; 0: not asked to end */
+};
+
+enum event_kind {
+    RUNS,
+    READY,
+    ENDS, /* a task */
+    ASKED,
+    GRANT,
+    REFUSE,
+    DENY, /* a request */
+    JOIN,
+    LEAVE, /* a node */
+};
+
+struct event {
+    double at;
+    enum event_kind kind;
+    int task; /* its place in tasks */
+    int node; /* its place in nodes */
+    int role, status;
+    uint32_t job;
+};
+
+struct history {
+    unsigned first, seed; /* of the history, and of its next number */
+    struct roles roles;
+    struct role list[ROLES];
+    int after[ROLES];
+    struct reconcile *r;
+    double now;
+    bool calm; /* nothing fails any more */
+    int max_pending;
+    struct own_node nodes[NODES];
+    int node_count, last_node, free_nodes; /* that Slurm can still give */
+    struct own_task tasks[TASKS];
+    int task_count;
+    struct event events[EVENTS_MAX];
+    int event_count;
+    uint32_t last_job;
+    bool over[JOBS]; /* requests that have been refused or withdrawn */
+    int open_requests, starts, last_start;
+    bool stopped, finished;
+    int status;
+};
+
+static int roll(struct history *h, int sides)
+{
+    return rand_r(&h->seed) % sides;
+}
+
+static double soon(struct history *h, double most)
+{
+    return h->now + most * (1 + roll(h, 1000)) / 1000;
+}
+
+static void plan_event(struct history *h, struct event event)
+{
+    assert_true(h->event_count < EVENTS_MAX);
+    h->events[h->event_count++] = event;
+}
+
+static struct own_node *node_of(struct history *h, int id)
+{
+    for (int i = 0; i < h->node_count; i++)
+        if (h->nodes[i].id == id)
+            return &h->nodes[i];
+    return NULL;
+}
+
+static void apply(struct history *h, struct reconcile_actions *out);
+static void show(const struct history *h, const struct reconcile_actions *out);
+
+static void feed(struct history *h, struct reconcile_fact fact)
+{
+    struct reconcile_actions out = {0};
+
+    fact.now = h->now;
+    assert_int_equal(reconcile_feed(h->r, &fact, &out), 0);
+    apply(h, &out);
+    free(out.list);
+}
+
+/* ---- what it asks for ------------------------------------------------------------------------ */
+
+static void start_task(struct history *h, const struct reconcile_action *a)
+{
+    struct own_node *node = node_of(h, a->node);
+    struct own_task *task;
+    bool bad = !h->calm && roll(h, 6) == 0;
+    int way = roll(h, 4);
+
+    assert_false(h->stopped);
+    assert_non_null(node);
+    for (int i = 0; i < h->task_count; i++)
+        assert_false(h->tasks[i].start == a->start && h->tasks[i].task == a->task);
+    assert_true(a->start >= h->last_start);
+    h->last_start = a->start;
+    if (!node->there) /* the message comes too late */
+        return;
+    assert_true(h->task_count < TASKS);
+    task = &h->tasks[h->task_count++];
+    *task = (struct own_task){a->replica, a->start, a->task, a->node, .deaf = roll(h, 5) == 0};
+    task->started = true;
+    if (bad && way == 0)
+        return; /* nothing is heard of it */
+    plan_event(h, (struct event){soon(h, 0.5), RUNS, .task = h->task_count - 1});
+    if (bad && way == 1)
+        return; /* it is never ready */
+    plan_event(h, (struct event){h->events[h->event_count - 1].at + 0.5, READY,
+                                 .task = h->task_count - 1});
+    if (bad)
+        plan_event(h, (struct event){soon(h, 20), ENDS, .task = h->task_count - 1,
+                                     .status = way == 2 ? 3 : 0});
+}
+
+static struct own_task *task_of(struct history *h, const struct reconcile_action *a)
+{
+    for (int i = 0; i < h->task_count; i++)
+        if (h->tasks[i].start == a->start && h->tasks[i].task == a->task)
+            return &h->tasks[i];
+    return NULL;
+}
+
+static void end_task(struct history *h, const struct reconcile_action *a, bool by_kill)
+{
+    struct own_task *task = task_of(h, a);
+
+    if (task == NULL || task->ended)
+        return;
+    if (by_kill || !task->deaf)
+        plan_event(h, (struct event){soon(h, by_kill ? 0.2 : a->seconds), ENDS,
+                                     .task = (int)(task - h->tasks), .status = by_kill ? 137 : 0});
+}
+
+static void answer_request(struct history *h, const struct reconcile_action *a)
+{
+    uint32_t job = ++h->last_job;
+
+    int way = h->calm ? 0 : roll(h, 5);
+
+    assert_true(job < JOBS);
+    assert_false(h->stopped);
+    assert_true(a->count >= 1);
+    h->open_requests++;
+    assert_true(h->open_requests <= h->max_pending);
+    if (way == 1) {
+        plan_event(h, (struct event){soon(h, 1), REFUSE, .role = a->role});
+        return;
+    }
+    plan_event(h, (struct event){h->now, ASKED, .role = a->role, .job = job, .status = a->count,
+                                 .node = a->safe});
+}
+
+static void apply(struct history *h, struct reconcile_actions *out)
+{
+    show(h, out);
+    for (int i = 0; i < out->count; i++) {
+        const struct reconcile_action *a = &out->list[i];
+
+        assert_false(h->finished);
+        switch (a->kind) {
+        case RECONCILE_START:
+            start_task(h, a);
+            break;
+        case RECONCILE_DRAIN:
+            assert_true(a->seconds > 0);
+            end_task(h, a, false);
+            break;
+        case RECONCILE_KILL:
+            end_task(h, a, true);
+            break;
+        case RECONCILE_ASK:
+            answer_request(h, a);
+            break;
+        case RECONCILE_WITHDRAW:
+            plan_event(h, (struct event){soon(h, 1), DENY, .job = a->job});
+            break;
+        case RECONCILE_GIVE_BACK:
+            for (int k = 0; k < h->node_count; k++)
+                if (h->nodes[k].job == a->job && h->nodes[k].there)
+                    plan_event(h, (struct event){soon(h, 1), LEAVE, .node = k});
+            plan_event(h, (struct event){h->now + 1.1, DENY, .job = a->job});
+            break;
+        case RECONCILE_FINISH:
+            assert_true(h->stopped);
+            assert_int_equal(a->status, h->status);
+            h->finished = true;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void join(struct history *h, int at)
+{
+    struct own_node *node = &h->nodes[at];
+    struct reconcile_node joins = {node->id = ++h->last_node, node->job, node->size, node->safe,
+                                   node->role};
+
+    node->there = true;
+    feed(h, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &joins});
+}
+
+static int add_node(struct history *h, uint32_t job, int role, bool safe)
+{
+    struct own_node *node = &h->nodes[h->node_count];
+
+    assert_true(h->node_count < NODES);
+    *node = (struct own_node){
+        h->node_count + 1, job, {4 + roll(h, 5), roll(h, 3), 8}, .safe = safe, .role = role};
+    return h->node_count++;
+}
+
+static void leave(struct history *h, int at)
+{
+    struct own_node *node = &h->nodes[at];
+
+    if (!node->there)
+        return;
+    node->there = false;
+    h->free_nodes += node->job != 0;
+    for (int i = 0; i < h->task_count; i++)
+        if (h->tasks[i].node == node->id)
+            h->tasks[i].ended = true;
+    feed(h, (struct reconcile_fact){
+                .kind = RECONCILE_NODE_GONE, .node = node->id, .text = "its link is closed"});
+}
+
+/* Slurm has room: all nodes of the request join, one after the other. */
+static void grant(struct history *h, const struct event *e)
+{
+    int nodes = 1 + roll(h, 2);
+
+    if (h->over[e->job])
+        return;
+    if (nodes > h->free_nodes)
+        nodes = h->free_nodes;
+    if (nodes == 0 || h->node_count + nodes > NODES) {
+        struct event later = *e;
+
+        later.at = h->now + 5;
+        plan_event(h, later);
+        return;
+    }
+    if (!h->calm && roll(h, 6) == 0) {
+        plan_event(h, (struct event){soon(h, 30), DENY, .job = e->job});
+        return;
+    }
+    h->open_requests--;
+    h->free_nodes -= nodes;
+    feed(h, (struct reconcile_fact){.kind = RECONCILE_GRANTED, .job = e->job, .count = nodes});
+    for (int i = 0; i < nodes; i++) {
+        int at = add_node(h, e->job, e->role, e->node != 0);
+
+        /* large enough for every gang's task: else it is given back again and again */
+        h->nodes[at].size = (struct slots_size){8, 2, 8};
+        plan_event(h, (struct event){soon(h, 3), JOIN, .node = at});
+    }
+}
+
+static bool is_open(struct history *h, uint32_t job)
+{
+    for (int i = 0; i < h->node_count; i++)
+        if (h->nodes[i].job == job)
+            return false;
+    return true;
+}
+
+/* The job ends as its leading replica does, if that has not been told to end. */
+static void watch_for_stop(struct history *h, const struct own_task *task, const struct event *e)
+{
+    const struct replica *replica = reconcile_find(h->r, task->replica);
+
+    if (e->kind != ENDS || h->stopped || replica == NULL || replica->role != 0 ||
+        replica->start != task->start || (replica->again && replica->state == REPLICA_DRAINING) ||
+        replica->tasks[task->task].state == REPLICA_TASK_NONE)
+        return;
+    h->stopped = true;
+    h->status = e->status;
+}
+
+static void happen(struct history *h, const struct event *e)
+{
+    struct own_task *task = &h->tasks[e->task];
+    struct reconcile_fact fact = {
+        .replica = task->replica, .start = task->start, .task = task->task, .status = e->status};
+
+    switch (e->kind) {
+    case RUNS:
+    case READY:
+    case ENDS:
+        if (task->ended)
+            return;
+        task->ended = e->kind == ENDS;
+        watch_for_stop(h, task, e);
+        fact.kind = e->kind == RUNS    ? RECONCILE_RUNNING
+                    : e->kind == READY ? RECONCILE_TASK_READY
+                                       : RECONCILE_EXITED;
+        fact.text = "exit";
+        feed(h, fact);
+        return;
+    case ASKED:
+        feed(h,
+             (struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = e->role, .job = e->job});
+        plan_event(h, (struct event){h->now, GRANT, .role = e->role, .job = e->job,
+                                     .status = e->status, .node = e->node});
+        return;
+    case GRANT:
+        grant(h, e);
+        return;
+    case REFUSE:
+        h->open_requests--;
+        feed(h, (struct reconcile_fact){
+                    .kind = RECONCILE_REFUSED, .role = e->role, .text = "refused"});
+        return;
+    case DENY:
+        h->open_requests -= is_open(h, e->job) && !h->over[e->job];
+        h->over[e->job] = true;
+        feed(h, (struct reconcile_fact){.kind = RECONCILE_DENIED, .job = e->job, .text = "over"});
+        return;
+    case JOIN:
+        join(h, e->node);
+        return;
+    case LEAVE:
+        leave(h, e->node);
+    }
+}
+
+/* For who plays one history: SEED=N. */
+static void show(const struct history *h, const struct reconcile_actions *out)
+{
+    static const char *const kinds[] = {"start",     "drain",     "kill", "ask",   "withdraw",
+                                        "give back", "endpoints", "say",  "finish"};
+
+    for (int i = 0; i < out->count && getenv("SEED") != NULL; i++) {
+        const struct reconcile_action *a = &out->list[i];
+
+        printf("%9.3f %s role %d replica %d start %d task %d node %d job %u count %d %s\n", h->now,
+               kinds[a->kind], a->role, a->replica, a->start, a->task, a->node, a->job, a->count,
+               a->text);
+    }
+}
+
+static void run(struct history *h)
+{
+    struct reconcile_actions out = {0};
+
+    assert_int_equal(reconcile_run(h->r, h->now, &out), 0);
+    apply(h, &out);
+    out.count = 0;
+    assert_int_equal(reconcile_run(h->r, h->now, &out), 0);
+    show(h, &out);
+    if (out.count > 0)
+        fail_msg("seed %u: a second run has %d actions, the first of kind %d", h->first, out.count,
+                 (int)out.list[0].kind);
+    free(out.list);
+}
+
+/* The next event, or the reconciler's own deadline, before `until`. False: none. */
+static bool next_event(struct history *h, double until)
+{
+    double deadline = reconcile_deadline(h->r);
+    int first = -1;
+
+    for (int i = 0; i < h->event_count; i++)
+        if (first < 0 || h->events[i].at < h->events[first].at)
+            first = i;
+    if (first >= 0 && h->events[first].at <= until &&
+        (deadline <= 0 || h->events[first].at <= deadline)) {
+        struct event e = h->events[first];
+
+        h->events[first] = h->events[--h->event_count];
+        if (e.at > h->now)
+            h->now = e.at;
+        happen(h, &e);
+    } else if (deadline > 0 && deadline <= until) {
+        h->now = deadline > h->now ? deadline : h->now + 1e-6;
+    } else {
+        return false;
+    }
+    run(h);
+    return true;
+}
+
+/* ---- what must hold -------------------------------------------------------------------------- */
+
+static bool in_use(const struct replica_task *task)
+{
+    return task->node != 0 && task->state != REPLICA_TASK_ENDED;
+}
+
+static void check(struct history *h)
+{
+    struct slots_size used[NODES + 1] = {{0}};
+
+    for (int i = 0; i < reconcile_count(h->r); i++) {
+        const struct replica *replica = reconcile_at(h->r, i);
+        const struct role *role = &h->list[replica->role];
+        int with = 0;
+
+        for (int task = 0; task < role->gang.tasks; task++) {
+            const struct replica_task *t = &replica->tasks[task];
+
+            with += t->node != 0;
+            if (!in_use(t))
+                continue;
+            slots_take(&used[t->node], &role->gang.size);
+            assert_true(!role->leads || node_of(h, t->node)->safe);
+        }
+        /* All or nothing. */
+        assert_int_equal(with, replica->state == REPLICA_WANTED ? 0 : role->gang.tasks);
+        for (int k = 0; k < i; k++)
+            assert_false(reconcile_at(h->r, k)->role == replica->role &&
+                         reconcile_at(h->r, k)->index == replica->index);
+    }
+    for (int i = 0; i < h->node_count; i++) {
+        const struct slots_size *size = &h->nodes[i].size, *sum = &used[h->nodes[i].id];
+
+        /* slots_take() has counted down from 0 */
+        if (-sum->cpus > size->cpus || -sum->gpus > size->gpus || -sum->memory > size->memory)
+            fail_msg("seed %u: node %d is overbooked", h->first, h->nodes[i].id);
+    }
+}
+
+static int total(const struct history *h, int role, enum replica_state state)
+{
+    return reconcile_in_state(h->r, role, state);
+}
+
+static bool is_safe(struct history *h, const struct replica *replica)
+{
+    for (int t = 0; t < h->list[replica->role].gang.tasks; t++)
+        if (replica->tasks[t].node == 0 || !node_of(h, replica->tasks[t].node)->safe)
+            return false;
+    return true;
+}
+
+/* Replicas of its role with a lower index that are on nodes that nobody preempts, too. */
+static int safe_before(struct history *h, const struct replica *replica)
+{
+    int count = 0;
+
+    for (int i = 0; i < reconcile_count(h->r); i++) {
+        const struct replica *other = reconcile_at(h->r, i);
+
+        count += other->role == replica->role && other->index < replica->index && is_safe(h, other);
+    }
+    return count;
+}
+
+/* What is free on the nodes that nobody preempts, with the slots there of replicas beyond the
+ * guaranteed ones of other roles. */
+static void count_safe_room(struct history *h, int of, struct slots_node *room)
+{
+    for (int i = 0; i < h->node_count; i++)
+        room[i] = (struct slots_node){h->nodes[i].size,
+                                      !h->nodes[i].there || !h->nodes[i].safe ||
+                                          (h->nodes[i].role >= 0 && h->nodes[i].role != of)};
+    for (int i = 0; i < reconcile_count(h->r); i++) {
+        const struct replica *replica = reconcile_at(h->r, i);
+        const struct role *role = &h->list[replica->role];
+        int target = reconcile_target(h->r, replica->role);
+        bool stays = replica->role == of ||
+                     (is_safe(h, replica) &&
+                      safe_before(h, replica) < (role->min < target ? role->min : target));
+
+        for (int t = 0; t < role->gang.tasks && stays; t++)
+            if (in_use(&replica->tasks[t]))
+                slots_take(&room[node_of(h, replica->tasks[t].node) - h->nodes].free,
+                           &role->gang.size);
+    }
+}
+
+/* A guaranteed replica waits only if there is no room for it, whoever makes way. */
+static void check_guarantee(struct history *h, int role)
+{
+    struct slots_node room[NODES];
+    int where[8], safe = 0, least = h->list[role].min;
+
+    for (int i = 0; i < reconcile_count(h->r); i++) {
+        const struct replica *replica = reconcile_at(h->r, i);
+
+        safe += replica->role == role && is_safe(h, replica);
+    }
+    if (least > reconcile_target(h->r, role))
+        least = reconcile_target(h->r, role);
+    if (safe >= least || total(h, role, REPLICA_WANTED) == 0 || h->list[role].base != NULL)
+        return;
+    count_safe_room(h, role, room);
+    if (slots_place(room, h->node_count, &h->list[role].gang, where))
+        fail_msg("seed %u: a guaranteed replica of role %d waits, though there is room", h->first,
+                 role);
+}
+
+/* Nothing has disturbed for a long time. */
+static void check_calm(struct history *h)
+{
+    if (h->stopped) {
+        assert_true(h->finished || h->roles.clean == ROLES_CLEAN_NONE);
+        return;
+    }
+    for (int role = 0; role < h->roles.count; role++) {
+        int ready = total(h, role, REPLICA_READY), all = 0;
+
+        for (int state = 0; state < REPLICA_STATE_COUNT; state++)
+            all += total(h, role, (enum replica_state)state);
+        /* Nothing is under way … */
+        assert_int_equal(total(h, role, REPLICA_STARTING) + total(h, role, REPLICA_DRAINING) +
+                             total(h, role, REPLICA_FAILED),
+                         0);
+        /* … and none is there that should not be. */
+        assert_true(all <= reconcile_target(h->r, role));
+        assert_true(ready <= reconcile_target(h->r, role));
+        check_guarantee(h, role);
+        /* Slurm has nodes, and all nodes that it gives are large enough. */
+        if (h->free_nodes > 3 && h->node_count < NODES - 4 && role != 0 &&
+            total(h, role, REPLICA_WANTED) == 0 && total(h, role, REPLICA_PLACED) == 0 &&
+            ready < reconcile_target(h->r, role)) {
+            char size[200], more[200];
+
+            reconcile_why(h->r, role, h->now, size, sizeof(size), more, sizeof(more));
+            fail_msg("seed %u: role %d: %s; %s", h->first, role, size, more);
+        }
+    }
+}
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
+static const char *const names[ROLES] = {"lead", "one", "two", "three"};
+
+static void make_roles(struct history *h)
+{
+    h->roles = (struct roles){.clean = (enum roles_clean)roll(h, 3), .list = h->list};
+    h->roles.count = 2 + roll(h, ROLES - 1);
+    for (int i = 0; i < h->roles.count; i++) {
+        struct role *role = &h->list[i];
+
+        *role = (struct role){.name = (char *)names[i], .leads = i == 0, .asks = roll(h, 2)};
+        role->min = i == 0 ? 1 : roll(h, 3);
+        role->max = i == 0 ? 1 : role->min + roll(h, 6);
+        role->gang = (struct slots_gang){
+            {1 + roll(h, 3), roll(h, 2), roll(h, 4)}, i == 0 ? 1 : 1 + roll(h, 3), 0};
+        role->ready.how = ROLE_PROBE_TOLD;
+        role->ready.within = 5;
+        role->drain.within = 1 + roll(h, 10);
+        role->restart.max = 1000000;
+        role->restart.first_pause = 1;
+        role->restart.max_pause = 60;
+        if (i > 0 && roll(h, 3) == 0) {
+            h->after[i] = roll(h, i);
+            role->after = &h->after[i];
+            role->after_count = 1;
+        }
+    }
+    h->list[0].asks = true;
+    if (roll(h, 3) == 0)
+        h->list[1].base = (char *)"safe";
+}
+
+static void disturb(struct history *h)
+{
+    struct reconcile_fact fact = {0};
+    int at;
+
+    switch (roll(h, 8)) {
+    case 0: /* a node is lost */
+    case 1: /* … or preempted */
+        at = roll(h, h->node_count);
+        if (h->nodes[at].job == 0 && roll(h, 4) > 0)
+            return;
+        if (!h->nodes[at].there)
+            return;
+        if (roll(h, 2)) {
+            feed(h, (struct reconcile_fact){.kind = RECONCILE_NODE_GOES,
+                                            .node = h->nodes[at].id,
+                                            .grace = roll(h, 3),
+                                            .text = "preempted"});
+            plan_event(h, (struct event){soon(h, 5), LEAVE, .node = at});
+        } else {
+            leave(h, at);
+        }
+        break;
+    case 2:
+    case 3:
+        fact.kind = RECONCILE_SCALE;
+        fact.role = 1 + roll(h, h->roles.count - 1);
+        fact.count = h->list[fact.role].min +
+                     roll(h, h->list[fact.role].max - h->list[fact.role].min + 1);
+        feed(h, fact);
+        break;
+    case 4:
+        if (reconcile_count(h->r) == 0)
+            return;
+        fact.kind = roll(h, 2) ? RECONCILE_REMOVE : RECONCILE_FAIL;
+        fact.replica = reconcile_at(h->r, roll(h, reconcile_count(h->r)))->id;
+        if (h->list[reconcile_find(h->r, fact.replica)->role].leads)
+            return;
+        fact.text = "somebody said so";
+        feed(h, fact);
+        break;
+    case 5: /* what comes twice, or for nobody */
+        fact = (struct reconcile_fact){.kind = (enum reconcile_fact_kind)roll(h, 3) +
+                                               RECONCILE_RUNNING,
+                                       .replica = roll(h, 40),
+                                       .start = roll(h, 40),
+                                       .text = ""};
+        if (fact.kind == RECONCILE_RUNNING || fact.kind == RECONCILE_TASK_READY)
+            return; /* about a start that is there these would be true */
+        fact.start = -1;
+        feed(h, fact);
+        break;
+    default:
+        h->now = soon(h, 20);
+    }
+    run(h);
+}
+
+static struct history h;
+
+/* For who wants to see what went wrong. */
+static int say_history(void **state)
+{
+    (void)state;
+    print_message("# the last history was SEED=%u\n", h.first);
+    return 0;
+}
+
+static void play(unsigned seed)
+{
+    struct reconcile_options options;
+    int base;
+
+    h = (struct history){.first = seed, .seed = seed, .free_nodes = 12};
+    make_roles(&h);
+    h.max_pending = 1 + roll(&h, 3);
+    options = (struct reconcile_options){&h.roles, .grow_delay = roll(&h, 10),
+                                         .max_pending = h.max_pending};
+    h.r = reconcile_create(&options);
+    assert_non_null(h.r);
+    base = 1 + roll(&h, 3);
+    for (int i = 0; i < base; i++)
+        join(&h, add_node(&h, 0, -1, true));
+    feed(&h, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run(&h);
+    for (int i = 0; i < 20; i++) {
+        double until = soon(&h, 10);
+
+        while (next_event(&h, until))
+            check(&h);
+        if (h.now < until)
+            h.now = until;
+        disturb(&h);
+        check(&h);
+    }
+    h.calm = true;
+    for (int i = 0; i < h.task_count; i++)
+        h.tasks[i].deaf = false;
+    for (double until = h.now + CALM; next_event(&h, until);)
+        check(&h);
+    check_calm(&h);
+    reconcile_destroy(h.r);
+}
+
+static void random_histories_keep_what_must_hold(void **state)
+{
+    const char *only = getenv("SEED"), *most = getenv("HISTORIES");
+    unsigned histories = most != NULL ? (unsigned)strtoul(most, NULL, 10) : HISTORIES;
+
+    (void)state;
+    if (only != NULL) {
+        play((unsigned)strtoul(only, NULL, 10));
+        return;
+    }
+    for (unsigned seed = 1; seed <= histories; seed++)
+        play(seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(random_histories_keep_what_must_hold, say_history)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
