@@ -30,7 +30,7 @@ struct place_case {
     }
 
 static const struct place_case cases[] = {
-    {"no node", {{{0}}}, 0, {{1, 0, 0}, 1, 0}, NULL},
+    {"no node", {NODE(0, 0, 0)}, 0, {{1, 0, 0}, 1, 0}, NULL},
     {"the node with the least left",
      {NODE(8, 0, 0), NODE(4, 0, 0), NODE(6, 0, 0)},
      3,
