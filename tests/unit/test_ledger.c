@@ -233,7 +233,7 @@ static void test_another_version_is_named(void **state)
     struct error err;
 
     (void)state;
-    assert_int_equal(ledger_parse(&ledger, text, strlen(text), 0, UNIX_TIME, true, &err), -1);
+    assert_int_equal(ledger_parse(&ledger, text, strlen(text), &run, 0, UNIX_TIME, true, &err), -1);
     assert_string_equal(err.text, "it is of version 2, this release reads version 1");
 }
 
