@@ -527,7 +527,7 @@ static void test_victims(void **state)
          {2, 1}},
         {"not where another rigid job has to leave",
          5,
-         {{1, B, 1, 9, 2, 2, 0, 1}, {2, R, 2, 1, 2, 2, 0, 0}, {3, R, 2, 1, 3, 3, 0, 0}},
+         {{1, B, 1, 9, 6, 2, 0, 4}, {2, R, 2, 1, 2, 2, 0, 0}, {3, R, 2, 1, 3, 3, 0, 0}},
          {1, 3}},
         {"nor where the base has more nodes",
          4,
