@@ -35,7 +35,7 @@ struct http *http_create(uv_loop_t *loop, size_t answer_max,
 /* While no other request is under way. -1: out of memory; then there is no answer. */
 int http_ask(struct http *http, const struct http_request *request);
 
-/* From now on a connection is made only to an address for which allows(address, arg) is true. arg is
+/* From now on connections are made only to addresses for which allows(address, arg) is true. arg is
  * that of http_create(). */
 void http_limit(struct http *http, bool (*allows)(const struct sockaddr *address, void *arg));
 
