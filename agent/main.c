@@ -282,7 +282,7 @@ static int start(struct run *run, struct error *err)
     m->base = !run->options.extension;
     m->conf = run->conf;
     m->program = paths_program();
-    m->lib = paths_library();
+    m->lib = paths_library;
     m->python = paths_python();
     m->bind = run->options.bind;
     m->pmix = run->options.pmix;

@@ -56,7 +56,8 @@ const char *paths_library(void)
     static const char *const candidates[] = {"../lib/libelastic.so.0", LIBDIR "/libelastic.so.0",
                                              NULL};
 
-    if (real[0] == '\0' && realpath(find(path, candidates, R_OK), real) == NULL)
+    /* The next release has another file there, with a number of its own. */
+    if (realpath(find(path, candidates, R_OK), real) == NULL)
         strcpy(real, path); /* the worker says that it is not there */
     return real;
 }

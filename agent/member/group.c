@@ -407,7 +407,7 @@ static int start_workers(struct group *group, int index, struct error *err)
                 .scale_configs = m->job.scale != NULL ? json_object_to_json_string_ext(
                                                             m->job.scale, JSON_C_TO_STRING_PLAIN)
                                                       : NULL,
-                .lib = m->options->lib,
+                .lib = m->options->lib(),
                 .release = release_own()->name,
                 .python = m->options->python,
                 .store = m->store != NULL ? store_server_path(m->store) : NULL,

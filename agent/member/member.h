@@ -46,7 +46,8 @@ struct member_options {
     int connect_timeout_ms;
     const struct conf *conf;
     const char *program; /* path of this elasticrun */
-    const char *lib;     /* path of libelastic.so */
+    /* Path of libelastic.so, which an upgrade may change. */
+    const char *(*lib)(void);
     const char *python;  /* directory of the Python package, NULL: not there */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */

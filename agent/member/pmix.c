@@ -185,7 +185,6 @@ static void check_release(struct pmix *pmix, json_object *msg)
     if (release_agree(release_own(), "elasticrun", &theirs, "elasticrun-pmix", &why) == 0)
         return;
     pmix->starts = STARTS_MAX;
-    log_info("%s: no PMIx: %s", pmix->options.node, why.text);
     snprintf(pmix->reason, sizeof(pmix->reason), "%s", why.text);
     drop_server(pmix, pmix->reason);
 }

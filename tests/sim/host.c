@@ -108,6 +108,11 @@ static void on_done(int code, void *arg)
 static const char *const command[] = {"train", NULL};
 static const char *const environment[] = {"SLURM_STEP_ID=0", NULL};
 
+static const char *library(void)
+{
+    return "/nowhere/libelastic.so.0";
+}
+
 static void describe(struct host *host)
 {
     struct agent_options *o = calloc(1, sizeof(*o));
@@ -145,7 +150,7 @@ static void describe(struct host *host)
         .connect_timeout_ms = host->base ? BASE_CONNECT_MS : EXTENSION_CONNECT_MS,
         .conf = setup_conf,
         .program = "/nowhere/elasticrun",
-        .lib = "/nowhere/libelastic.so.0",
+        .lib = library,
         .agent_handover = host->handover,
     };
 }
