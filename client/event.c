@@ -131,8 +131,8 @@ static bool page_is_valid(const struct event_page *page, const char *path,
             "%s: event page of version %u with %u bytes by elasticrun %.31s, this libelastic knows "
             "version %d with %d: they are of different releases",
             path, page->version, page->bytes,
-            getenv("ELASTIC_RELEASE") != NULL ? getenv("ELASTIC_RELEASE") : "",
-            EVENT_PAGE_VERSION, EVENT_PAGE_BYTES);
+            getenv("ELASTIC_RELEASE") != NULL ? getenv("ELASTIC_RELEASE") : "", EVENT_PAGE_VERSION,
+            EVENT_PAGE_BYTES);
         return false;
     }
     if (page->agent_pid == 0 || page->agent_pid > INT32_MAX) {

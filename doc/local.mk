@@ -18,6 +18,7 @@ nobase_dist_doc_DATA += \
     doc/admin/placement.md \
     doc/admin/pools.md \
     doc/admin/shapes.md \
+    doc/admin/upgrade.md \
     doc/admin/versions.md \
     doc/admin/versions-slurm.md \
     doc/glossary.md \

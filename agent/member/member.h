@@ -48,7 +48,7 @@ struct member_options {
     const char *program; /* path of this elasticrun */
     /* Path of libelastic.so, which an upgrade may change. */
     const char *(*lib)(void);
-    const char *python;  /* directory of the Python package, NULL: not there */
+    const char *python; /* directory of the Python package, NULL: not there */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
     /* For the agent that is started in place of this agent, or of the one before; NULL: none is. */

@@ -64,8 +64,11 @@ static void test_a_refusal_names_both(void **state)
 static void test_nonsense_is_protocol_1(void **state)
 {
     static const char *const cases[] = {
-        "{\"protocol\": 0}", "{\"protocol\": \"3\"}", "{\"protocol\": -1, \"oldest\": 3}",
-        "{\"protocol\": 99999999999}", "{\"protocol\": 1, \"oldest\": 3}",
+        "{\"protocol\": 0}",
+        "{\"protocol\": \"3\"}",
+        "{\"protocol\": -1, \"oldest\": 3}",
+        "{\"protocol\": 99999999999}",
+        "{\"protocol\": 1, \"oldest\": 3}",
     };
     struct error err;
 
