@@ -163,7 +163,8 @@ static struct event_page *map_page(int fd, const char *path, struct event_client
 /* A data loader's process that is not forked off but started anew (multiprocessing's "spawn" and
  * "forkserver") has the worker's environment, and imports what the worker imports. A lock of this
  * kind belongs to a process: it is not inherited, ends with the process, and works between
- * containers, where process ids mean nothing. Where the file system has no locks, all are let in. */
+ * containers, where process ids mean nothing. Where the file system has no locks, all are let
+ * in. */
 static bool take_page(int fd, const char *path, struct event_client_error *err)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
