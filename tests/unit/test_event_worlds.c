@@ -3,9 +3,12 @@
  * boundary. */
 #include "tests/unit/event_fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- live mode ------------------------------------------------------------------------------- */
@@ -15,6 +18,22 @@ static void assert_world(const struct elastic_world *world, int generation, int 
     assert_int_equal(world->generation, generation);
     assert_int_equal(world->rank, rank);
     assert_int_equal(world->size, size);
+}
+
+/* What a process that the worker starts is told by its environment. */
+static void assert_taken(const struct event *event)
+{
+    struct event_client_error err = {.text = ""};
+    pid_t pid;
+    int status;
+
+    assert_string_equal(getenv("ELASTIC_EVENT_FILE"), event_path(event));
+    pid = fork();
+    if (pid == 0)
+        _exit(event_client_open(getenv("ELASTIC_EVENT_FILE"), &err) == NULL ? errno : 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EBUSY);
 }
 
 static void check_arguments_of_the_store(void)
@@ -89,6 +108,7 @@ static void test_a_live_worker_goes_on_in_the_next_world(void **state)
     assert_int_equal(elastic_event_test(NULL), 0);
     assert_int_equal(event_read(second).step, 1);
     assert_int_equal(event_read(first).step, 3);
+    assert_taken(second);
     /* … from which there is no other. */
     event_set_next(second, NULL, false);
     assert_int_equal(elastic_next_world(&world, 0), 1);
