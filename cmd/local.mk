@@ -47,7 +47,7 @@ cmd_selastic_SOURCES = \
     cmd/deadline.h \
     cmd/history.c \
     cmd/list.c \
-    cmd/plan.c \
+    cmd/plan_command.c \
     cmd/print.c \
     cmd/query.c \
     cmd/query.h \
