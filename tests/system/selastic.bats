@@ -119,9 +119,26 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     as_user rm -r "$jobs/$name-90003" "$jobs/$name-90004" "$jobs/$name-90005" "$jobs/$name-$live"
 }
 
+@test "plan checks a job file, and says what of it fits on the nodes of a partition" {
+    local file=$TB_WORK/rl.yaml cpus
+    cpus=$(on_testbed sinfo -h -n n1 -p batch -o %c)
+    as_user tee "$file" >/dev/null <<<"roles: {a: {leads: yes, run: [a]}, b: {run: [b], replicas: 4:9, cpus: $cpus}}"
+    run -1 as_user selastic plan "$file" --partition=batch
+    [[ $output == *$'\nb        4  9 wanted, and batch has no room for more\n'* ]]
+    [[ $output == *$'\nwhat is guaranteed needs 5 nodes, and batch has 4' ]]
+    as_user sed -i 's/4:9/3:9/' "$file"
+    run -0 as_user selastic plan "$file" --partition=batch
+    [ "${lines[-1]}" = "sbatch --partition=batch --nodes=4 --ntasks-per-node=1 --cpus-per-task=$cpus --elastic-roles=$file" ]
+    run -1 as_user selastic plan "$file" --partition=none
+    [ "$output" = "selastic: error: no partition 'none' that is up has nodes; sinfo lists them" ]
+    as_user sed -i 's/cpus/cpu/' "$file"
+    run -1 as_user selastic plan "$file"
+    [[ ${#lines[@]} == 1 && $output == "selastic: error: $file:1:"*"did you mean 'cpus'?" ]]
+}
+
 @test "help and version" {
     run -0 as_user selastic --help
-    for command in list show resize history clean; do
+    for command in list show resize history clean plan; do
         [[ $output == *"$command"* ]]
         run -0 as_user selastic help "$command"
         [[ $output == "Usage: selastic $command"* ]]
