@@ -71,7 +71,11 @@ static int set_place(json_object *value, struct place place)
 bool yaml_where(const json_object *part, int *line, int *column, void *arg)
 {
     /* It only reads the object. */
-    const struct place *place = json_object_get_userdata((json_object *)(uintptr_t)part);
+    json_object *value = (json_object *)(uintptr_t)part;
+    /* json-c's own parser keeps the text of a double there. */
+    const struct place *place = json_object_is_type(value, json_type_double)
+                                    ? NULL
+                                    : json_object_get_userdata(value);
 
     if (place == NULL)
         return false;

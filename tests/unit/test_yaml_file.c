@@ -83,6 +83,13 @@ static void test_places(void **state)
     assert_false(yaml_where(other, &line, &column, NULL));
     json_object_put(other);
     json_object_put(tree);
+
+    /* A tree that json-c has made. */
+    tree = json_tokener_parse("{\"a\": 1.5}");
+    assert_false(yaml_where(tree, &line, &column, NULL));
+    assert_false(yaml_where(json_object_object_get(tree, "a"), &line, &column, NULL));
+    assert_false(yaml_where(NULL, &line, &column, NULL));
+    json_object_put(tree);
 }
 
 static void assert_refused(const char *text, size_t len, const char *message)
