@@ -34,8 +34,8 @@ struct arguments {
 };
 
 /* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "resize", "history",
- * "clean", "plan", "topology"), and argv ends with NULL. The order of argv changes, the strings stay
- * where they are.
+ * "clean", "plan", "topology"), and argv ends with NULL. The order of argv changes, the strings
+ * stay where they are.
  * -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
 
