@@ -117,8 +117,8 @@ static void append_word(char *line, size_t size, const char *word)
     text_append(line, size, "'");
 }
 
-static void write_sbatch(char *line, size_t size, const char *file, const struct roles *roles,
-                         const char *partition, int base, const struct slots_size *taken)
+static void write_sbatch(char *line, size_t size, const struct roles *roles, const char *partition,
+                         int base, const struct slots_size *taken)
 {
     int world = roles_world(roles);
 
@@ -134,8 +134,6 @@ static void write_sbatch(char *line, size_t size, const char *file, const struct
     }
     if (taken->gpus > 0)
         text_append(line, size, " --gpus-per-node=%d", taken->gpus);
-    text_append(line, size, " --elastic-roles=");
-    append_word(line, size, file);
 }
 
 int job_plan_add(json_object *plan, const struct roles *roles, const char *partition,
@@ -143,7 +141,6 @@ int job_plan_add(json_object *plan, const struct roles *roles, const char *parti
 {
     json_object *part = text_need(json_object_new_object());
     json_object *list = text_need(json_object_new_array());
-    const char *file = json_get_string(plan, "file");
     struct slots_size most, taken = {0};
     bool same = common_size(nodes, count, &most);
     struct error why = {""};
@@ -155,7 +152,7 @@ int job_plan_add(json_object *plan, const struct roles *roles, const char *parti
         base = -1;
     }
     if (base > 0)
-        write_sbatch(line, sizeof(line), file, roles, partition, base, &taken);
+        write_sbatch(line, sizeof(line), roles, partition, base, &taken);
     if (base > 0 && !same)
         error_set(&why, "the nodes of %s differ; these %d are as the largest ones", partition,
                   base);

@@ -31,6 +31,7 @@ nobase_dist_doc_DATA += \
     doc/internals/pmix.md \
     doc/internals/pools.md \
     doc/internals/protocol.md \
+    doc/internals/roles.md \
     doc/internals/takeover.md \
     doc/internals/signals.md \
     doc/internals/testbed.md \

@@ -39,7 +39,7 @@ bool slots_place(const struct slots_node *nodes, int count, const struct slots_g
                  int *where);
 
 /* What keeps a gang from ever fitting on nodes of that size, of which there are as many as it
- * takes: "12 CPUs", "2 GPUs" or "64 GiB of memory". NULL: nothing does. In text, which is as long
+ * takes: "12 CPUs", "2 GPUs" or "4096 MiB of memory". NULL: nothing does. In text, which is as long
  * as size says. */
 const char *slots_too_large(const struct slots_size *node, const struct slots_gang *gang,
                             char *text, size_t size);

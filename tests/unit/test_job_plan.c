@@ -74,7 +74,7 @@ static void test_partition(void **state)
                       "\n"
                       "base: 2 of its nodes\n"
                       "sbatch --partition=cpu --nodes=2 --ntasks-per-node=1 --exclusive "
-                      "--gpus-per-node=1 --elastic-roles='my file.yaml'\n");
+                      "--gpus-per-node=1\n");
 }
 
 static void test_too_large(void **state)
