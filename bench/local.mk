@@ -33,10 +33,13 @@ EXTRA_DIST += \
     bench/trial.py
 
 # Those that are compiled by make: bench/sched and bench/memory take theirs from the build directory.
-check_PROGRAMS += bench/frames bench/spot_runs bench/start_jobs bench/submit_jobs
+check_PROGRAMS += bench/frames bench/reconcile bench/spot_runs bench/start_jobs bench/submit_jobs
 bench_frames_SOURCES = bench/frames.c
 bench_frames_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 bench_frames_LDADD = lib/libelasticcore.la $(SODIUM_LIBS)
+bench_reconcile_SOURCES = bench/reconcile.c
+bench_reconcile_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+bench_reconcile_LDADD = lib/libelasticcore.la
 bench_spot_runs_SOURCES = bench/spot_runs.c tests/unit/cloud.c
 bench_spot_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 bench_spot_runs_LDADD = lib/libelasticcore.la $(JSONC_LIBS)

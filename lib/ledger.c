@@ -276,7 +276,7 @@ int ledger_parse(struct ledger *ledger, const char *text, size_t len, const stru
 {
     struct ledger read = {.spending = {0}};
     json_object *obj = json_text_parse(text, len, err);
-    int64_t version, job, restarts;
+    int64_t version, job = 0, restarts = 0;
     double time = 0;
     bool good;
 

@@ -13,7 +13,15 @@
 
 #include "lib/reconcile.h"
 
-#define HISTORIES  100000
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+/* Sanitizers take ten times as long. */
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define HISTORIES 5000
+#else
+#define HISTORIES 100000
+#endif
 #define ROLES      4
 #define NODES      64 /* of one history at most */
 #define TASKS      512
