@@ -268,7 +268,7 @@ def world() -> World:
 
 
 def _note_page() -> None:
-    """Let processes that Python starts have the page that the library has named in C's environment."""
+    """Let processes that Python starts have the page that the library names in C's environment."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
     path = getenv(b"ELASTIC_EVENT_FILE")
