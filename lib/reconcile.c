@@ -89,16 +89,13 @@ struct reconcile *reconcile_create(const struct reconcile_options *options)
         return NULL;
     r->options = *options;
     r->roles = roles;
-    r->world = -1;
+    r->world = roles_world(roles);
     r->starts = options->first_start;
     r->role = calloc((size_t)roles->count, sizeof(*r->role));
     r->spots.where = calloc((size_t)largest_gang(roles), sizeof(*r->spots.where));
     made = r->role != NULL && r->spots.where != NULL;
-    for (int i = 0; i < roles->count && made; i++) {
+    for (int i = 0; i < roles->count && made; i++)
         made = prepare_role(&r->role[i], &roles->list[i]);
-        if (roles->list[i].kind == ROLE_WORLD)
-            r->world = i;
-    }
     if (!made) {
         reconcile_destroy(r);
         return NULL;
@@ -291,12 +288,6 @@ static void on_denied(struct reconcile *r, const struct reconcile_fact *fact)
         request_drop(r, request);
 }
 
-static void on_time(struct reconcile *r, const struct reconcile_fact *fact)
-{
-    (void)r;
-    (void)fact;
-}
-
 static void (*const on_fact[RECONCILE_FACT_COUNT])(struct reconcile *r,
                                                    const struct reconcile_fact *fact) = {
     [RECONCILE_NODE] = on_node,           [RECONCILE_NODE_GOES] = on_node_goes,
@@ -307,7 +298,7 @@ static void (*const on_fact[RECONCILE_FACT_COUNT])(struct reconcile *r,
     [RECONCILE_FAIL] = on_fail,           [RECONCILE_STOP] = on_stop,
     [RECONCILE_WORLD] = on_world,         [RECONCILE_REQUESTED] = on_requested,
     [RECONCILE_GRANTED] = on_granted,     [RECONCILE_REFUSED] = on_refused,
-    [RECONCILE_DENIED] = on_denied,       [RECONCILE_TIME] = on_time,
+    [RECONCILE_DENIED] = on_denied,
 };
 
 static void begin(struct reconcile *r, double now, struct reconcile_actions *out)
@@ -397,19 +388,14 @@ int reconcile_run(struct reconcile *r, double now, struct reconcile_actions *out
     return end(r);
 }
 
-static double earlier(double a, double b)
-{
-    return a <= 0 || (b > 0 && b < a) ? b : a;
-}
-
 double reconcile_deadline(const struct reconcile *r)
 {
     double at = r->finished ? 0 : ask_deadline(r);
 
     FOR_ENTRIES (r, e) {
-        at = earlier(at, e->replica.until);
+        at = reconcile_earlier(at, e->replica.until);
         if (e->replica.state == REPLICA_WANTED && e->replica.pause > r->now)
-            at = earlier(at, e->replica.pause);
+            at = reconcile_earlier(at, e->replica.pause);
     }
     return at;
 }

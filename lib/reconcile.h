@@ -91,7 +91,6 @@ enum reconcile_fact_kind {
     RECONCILE_GRANTED,   /* job: it has got nodes, so many: count */
     RECONCILE_REFUSED,   /* role: there is none, for that reason: text */
     RECONCILE_DENIED,    /* job: it is over: text */
-    RECONCILE_TIME,      /* reconcile_deadline() has come */
     RECONCILE_FACT_COUNT
 };
 

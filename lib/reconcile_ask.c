@@ -131,18 +131,11 @@ static int still_coming(const struct request *request)
 {
     int missing = request->expected - request->nodes;
 
-    switch (request->state) {
-    case REQUEST_ASKED:
-    case REQUEST_PENDING:
-    case REQUEST_WITHDRAWN:
+    if (request_is_open(request))
         return request->replicas;
-    case REQUEST_GRANTED:
-        return missing > 0
-                   ? (request->replicas * missing + request->expected - 1) / request->expected
-                   : 0;
-    default:
-        return 0;
-    }
+    return request->state == REQUEST_GRANTED && missing > 0
+               ? (request->replicas * missing + request->expected - 1) / request->expected
+               : 0;
 }
 
 static int coming(const struct reconcile *r, int role)
@@ -155,12 +148,6 @@ static int coming(const struct reconcile *r, int role)
     return count;
 }
 
-static bool is_open(const struct request *request)
-{
-    return request->state == REQUEST_ASKED || request->state == REQUEST_PENDING ||
-           request->state == REQUEST_WITHDRAWN;
-}
-
 /* Does that role have an open request? all: so many requests of all roles are open. */
 static bool has_open(const struct reconcile *r, int role, int *all)
 {
@@ -168,8 +155,8 @@ static bool has_open(const struct reconcile *r, int role, int *all)
 
     *all = 0;
     for (int i = 0; i < r->request_count; i++) {
-        *all += is_open(&r->requests[i]);
-        open = open || (is_open(&r->requests[i]) && r->requests[i].role == role);
+        *all += request_is_open(&r->requests[i]);
+        open = open || (request_is_open(&r->requests[i]) && r->requests[i].role == role);
     }
     return open;
 }
@@ -203,12 +190,8 @@ static void ask(struct reconcile *r, int role, int replicas)
         return;
     if (safe && replicas > size_guaranteed(r, role))
         replicas = size_guaranteed(r, role);
-    r->requests[r->request_count++] = (struct request){.role = role,
-                                                       .replicas = replicas,
-                                                       .safe = safe,
-                                                       .state = REQUEST_ASKED,
-                                                       .since = r->now,
-                                                       .idle = -1};
+    r->requests[r->request_count++] = (struct request){
+        .role = role, .replicas = replicas, .state = REQUEST_ASKED, .since = r->now, .idle = -1};
     state->asked = r->now;
     a = reconcile_act(r, RECONCILE_ASK);
     if (a == NULL)
@@ -244,11 +227,6 @@ void ask_all(struct reconcile *r)
             ask_for(r, role);
 }
 
-static double earlier(double a, double b)
-{
-    return a <= 0 || (b > 0 && b < a) ? b : a;
-}
-
 double ask_deadline(const struct reconcile *r)
 {
     double at = 0;
@@ -257,12 +235,12 @@ double ask_deadline(const struct reconcile *r)
         const struct request *request = &r->requests[i];
 
         if (request->state == REQUEST_PENDING && request->replicas > 1)
-            at = earlier(at, request->since + RECONCILE_STALE);
+            at = reconcile_earlier(at, request->since + RECONCILE_STALE);
         if (request->state == REQUEST_GRANTED && request->nodes > 0 && request->idle >= 0)
-            at = earlier(at, request->idle + RECONCILE_IDLE);
+            at = reconcile_earlier(at, request->idle + RECONCILE_IDLE);
     }
     for (int role = 0; role < r->roles->count; role++)
         if (size_missing(r, role) > 0 && ask_not_before(r, role) > r->now)
-            at = earlier(at, ask_not_before(r, role));
+            at = reconcile_earlier(at, ask_not_before(r, role));
     return at;
 }

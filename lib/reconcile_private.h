@@ -46,7 +46,6 @@ enum request_state {
 struct request {
     uint32_t job;
     int role, replicas;
-    bool safe;
     enum request_state state;
     double since; /* when it entered the state */
     int nodes;    /* that are there */
@@ -119,6 +118,18 @@ struct reconcile {
 static inline const struct role *role_of(const struct reconcile *r, const struct entry *e)
 {
     return &r->roles->list[e->replica.role];
+}
+
+/* Slurm has neither granted nor refused it. */
+static inline bool request_is_open(const struct request *request)
+{
+    return request->state <= REQUEST_WITHDRAWN;
+}
+
+/* The earlier of two moments; 0: never. */
+static inline double reconcile_earlier(double a, double b)
+{
+    return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
 /* ---- reconcile.c ----------------------------------------------------------------------------- */

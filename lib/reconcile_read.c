@@ -102,7 +102,7 @@ static const struct entry *in_pause(const struct reconcile *r, int role, double 
 static const struct request *open_request(const struct reconcile *r, int role)
 {
     for (int i = 0; i < r->request_count; i++)
-        if (r->requests[i].role == role && r->requests[i].state <= REQUEST_WITHDRAWN)
+        if (r->requests[i].role == role && request_is_open(&r->requests[i]))
             return &r->requests[i];
     return NULL;
 }

@@ -205,12 +205,11 @@ static bool has_ended(const struct reconcile *r, const struct entry *e)
 /* Its tasks have ended, as they were to: it is gone, or starts anew. */
 static void drained(struct reconcile *r, struct entry *e)
 {
+    clear_tasks(r, e);
     if (e->replica.leaves || r->stopping) {
-        clear_tasks(r, e);
         entry_forget(r, e);
         return;
     }
-    clear_tasks(r, e);
     e->replica.again = false;
     entry_set(r, e, REPLICA_WANTED, 0, "it starts anew");
 }
