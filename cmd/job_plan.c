@@ -14,11 +14,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void add_text(json_object *object, const char *key, const char *text)
-{
-    json_object_object_add(object, key, text != NULL ? json_object_new_string(text) : NULL);
-}
-
 json_object *job_plan(const char *file, const struct roles *roles)
 {
     json_object *plan = text_need(json_object_new_object());
@@ -31,7 +26,7 @@ json_object *job_plan(const char *file, const struct roles *roles)
     json_object_object_add(guaranteed, "gpus", json_object_new_int64(need.gpus));
     json_object_object_add(guaranteed, "memory", json_object_new_int64(need.memory));
     json_object_object_add(guaranteed, "world", json_object_new_int(need.world));
-    add_text(plan, "file", file);
+    json_object_object_add(plan, "file", json_from_string(file));
     json_object_object_add(plan, "job", text_need(roles_json(roles)));
     json_object_object_add(plan, "guaranteed", guaranteed);
     return plan;
@@ -91,9 +86,9 @@ static json_object *fit_json(const struct role *role, const char *partition,
         error_set(&why, "no nodes of %s have room for it", partition);
     else if (fits > 0 && fits < role->max)
         error_set(&why, "%d wanted, and %s has no room for more", role->max, partition);
-    add_text(entry, "role", role->name);
+    json_object_object_add(entry, "role", json_from_string(role->name));
     json_object_object_add(entry, "fits", json_object_new_int(fits));
-    add_text(entry, "why", why.text[0] != '\0' ? why.text : NULL);
+    json_object_object_add(entry, "why", json_from_string(why.text[0] != '\0' ? why.text : NULL));
     return entry;
 }
 
@@ -158,11 +153,11 @@ int job_plan_add(json_object *plan, const struct roles *roles, const char *parti
                   base);
     for (int i = 0; i < roles->count; i++)
         json_object_array_add(list, fit_json(&roles->list[i], partition, nodes, count, &most));
-    add_text(part, "name", partition);
+    json_object_object_add(part, "name", json_from_string(partition));
     json_object_object_add(part, "nodes", json_object_new_int(count));
     json_object_object_add(part, "base", base > 0 ? json_object_new_int(base) : NULL);
-    add_text(part, "sbatch", line[0] != '\0' ? line : NULL);
-    add_text(part, "why", why.text[0] != '\0' ? why.text : NULL);
+    json_object_object_add(part, "sbatch", json_from_string(line[0] != '\0' ? line : NULL));
+    json_object_object_add(part, "why", json_from_string(why.text[0] != '\0' ? why.text : NULL));
     json_object_object_add(part, "roles", list);
     json_object_object_add(plan, "partition", part);
     return base > 0 ? 0 : -1;

@@ -111,11 +111,6 @@ static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
     return valid;
 }
 
-static void add_text(json_object *entry, const char *key, const char *text)
-{
-    json_object_object_add(entry, key, text != NULL ? json_object_new_string(text) : NULL);
-}
-
 static void add_number(json_object *entry, const char *key, int64_t number)
 {
     json_object_object_add(entry, key, number < 0 ? NULL : json_object_new_int64(number));
@@ -125,13 +120,15 @@ static void add_number(json_object *entry, const char *key, int64_t number)
 static void add_state(json_object *entry, json_object *state)
 {
     const char *why = json_get_string(state, "why_not_more");
-    add_text(entry, "state", json_get_string(state, "phase"));
+    json_object_object_add(entry, "state", json_from_string(json_get_string(state, "phase")));
     add_number(entry, "size", field_int(state, "size", -1));
-    add_text(entry, "sizes", json_get_string(state, "sizes"));
+    json_object_object_add(entry, "sizes", json_from_string(json_get_string(state, "sizes")));
     add_number(entry, "min", field_int(state, "min", -1));
     add_number(entry, "max", field_int(state, "max", -1));
     add_number(entry, "generation", field_int(state, "generation", -1));
-    add_text(entry, "why", why != NULL && *why ? why : json_get_string(state, "why_size"));
+    json_object_object_add(
+        entry, "why",
+        json_from_string(why != NULL && *why ? why : json_get_string(state, "why_size")));
 }
 
 /* Add the values that Slurm knows. */
@@ -142,13 +139,17 @@ static void add_info(json_object *entry, const struct base_job *job, const char 
     char text[SIZES_TEXT_MAX];
     bool noted = noted_sizes(info, &sizes);
     bool waits = info->state == JOB_KIND_PENDING;
-    add_text(entry, "state", info->state_name);
+    json_object_object_add(entry, "state", json_from_string(info->state_name));
     add_number(entry, "size", waits ? 0 : info->num_nodes + job->extension_nodes);
-    add_text(entry, "sizes", noted ? sizes_format(&sizes, text, sizeof(text)) : NULL);
+    json_object_object_add(
+        entry, "sizes", json_from_string(noted ? sizes_format(&sizes, text, sizeof(text)) : NULL));
     add_number(entry, "min", noted ? sizes.min : -1);
     add_number(entry, "max", noted ? sizes.max : -1);
     add_number(entry, "generation", -1);
-    add_text(entry, "why", why != NULL ? why : waits && *info->reason ? info->reason : NULL);
+    json_object_object_add(entry, "why",
+                           json_from_string(why != NULL              ? why
+                                            : waits && *info->reason ? info->reason
+                                                                     : NULL));
 }
 
 json_object *jobs_entry(const struct base_job *job, const char *user, json_object *state,
@@ -156,8 +157,8 @@ json_object *jobs_entry(const struct base_job *job, const char *user, json_objec
 {
     json_object *entry = text_need(json_object_new_object());
     add_number(entry, "job", job->info->id);
-    add_text(entry, "name", job->info->name);
-    add_text(entry, "user", user);
+    json_object_object_add(entry, "name", json_from_string(job->info->name));
+    json_object_object_add(entry, "user", json_from_string(user));
     if (state != NULL)
         add_state(entry, state);
     else

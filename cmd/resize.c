@@ -15,8 +15,7 @@ static void report(const struct arguments *arguments, const char *message)
     if (arguments->json) {
         json_object *report = text_need(json_object_new_object());
         json_object_object_add(report, "job", json_object_new_int64(arguments->job_id));
-        json_object_object_add(report, "message",
-                               message != NULL ? json_object_new_string(message) : NULL);
+        json_object_object_add(report, "message", json_from_string(message));
         print_json(report, false);
         return;
     }

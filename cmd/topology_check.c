@@ -232,7 +232,7 @@ static json_object *not_collected(const struct topology_map *map, const struct t
         if (topology_map_find(map, peers[i].node) == NULL)
             names[missing++] = (char *)peers[i].node;
     char *text = missing > 0 ? text_need(compress(names, missing)) : NULL;
-    json_object *json = text != NULL ? json_object_new_string(text) : NULL;
+    json_object *json = json_from_string(text);
     free(text);
     free(names);
     return json;

@@ -14,11 +14,6 @@
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_object *text_json(const char *text)
-{
-    return text != NULL ? json_object_new_string(text) : NULL;
-}
-
 /* The nodes for which wanted() is true, as a hostlist expression; NULL if there are none. */
 static json_object *names_json(const struct topology_site *site,
                                bool (*wanted)(const struct topology_site *, int, const void *),
@@ -30,7 +25,7 @@ static json_object *names_json(const struct topology_site *site,
         if (wanted(site, i, arg))
             names[count++] = site->nodes[i].name;
     char *text = count > 0 ? text_need(slurm_client_compress(names, count)) : NULL;
-    json_object *json = text_json(text);
+    json_object *json = json_from_string(text);
     free(text);
     free(names);
     return json;
@@ -91,7 +86,7 @@ static json_object *leaf_shapes_json(const struct topology_site *site, const cha
         if (nodes == NULL)
             continue;
         json_object *json = text_need(json_object_new_object());
-        json_object_object_add(json, "shape", text_json(shape != NULL ? shape->name : NULL));
+        json_object_object_add(json, "shape", json_from_string(shape != NULL ? shape->name : NULL));
         json_object_object_add(json, "nodes", nodes);
         json_object_array_add(list, json);
     }
@@ -113,8 +108,8 @@ static json_object *switches_json(const struct topology_site *site, const char *
             json_object *json = text_need(json_object_new_object());
             json_object_object_add(json, "switch", json_object_new_string(each->name));
             json_object_object_add(json, "level", json_object_new_int(level));
-            json_object_object_add(json, "nodes", text_json(each->nodes));
-            json_object_object_add(json, "switches", text_json(each->switches));
+            json_object_object_add(json, "nodes", json_from_string(each->nodes));
+            json_object_object_add(json, "switches", json_from_string(each->switches));
             json_object_object_add(json, "shapes",
                                    level == 0 ? leaf_shapes_json(site, leaves, each->name) : NULL);
             json_object_array_add(list, json);

@@ -79,6 +79,11 @@ char **json_get_strings(json_object *obj, const char *key, int max)
     return strings;
 }
 
+json_object *json_from_string(const char *text)
+{
+    return text != NULL ? json_object_new_string(text) : NULL;
+}
+
 json_object *json_from_strings(char *const *strings)
 {
     json_object *array = json_object_new_array();

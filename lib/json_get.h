@@ -27,6 +27,9 @@ bool json_get_bool(json_object *obj, const char *key, bool fallback);
  * NULL: the array is missing, holds something else than strings, or has more than max entries. */
 char **json_get_strings(json_object *obj, const char *key, int max);
 
+/* The text as JSON; null for NULL. */
+json_object *json_from_string(const char *text);
+
 /* A JSON array of the strings. */
 json_object *json_from_strings(char *const *strings);
 

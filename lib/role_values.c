@@ -693,7 +693,7 @@ json_object *role_value_json(const struct role_key *key, const void *base)
     case ROLES_KIND_PATH:
     case ROLES_KIND_NAME:
     case ROLES_KIND_POOL:
-        return *(char *const *)field != NULL ? json_object_new_string(*(char *const *)field) : NULL;
+        return json_from_string(*(char *const *)field);
     case ROLES_KIND_COMMAND:
     case ROLES_KIND_NAMES:
     case ROLES_KIND_POOLS:

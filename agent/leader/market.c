@@ -19,6 +19,7 @@
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
+#include "lib/json_get.h"
 #include "lib/ledger.h"
 
 /* Seconds that a change takes until one has been measured. */
@@ -422,8 +423,7 @@ static json_object *pool_json(struct leader *leader, int i)
 
     json_object_object_add(obj, "pool", json_object_new_string(pool->name));
     json_object_object_add(obj, "fallback", json_object_new_boolean(pool->fallback));
-    json_object_object_add(obj, "zone",
-                           pool->zone != NULL ? json_object_new_string(pool->zone) : NULL);
+    json_object_object_add(obj, "zone", json_from_string(pool->zone));
     json_object_object_add(obj, "price", price >= 0 ? json_object_new_double(price) : NULL);
     json_object_object_add(obj, "ready", json_object_new_int(now.ready));
     json_object_object_add(obj, "booting", json_object_new_int(now.booting));
