@@ -239,10 +239,21 @@ boot_node() {
     start_node "$@"
 }
 
+# registered NODE SINCE: whether slurmctld has heard from a slurmd of the node that began since then.
+registered() {
+    local began
+    began=$(slurm scontrol show node "$1" 2>/dev/null | sed -n 's/.*SlurmdStartTime=\([0-9T:-]*\).*/\1/p')
+    [[ $began ]] && (($(date -d "$began" +%s) >= $2))
+}
+
+# Until slurmctld knows the new slurmd, it may use the node, and then miss there what it has just begun.
 command_boot() {
+    local began=$EPOCHSECONDS
     read_record
     known_node
     boot_node "$opt_node"
     wait_until 15 slurmd_listens "${opt_node#n}" || fail "$opt_node does not start" "slurmd.$opt_node.out"
+    ! daemon_alive slurmctld || wait_until 15 registered "$opt_node" "$began" ||
+        fail "$opt_node does not register" "slurmd.$opt_node.out"
     say "$opt_node is started"
 }
