@@ -54,6 +54,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/argv.h \
     agent/leader/control.c \
     agent/leader/control.h \
+    agent/leader/control_roles.c \
+    agent/leader/control_roles.h \
     agent/leader/costs.c \
     agent/leader/costs.h \
     agent/leader/decide.c \
@@ -68,6 +70,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/extensions.h \
     agent/leader/facts.c \
     agent/leader/facts.h \
+    agent/leader/gangs.c \
+    agent/leader/gangs.h \
     agent/leader/hang_watch.c \
     agent/leader/hang_watch.h \
     agent/leader/heritage.c \
@@ -80,6 +84,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \
     agent/leader/leader_internal.h \
+    agent/leader/leader_roles.c \
+    agent/leader/leader_roles.h \
     agent/leader/lease.c \
     agent/leader/lease.h \
     agent/leader/market.c \

@@ -38,6 +38,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "common/release_own.h"
+#include "common/roles_file.h"
 #include "common/slurm_client.h"
 #include "lib/drain_notices.h"
 
@@ -58,6 +59,8 @@ struct run {
     struct options options;
     struct conf *conf;
     struct policy policy;
+    struct roles *roles; /* of --roles; NULL: there are none */
+    char *roles_text;    /* … as it travels */
     struct place place;
     struct agent_options agent_options;
     struct agent *agent;                   /* NULL: not begun yet */
@@ -202,7 +205,10 @@ static struct leader_options describe_lead(struct run *run)
         .restarts = run->place.restarts,
         .conf = run->conf,
         .policy = &run->policy,
-        .argv = run->options.argv,
+        .roles = run->roles,
+        .roles_text = run->roles_text,
+        .argv = run->roles != NULL ? run->roles->list[roles_leader(run->roles)].run
+                                   : run->options.argv,
         .env = environ,
         .program = paths_program(),
         .user = run->user,
@@ -211,7 +217,7 @@ static struct leader_options describe_lead(struct run *run)
         .nodeid = run->place.nodeid,
         .base_nodes = run->place.nodes,
         .slots = run->agent_options.member.slots,
-        .label = run->options.label,
+        .label = run->options.label || run->roles != NULL,
         .fail_pattern = run->options.fail_pattern,
         .early_start = run->options.early_start,
         .mode = run->options.mode,
@@ -260,6 +266,23 @@ static int read_leader(struct run *run, struct error *err)
     return run->address != NULL ? 0 : error_set(err, "out of memory");
 }
 
+/* Its size is that of the step. */
+static int load_roles(struct run *run, struct error *err)
+{
+    char nodes[16];
+
+    if (run->options.roles == NULL)
+        return 0;
+    run->roles = roles_file_load(run->options.roles, run->conf->roles_dir, err);
+    if (run->roles == NULL || (run->roles_text = roles_text(run->roles, err)) == NULL)
+        return -1;
+    if (roles_world(run->roles) >= 0)
+        return error_set(err, "%s: role %s: kind world is not run yet; its other kind is replicas",
+                         run->options.roles, run->roles->list[roles_world(run->roles)].name);
+    snprintf(nodes, sizeof(nodes), "%d", run->place.nodes);
+    return policy_set(&run->options.policy, "elastic", nodes, err);
+}
+
 /* All agents of the base ask Slurm for the address of the leader's node as they start. Not at the
  * same moment, if they are many. */
 static void await_turn(const struct place *place)
@@ -296,7 +319,8 @@ static int start(struct run *run, struct error *err)
     } else {
         /* All agents of the base check this, so that no agent waits for a leader that has refused.
          * One of them reports it. */
-        if (job_policy_build(&run->policy, &run->options, run->conf, err) != 0 ||
+        if (load_roles(run, err) != 0 ||
+            job_policy_build(&run->policy, &run->options, run->conf, err) != 0 ||
             job_policy_check_size(&run->policy, run->place.nodes, err) != 0)
             return -1;
         m->base_job = m->job;
@@ -453,6 +477,8 @@ int main(int argc, char **argv)
     policy_clear(&run.policy);
     options_clear(&run.options);
     conf_destroy(run.conf);
+    roles_destroy(run.roles);
+    free(run.roles_text);
     free(run.address);
     free(run.state_dir);
     free(run.expected_dir);

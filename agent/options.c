@@ -19,6 +19,7 @@ static const char usage_head[] =
     "Usage: srun elasticrun [OPTIONS] COMMAND [ARGS...]\n"
     "       srun elasticrun [OPTIONS] script.py [ARGS...]      (as torchrun)\n"
     "       srun elasticrun [OPTIONS] -m MODULE [ARGS...]\n"
+    "       srun elasticrun [OPTIONS] --roles=FILE\n"
     "\n"
     "Run an elastic data-parallel job: workers on every node of the job, restarted in a\n"
     "larger or smaller world as Slurm gives and takes nodes.\n"
@@ -28,6 +29,10 @@ static const char usage_head[] =
 /* The options of the policy stand between these texts. */
 static const char usage_tail[] =
     "  --elastic-config=FILE           the same as JSON, and scale_config\n"
+    "\n"
+    "Several programs:\n"
+    "  --roles=FILE                    run the roles of this job file (YAML or JSON) on the\n"
+    "                                  nodes of the step; see `selastic plan`\n"
     "\n"
     "Workers:\n"
     "  --nproc-per-node=N|auto|gpu|cpu workers on each node (tasks per node of srun,\n"
@@ -61,6 +66,7 @@ enum {
     /* Any option of the policy; its name tells which one. */
     OPT_POLICY = 256,
     OPT_CONFIG,
+    OPT_ROLES,
     OPT_NPROC,
     OPT_MAX_RESTARTS,
     OPT_FAIL_PATTERN,
@@ -82,6 +88,7 @@ enum {
 /* All options but those of the policy. */
 static const struct option own_options[] = {
     {"elastic-config", required_argument, NULL, OPT_CONFIG},
+    {"roles", required_argument, NULL, OPT_ROLES},
     {"nproc-per-node", required_argument, NULL, OPT_NPROC},
     {"nproc_per_node", required_argument, NULL, OPT_NPROC},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
@@ -283,6 +290,11 @@ static int parse_one(struct options *o, int code, const char *name, struct error
     case OPT_CONFIG:
         o->config = optarg;
         return 0;
+    case OPT_ROLES:
+        if (optarg[0] == '\0')
+            return error_set(err, "--roles=: must be the name of a job file");
+        o->roles = optarg;
+        return 0;
     case OPT_NPROC:
         return parse_nproc(o, optarg, err);
     case OPT_MAX_RESTARTS:
@@ -356,7 +368,13 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
             return OPTIONS_ERROR;
         }
     }
-    if (!o->extension && build_argv(o, argv + optind, module, no_python, err) != 0)
+    if (o->roles != NULL && argv[optind] != NULL) {
+        error_set(err, "%s: --roles=%s says what to run; leave the command out", argv[optind],
+                  o->roles);
+        return OPTIONS_ERROR;
+    }
+    if (!o->extension && o->roles == NULL &&
+        build_argv(o, argv + optind, module, no_python, err) != 0)
         return OPTIONS_ERROR;
     return OPTIONS_RUN;
 }

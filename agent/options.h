@@ -25,6 +25,8 @@ struct options {
     struct policy policy;
     /* --elastic-config. NULL: not given. */
     const char *config;
+    /* --roles: the job file, which names the programs. NULL: there is one program, argv. */
+    const char *roles;
     enum nproc_kind nproc_kind;
     int nproc;
     bool label;
@@ -38,7 +40,7 @@ struct options {
     bool extension;
     /* NULL: the default. */
     const char *state_dir, *checkpoint_dir;
-    /* The command to run, ended by NULL. Owned. */
+    /* The command to run, ended by NULL. Owned. NULL: roles says what to run. */
     char **argv;
 };
 

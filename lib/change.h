@@ -163,6 +163,7 @@ enum change_fact_kind {
     CHANGE_FACT_REASON,   /* why the next change will be made: text */
     CHANGE_FACT_WRITTEN,  /* the files of a world that begins have been written */
     CHANGE_FACT_PROMOTED, /* the search for flushed snapshots is over */
+    CHANGE_FACT_OVER,     /* a job without a world is over: code */
     CHANGE_FACT_DEPOSED,  /* another node leads, or nobody can: code */
     CHANGE_FACT_WATCH,    /* some time has passed: look at members that are leaving */
     CHANGE_FACT_TIME,     /* the deadline of change_deadline() has come */
@@ -289,6 +290,7 @@ struct change_options {
     struct recovery *recovery; /* counts failures */
     enum change_mode mode;
     int base_nodes;
+    bool no_world;       /* none is ever formed: the job runs other roles (lib/reconcile.h) */
     int nodeid;          /* of the leader's own node */
     const char *address; /* … by which members reach it */
     bool early_start;    /* of the next workers, where the script waits at a gate */
@@ -323,6 +325,8 @@ const char *change_phase_text(const struct change *change);
 const char *change_phase_name(enum change_phase phase);
 const char *change_fact_name(enum change_fact_kind fact);
 bool change_is_ending(const struct change *change); /* FINISHING or ENDING */
+/* Has there been a world, or has the base of a job without a world joined? */
+bool change_has_begun(const struct change *change);
 
 int change_generation(const struct change *change);            /* 0: none yet */
 const struct world *change_world(const struct change *change); /* NULL: none */

@@ -17,9 +17,7 @@ static void note_plan(struct change *c, const struct plan_output *plan)
 
 /* ---- without a world ------------------------------------------------------------------------- */
 
-/* Has the base come together for the first time? Before that no world is formed, even if MIN nodes
- * are there. */
-static bool has_assembled(const struct change *c)
+bool has_assembled(const struct change *c)
 {
     int base = 0;
 

@@ -225,6 +225,11 @@ void abort_leaver_gone(struct change *c, struct change_member *m);
 double switch_limit(const struct change *c);
 void abort_on_beat(struct change *c, struct change_member *m, const struct change_fact *fact);
 
+/* change_decide.c */
+/* Has the base come together for the first time? Before that no world is formed, even if MIN nodes
+ * are there. */
+bool has_assembled(const struct change *c);
+
 /* ---- rows of the table that are in the files above ------------------------------------------- */
 
 typedef void change_handler(struct change *c, struct change_member *m,

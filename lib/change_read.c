@@ -31,20 +31,33 @@ const char *change_phase_name(enum change_phase phase)
 
 const char *change_fact_name(enum change_fact_kind fact)
 {
-    static const char *const names[CHANGE_FACT_COUNT] = {
-        [CHANGE_FACT_JOINED] = "JOINED",       [CHANGE_FACT_GONE] = "GONE",
-        [CHANGE_FACT_LEAVING] = "LEAVING",     [CHANGE_FACT_RELEASED] = "RELEASED",
-        [CHANGE_FACT_RECLAIMED] = "RECLAIMED", [CHANGE_FACT_RESERVED] = "RESERVED",
-        [CHANGE_FACT_PARKED] = "PARKED",       [CHANGE_FACT_UNPREPARED] = "UNPREPARED",
-        [CHANGE_FACT_READY] = "READY",         [CHANGE_FACT_LISTENING] = "LISTENING",
-        [CHANGE_FACT_BEGUN] = "BEGUN",         [CHANGE_FACT_STEPPING] = "STEPPING",
-        [CHANGE_FACT_HELD] = "HELD",           [CHANGE_FACT_EXITED] = "EXITED",
-        [CHANGE_FACT_DRAINED] = "DRAINED",     [CHANGE_FACT_BEAT] = "BEAT",
-        [CHANGE_FACT_AT_WORK] = "AT_WORK",     [CHANGE_FACT_WRITTEN] = "WRITTEN",
-        [CHANGE_FACT_PLAN] = "PLAN",           [CHANGE_FACT_STOP] = "STOP",
-        [CHANGE_FACT_FAIL] = "FAIL",           [CHANGE_FACT_REASON] = "REASON",
-        [CHANGE_FACT_PROMOTED] = "PROMOTED",   [CHANGE_FACT_DEPOSED] = "DEPOSED",
-        [CHANGE_FACT_WATCH] = "WATCH",         [CHANGE_FACT_TIME] = "TIME"};
+    static const char *const names[CHANGE_FACT_COUNT] = {[CHANGE_FACT_JOINED] = "JOINED",
+                                                         [CHANGE_FACT_GONE] = "GONE",
+                                                         [CHANGE_FACT_LEAVING] = "LEAVING",
+                                                         [CHANGE_FACT_RELEASED] = "RELEASED",
+                                                         [CHANGE_FACT_RECLAIMED] = "RECLAIMED",
+                                                         [CHANGE_FACT_RESERVED] = "RESERVED",
+                                                         [CHANGE_FACT_PARKED] = "PARKED",
+                                                         [CHANGE_FACT_UNPREPARED] = "UNPREPARED",
+                                                         [CHANGE_FACT_READY] = "READY",
+                                                         [CHANGE_FACT_LISTENING] = "LISTENING",
+                                                         [CHANGE_FACT_BEGUN] = "BEGUN",
+                                                         [CHANGE_FACT_STEPPING] = "STEPPING",
+                                                         [CHANGE_FACT_HELD] = "HELD",
+                                                         [CHANGE_FACT_EXITED] = "EXITED",
+                                                         [CHANGE_FACT_DRAINED] = "DRAINED",
+                                                         [CHANGE_FACT_BEAT] = "BEAT",
+                                                         [CHANGE_FACT_AT_WORK] = "AT_WORK",
+                                                         [CHANGE_FACT_WRITTEN] = "WRITTEN",
+                                                         [CHANGE_FACT_PLAN] = "PLAN",
+                                                         [CHANGE_FACT_STOP] = "STOP",
+                                                         [CHANGE_FACT_FAIL] = "FAIL",
+                                                         [CHANGE_FACT_REASON] = "REASON",
+                                                         [CHANGE_FACT_PROMOTED] = "PROMOTED",
+                                                         [CHANGE_FACT_DEPOSED] = "DEPOSED",
+                                                         [CHANGE_FACT_OVER] = "OVER",
+                                                         [CHANGE_FACT_WATCH] = "WATCH",
+                                                         [CHANGE_FACT_TIME] = "TIME"};
 
     return names[fact];
 }
@@ -52,6 +65,11 @@ const char *change_fact_name(enum change_fact_kind fact)
 enum change_phase change_phase(const struct change *c)
 {
     return c->phase;
+}
+
+bool change_has_begun(const struct change *c)
+{
+    return c->generation > 0 || (c->options->no_world && has_assembled(c));
 }
 
 bool change_is_ending(const struct change *c)

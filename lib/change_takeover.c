@@ -204,6 +204,8 @@ static void conclude(struct change *c)
     }
     give_places(c);
     set_phase(c, c->world != NULL ? CHANGE_ABORTED : CHANGE_WAITING, fault_wait(c));
+    if (c->options->no_world)
+        set_deadline(c, 0);
     if (c->world == NULL)
         return; /* form() follows with the next plan */
     c->attempt = c->attempts;

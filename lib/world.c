@@ -226,8 +226,8 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
 
     if (address == NULL || !address_ok(address))
         return error_set(err, "master_addr: a host name or address is expected");
-    if (!json_get_int(msg, "master_port", 1, 65535, &port))
-        return error_set(err, "master_port: a number of 1 to 65535 is expected");
+    if (!json_get_int(msg, "master_port", 0, 65535, &port))
+        return error_set(err, "master_port: a number of 0 to 65535 is expected");
     if (!json_get_int(msg, "restarts", 0, RESTARTS_MAX, &restarts))
         return error_set(err, "restarts: a number of 0 to %d is expected", RESTARTS_MAX);
     if (kind == NULL || reason == NULL)

@@ -29,8 +29,8 @@ struct world {
     char *kind;               /* start, grow, shrink, fault */
     char *reason;             /* one line */
     char *master_addr;
-    int master_port;
-    int restarts; /* faults so far; never resizes */
+    int master_port; /* 0: the node of rank 0 picks it (of a gang) */
+    int restarts;    /* faults so far; never resizes */
 
     /* world_fold(): the lists of a message, so that it is not made anew for each node; NULL: they
      * have not been folded. */

@@ -213,10 +213,7 @@ static json_object *history_json(struct leader *leader)
     return msg;
 }
 
-static json_object *answer(const char *type, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static json_object *answer(const char *type, const char *fmt, ...)
+json_object *control_answer(const char *type, const char *fmt, ...)
 {
     json_object *msg = leader_message(type, -1);
     char text[512];
@@ -242,16 +239,17 @@ static json_object *resize(struct leader *leader, json_object *msg)
 
     sizes_format(sizes, text, sizeof(text));
     if (change_is_ending(leader->change) || change_stopping(leader->change))
-        return answer("error", "job %u is ending", job);
+        return control_answer("error", "job %u is ending", job);
     if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
         if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
-            return answer("error", "a resize needs a number of nodes");
+            return control_answer("error", "a resize needs a number of nodes");
         nodes = (world != NULL ? size : base) + delta;
     }
     if (nodes < base && sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: the base job itself has %d", (long long)nodes, base);
+        return control_answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
+                              base);
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
-        return answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
+        return control_answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);
     job_pools_retry_now(leader);
     if (nodes > old)
@@ -261,19 +259,20 @@ static json_object *resize(struct leader *leader, json_object *msg)
     planning_later(leader, 0);
     plural = nodes == 1 ? "" : "s";
     if (size == nodes)
-        return answer("done", "job %u has %d node%s", job, (int)nodes, plural);
-    return answer("done", "job %u: %s to %d node%s", job,
-                  size > nodes ? "shrinks" : "grows, as nodes become free,", (int)nodes, plural);
+        return control_answer("done", "job %u has %d node%s", job, (int)nodes, plural);
+    return control_answer("done", "job %u: %s to %d node%s", job,
+                          size > nodes ? "shrinks" : "grows, as nodes become free,", (int)nodes,
+                          plural);
 }
 
 /* A leader that may have been followed by another one says so, with what it knows, and changes
  * nothing. */
-static bool leads(struct leader *leader)
+bool control_leads(struct leader *leader)
 {
     return leader_has_ended(leader) || lease_may_act(leader);
 }
 
-static void say(struct link *link, json_object *said, bool leading)
+void control_say(struct link *link, json_object *said, bool leading)
 {
     release_write(said, release_own());
     if (!leading)
@@ -283,31 +282,37 @@ static void say(struct link *link, json_object *said, bool leading)
 
 void control_show(struct leader *leader, struct link *link, json_object *msg)
 {
-    bool leading = leads(leader);
+    bool leading = control_leads(leader);
 
     (void)msg;
-    say(link, state_json(leader), leading);
+    control_say(link, state_json(leader), leading);
 }
 
 void control_history(struct leader *leader, struct link *link, json_object *msg)
 {
-    bool leading = leads(leader);
+    bool leading = control_leads(leader);
 
     (void)msg;
-    say(link, history_json(leader), leading);
+    control_say(link, history_json(leader), leading);
+}
+
+bool control_may_change(struct leader *leader, struct link *link)
+{
+    if (control_leads(leader))
+        return true;
+    control_say(link,
+                control_answer("error",
+                               "%s may not lead the job any more, and no other node says that it "
+                               "does; try again in some seconds",
+                               leader->options->node),
+                false);
+    return false;
 }
 
 void control_resize(struct leader *leader, struct link *link, json_object *msg)
 {
-    if (leads(leader))
-        say(link, resize(leader, msg), true);
-    else
-        say(link,
-            answer("error",
-                   "%s may not lead the job any more, and no other node says that it "
-                   "does; try again in some seconds",
-                   leader->options->node),
-            false);
+    if (control_may_change(leader, link))
+        control_say(link, resize(leader, msg), true);
 }
 
 bool control_understands(const struct leader *leader, struct link *link, json_object *msg)
@@ -320,14 +325,18 @@ bool control_understands(const struct leader *leader, struct link *link, json_ob
     snprintf(ours, sizeof(ours), "elasticrun on %s", leader->options->node);
     if (release_agree(release_own(), ours, &theirs, "selastic", &why) == 0)
         return true;
-    say(link, answer("error", "%s", why.text), true);
+    control_say(link, control_answer("error", "%s", why.text), true);
     return false;
 }
 
 void control_unknown(struct leader *leader, struct link *link, const char *type)
 {
-    bool leading = leads(leader);
+    bool leading = control_leads(leader);
 
-    say(link, answer("error", "unknown request '%.40s'; known are show, history, resize", type),
-        leading);
+    control_say(link,
+                control_answer("error",
+                               "unknown request '%.40s'; known are show, history, resize, "
+                               "roles, scale, fail",
+                               type),
+                leading);
 }

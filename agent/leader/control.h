@@ -17,6 +17,14 @@ void control_resize(struct leader *leader, struct link *link, json_object *msg);
 /* Something else. */
 void control_unknown(struct leader *leader, struct link *link, const char *type);
 
+/* For other files of requests: an answer with a "message"; may this leader answer for the job, or
+ * is another node asked as well (leading); may it change the job? If not, that has been said. */
+json_object *control_answer(const char *type, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void control_say(struct link *link, json_object *said, bool leading);
+bool control_leads(struct leader *leader);
+bool control_may_change(struct leader *leader, struct link *link);
+
 /* Does this selastic speak a protocol of this leader? If not, it is told so. */
 bool control_understands(const struct leader *leader, struct link *link, json_object *msg);
 

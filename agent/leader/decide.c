@@ -15,6 +15,7 @@
 #include "agent/leader/heritage.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
 #include "agent/leader/planning.h"
@@ -206,6 +207,10 @@ void decide_now(uv_timer_t *timer)
     allocation_update(leader);
     exclude_watch(leader);
     requeue_watch(leader);
+    if (leader_roles_any(leader)) {
+        leader_roles_look(leader);
+        return; /* there is no world to plan */
+    }
     market_decide(leader);
     if (change_is_ending(leader->change) || decide_plan(leader, false, &out) != 0)
         return;

@@ -13,6 +13,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/pmix_publish.h"
@@ -204,6 +205,7 @@ static void close_all(struct leader *leader)
     leader_timer_close(&leader->evaluate);
     leader_timer_close(&leader->deadline);
     members_close(leader);
+    leader_roles_close(leader);
     leader_timer_close(&leader->poll);
     pmix_publish_close(leader);
     world_store_close(leader);

@@ -76,7 +76,7 @@ int exclude_base_lost(const struct leader *leader)
         there += m->part->base && m->link != NULL && !change_is_left(m->part) &&
                  !exclude_member(leader, m);
     }
-    return (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+    return (change_has_begun(leader->change) || lease_term(leader) > 0) &&
                    there < leader->options->base_nodes
                ? leader->options->base_nodes - there
                : 0;

@@ -3,6 +3,7 @@
 #include "agent/leader/facts.h"
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/pmix_publish.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
@@ -169,5 +170,5 @@ void facts_end(struct leader *leader, struct leader_member *m, json_object *msg)
     const char *reason = json_get_string(msg, "reason");
 
     (void)m;
-    post_stop(leader, reason != NULL ? reason : "a program has asked for it");
+    leader_roles_stop(leader, reason != NULL ? reason : "a program has asked for it");
 }

@@ -11,6 +11,7 @@
 #include "agent/leader/heritage.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
 #include "agent/leader/members.h"
@@ -72,6 +73,7 @@ static void destroy_parts(struct leader *leader)
     world_store_destroy(leader->world_store);
     pmix_publish_destroy(leader->pmix_publish);
     hang_watch_destroy(leader->hang_watch);
+    leader_roles_destroy(leader->roles);
     report_destroy(leader->report);
     submit_destroy(leader->submit);
     market_destroy(leader->market);
@@ -102,6 +104,7 @@ static int create_change(struct leader *leader, struct error *err)
                 : o->mode == MODE_LIVE  ? CHANGE_LIVE
                                         : CHANGE_AUTO,
         .base_nodes = o->base_nodes,
+        .no_world = leader_roles_any(leader),
         .nodeid = o->nodeid,
         .address = o->address,
         .early_start = o->early_start,
@@ -145,6 +148,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->heritage = heritage_create()) == NULL ||
         (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
         (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
+        (leader->roles = leader_roles_create(options)) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||
@@ -197,6 +201,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader_timer_init(leader, &leader->deadline);
     leader_timer_init(leader, &leader->poll);
     members_open(leader);
+    leader_roles_open(leader);
     pmix_publish_open(leader);
     world_store_open(leader);
     uv_timer_start(&leader->poll, on_poll, 0, 1000);

@@ -24,6 +24,8 @@ struct leader_options {
     uint32_t job, restarts; /* of the base */
     const struct conf *conf;
     const struct policy *policy; /* merged and complete */
+    const struct roles *roles;   /* of the job file; NULL: the job has none */
+    const char *roles_text;      /* … as it travels (roles_text()) */
     char *const *argv;           /* the user's command */
     const char *cwd;
     mode_t umask;

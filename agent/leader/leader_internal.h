@@ -53,6 +53,7 @@ struct leader {
     struct heritage *heritage;
     struct submit *submit;
     struct report *report;
+    struct leader_roles *roles;
     struct hang_watch *hang_watch;
     struct pmix_publish *pmix_publish;
     struct world_store *world_store;

@@ -12,6 +12,7 @@
 #include "agent/leader/hang_watch.h"
 #include "agent/leader/heritage.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
 #include "agent/leader/members.h"
@@ -74,6 +75,7 @@ void members_lose(struct leader *leader, struct leader_member *member, const cha
     lease_member_lost(leader, member);
     pmix_relay_member_gone(leader, member);
     extensions_member_gone(leader, member);
+    leader_roles_member_gone(leader, member);
     post_fact(leader, gone);
 }
 
@@ -155,6 +157,7 @@ void members_welcome(struct leader *leader, struct leader_member *member, bool k
     json_object_object_add(msg, "max_nodes", json_object_new_int(o->policy->sizes.max));
     json_object_object_add(msg, "pmix", json_object_new_boolean(o->pmix));
     json_object_object_add(msg, "max_restarts", json_object_new_int(o->policy->restarts.restarts));
+    leader_roles_add(leader, msg);
     if (o->policy->scale_config != NULL)
         json_object_object_add(msg, "scale_config", json_object_get(o->policy->scale_config));
     json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
@@ -320,7 +323,7 @@ void members_join(struct leader *leader, struct link *link, json_object *msg)
     }
     /* SIGTERM has reached this node of the base before it could join: the job ends. */
     if (join.base && join.leaving && !leader_has_ended(leader) && !change_stopping(leader->change))
-        post_stop(leader, "terminated");
+        leader_roles_stop(leader, "terminated");
     if (refuse(leader, &join, &why) != 0 || check_release(leader, &join, &why) != 0) {
         json_object *answer = leader_message("refuse", -1);
 
@@ -358,7 +361,7 @@ void members_leaving(struct leader *leader, struct leader_member *m, json_object
                                                .member = m->id,
                                                .notice = CHANGE_CALLED});
         if (!known)
-            post_stop(leader, reason != NULL ? reason : "ending");
+            leader_roles_stop(leader, reason != NULL ? reason : "ending");
         return;
     }
     if (known) { /* we have told it before, or Slurm has */

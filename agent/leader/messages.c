@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "agent/leader/control.h"
+#include "agent/leader/control_roles.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/facts.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
@@ -53,6 +55,9 @@ static const struct message table[] = {
     {"show",       CONTROL, ANY,        .link = control_show},
     {"history",    CONTROL, ANY,        .link = control_history},
     {"resize",     CONTROL, ANY,        .link = control_resize},
+    {"roles",      CONTROL, ANY,        .link = control_roles},
+    {"scale",      CONTROL, ANY,        .link = control_scale},
+    {"fail",       CONTROL, ANY,        .link = control_fail},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = members_join},
     {"beat",       MEMBER,  ANY,        .member = members_beat},
@@ -77,6 +82,13 @@ static const struct message table[] = {
     {"held",       MEMBER,  GENERATION, .member = facts_held},
     {"exit",       MEMBER,  CHANGE,     .member = facts_exit},
     {"drained",    MEMBER,  CHANGE,     .member = facts_drained},
+    /* replicas of roles */
+    {"room",         MEMBER, ANY,       .member = leader_roles_room},
+    {"task_port",    MEMBER, ANY,       .member = leader_roles_port},
+    {"task_running", MEMBER, ANY,       .member = leader_roles_running},
+    {"task_ready",   MEMBER, ANY,       .member = leader_roles_ready},
+    {"task_unready", MEMBER, ANY,       .member = leader_roles_unready},
+    {"task_exit",    MEMBER, ANY,       .member = leader_roles_exit},
     /* what its processes have to say to each other; "store" is answered whatever its world */
     {"store",      MEMBER,  ANY,        .member = world_store_request},
     {"unstore",    MEMBER,  ANY,        .member = world_store_withdraw},

@@ -36,6 +36,7 @@ struct leader_member {
     double seen;    /* the newest time of ours that it has sent back */
     bool heard;     /* … was not long ago when that was last looked at */
     int unwritten;  /* pieces of its output that the leader's output holds */
+    bool has_room;  /* it has said what its node has for replicas of roles */
 };
 
 /* NULL: out of memory. */

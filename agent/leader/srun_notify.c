@@ -222,7 +222,7 @@ static void look_for_members(struct leader *leader, double now)
 static bool watches(const struct leader *leader)
 {
     return getenv("SLURM_STEP_ID") != NULL && !lease_deposed(leader) &&
-           (change_generation(leader->change) > 0 || lease_term(leader) > 0) &&
+           (change_has_begun(leader->change) || lease_term(leader) > 0) &&
            change_phase(leader->change) != CHANGE_TAKING_OVER;
 }
 

@@ -79,6 +79,60 @@ static int failed_exit(struct job *job, int id, int code, int signal)
     return change_phase(job->change);
 }
 
+/* ---- a job whose roles have no world --------------------------------------------------------- */
+
+static void test_no_world(void **state)
+{
+    struct job job;
+    struct change_fact over;
+
+    (void)state;
+    job_begin(&job, "2", 2, CHANGE_AUTO);
+    job.options.no_world = true;
+    job_join(&job, true);
+    assert_true(change_deadline(job.change) > 0);
+    job_join(&job, true);
+    assert_true(change_deadline(job.change) == 0);
+    over = job_fact(&job, CHANGE_FACT_OVER, 0);
+    over.code = 7;
+    job_feed(&job, &over);
+    in_phase(&job, "ENDING");
+    assert_int_equal(job.code, 7);
+    job_end(&job);
+}
+
+static void test_no_world_and_a_node_that_never_joins(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "2", 2, CHANGE_AUTO);
+    job.options.no_world = true;
+    job_join(&job, true);
+    job_pass(&job, 121);
+    in_phase(&job, "ENDING");
+    assert_int_equal(job.code, 1);
+    job_end(&job);
+}
+
+static void test_no_world_after_a_takeover(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "2", 2, CHANGE_AUTO);
+    job.options.no_world = true;
+    job_join(&job, true);
+    job_join(&job, true);
+    job_take_over(&job);
+    in_phase(&job, "TAKING_OVER");
+    job_join(&job, true);
+    job_pass(&job, 30);
+    in_phase(&job, "WAITING");
+    assert_true(change_deadline(job.change) == 0);
+    job_end(&job);
+}
+
 /* ---- a world begins -------------------------------------------------------------------------- */
 
 static void test_first_world(void **state)
@@ -1041,6 +1095,9 @@ static void test_random_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_world),
+        cmocka_unit_test(test_no_world_and_a_node_that_never_joins),
+        cmocka_unit_test(test_no_world_after_a_takeover),
         cmocka_unit_test(test_first_world),
         cmocka_unit_test(test_no_base),
         cmocka_unit_test(test_port_is_not_said),

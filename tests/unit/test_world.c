@@ -746,11 +746,11 @@ static void test_json_refused(void **state)
                     "b\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
          "master_addr: a host name or address is expected"},
         {HEAD NODES
-         ",\"master_addr\":\"h\",\"master_port\":0,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
-         "master_port: a number of 1 to 65535 is expected"},
+         ",\"master_addr\":\"h\",\"master_port\":-1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+         "master_port: a number of 0 to 65535 is expected"},
         {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":65536,\"restarts\":0,\"kind\":\"k\","
                     "\"reason\":\"r\"}",
-         "master_port: a number of 1 to 65535 is expected"},
+         "master_port: a number of 0 to 65535 is expected"},
         {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":1,\"restarts\":-1,\"kind\":\"k\","
                     "\"reason\":\"r\"}",
          "restarts: a number of 0 to 1000000 is expected"},

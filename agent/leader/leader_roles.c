@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The roles of the job: facts for lib/reconcile, and its actions (leader_roles.h). */
+#include "agent/leader/leader_roles.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/leader/gangs.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/post.h"
+#include "agent/leader/report.h"
+#include "agent/leader/roster.h"
+#include "common/files.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+#include "lib/reconcile.h"
+
+#define SIZES_FILE     "roles.json" /* sizes that users have asked for */
+#define SIZES_FILE_MAX 65536
+#define ENDPOINTS_FILE "endpoints.json"
+
+struct leader_roles {
+    const struct roles *roles; /* NULL: the job has none */
+    struct reconcile *reconcile;
+    struct gangs *gangs;
+    uv_timer_t timer;
+    int epoch;      /* of the endpoints: a number that only grows */
+    bool base_done; /* the nodes of the base that come at all are there */
+};
+
+static void on_timer(uv_timer_t *timer);
+static void carry_out(struct leader *leader, const struct reconcile_actions *actions);
+
+bool leader_roles_any(const struct leader *leader)
+{
+    return leader->roles->roles != NULL;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+static void run_in(struct leader *leader, double seconds)
+{
+    uv_timer_t *timer = &leader->roles->timer;
+
+    if (uv_is_closing((uv_handle_t *)timer) || leader_has_ended(leader))
+        return;
+    uv_timer_start(timer, on_timer, seconds > 0 ? (uint64_t)(seconds * 1000) + 1 : 0, 0);
+}
+
+static void feed(struct leader *leader, struct reconcile_fact fact)
+{
+    struct reconcile_actions actions = {0};
+
+    fact.now = leader_now(leader);
+    if (reconcile_feed(leader->roles->reconcile, &fact, &actions) != 0)
+        log_error("job %u: out of memory", leader->options->job);
+    carry_out(leader, &actions);
+    free(actions.list);
+    run_in(leader, 0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+    struct leader_roles *own = leader->roles;
+    struct reconcile_actions actions = {0};
+    double due;
+
+    if (!lease_may_act(leader)) /* leader_roles_look() follows */
+        return;
+    if (reconcile_run(own->reconcile, leader_now(leader), &actions) != 0)
+        log_error("job %u: out of memory", leader->options->job);
+    due = reconcile_deadline(own->reconcile);
+    if (due > 0)
+        run_in(leader, due - leader_now(leader));
+    carry_out(leader, &actions);
+    free(actions.list);
+    gangs_prune(own->gangs, own->reconcile);
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+/* What was not started has ended at once. */
+static void never_started(struct leader *leader, const struct replica *replica, int node)
+{
+    int id = replica->id, start = replica->start;
+    int tasks = leader->roles->roles->list[replica->role].gang.tasks;
+
+    for (int i = 0; i < tasks; i++) {
+        const struct replica *now = reconcile_find(leader->roles->reconcile, id);
+
+        if (now != NULL && now->start == start && now->tasks[i].node == node)
+            feed(leader, (struct reconcile_fact){.kind = RECONCILE_EXITED,
+                                                 .replica = id,
+                                                 .start = start,
+                                                 .task = i,
+                                                 .status = -1,
+                                                 .text = "it had not been started"});
+    }
+}
+
+static void end_on(struct leader *leader, const struct reconcile_action *a)
+{
+    const struct replica *replica = reconcile_find(leader->roles->reconcile, a->replica);
+    double seconds = a->kind == RECONCILE_DRAIN ? a->seconds : 0;
+
+    if (replica != NULL && replica->start == a->start &&
+        !gangs_end(leader, leader->roles->gangs, replica, a->node, seconds))
+        never_started(leader, replica, a->node);
+}
+
+static void start(struct leader *leader, const struct reconcile_action *a)
+{
+    const struct replica *replica = reconcile_find(leader->roles->reconcile, a->replica);
+
+    if (replica == NULL || replica->start != a->start || replica->state != REPLICA_STARTING)
+        return;
+    if (gangs_start(leader, leader->roles->gangs, replica) != 0)
+        log_error("job %u: %s-%d cannot be started: out of memory", leader->options->job,
+                  leader->roles->roles->list[replica->role].name, replica->index);
+}
+
+static json_object *endpoints_json(struct leader *leader);
+
+static void write_endpoints(struct leader *leader)
+{
+    json_object *all = endpoints_json(leader);
+
+    leader->roles->epoch++;
+    json_object_object_add(all, "epoch", json_object_new_int(leader->roles->epoch));
+    report_write(leader, ENDPOINTS_FILE,
+                 strdup(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY |
+                                                                JSON_C_TO_STRING_SPACED |
+                                                                JSON_C_TO_STRING_NOSLASHESCAPE)));
+    json_object_put(all);
+}
+
+/* Actions on tasks of a replica follow each other: its gang is started once, each of its nodes is
+ * told once that tasks are to end. */
+static bool is_done(const struct reconcile_action *a, const struct reconcile_action *before)
+{
+    return a->kind <= RECONCILE_KILL && a->kind == before->kind && a->replica == before->replica &&
+           a->start == before->start && (a->kind == RECONCILE_START || a->node == before->node);
+}
+
+static void carry_out(struct leader *leader, const struct reconcile_actions *actions)
+{
+    for (int i = 0; i < actions->count; i++) {
+        const struct reconcile_action *a = &actions->list[i];
+
+        if (i > 0 && is_done(a, a - 1))
+            continue;
+        switch (a->kind) {
+        case RECONCILE_START:
+            start(leader, a);
+            break;
+        case RECONCILE_DRAIN:
+        case RECONCILE_KILL:
+            end_on(leader, a);
+            break;
+        case RECONCILE_ENDPOINTS:
+            write_endpoints(leader);
+            break;
+        case RECONCILE_SAY:
+            log_info("job %u: %s", leader->options->job, a->text);
+            break;
+        case RECONCILE_FINISH:
+            post_fact(leader,
+                      (struct change_fact){.kind = CHANGE_FACT_OVER, .code = a->status & 0xff});
+            break;
+        case RECONCILE_ASK: /* no request may be pending: none is made */
+        case RECONCILE_WITHDRAW:
+        case RECONCILE_GIVE_BACK:
+            break;
+        }
+    }
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+/* Are the nodes of the base there, as far as they will be? */
+static bool has_assembled(const struct leader *leader)
+{
+    int rooms = 0, joined = 0;
+
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        joined += m->part->base && m->link != NULL;
+        rooms += m->part->base && m->has_room;
+    }
+    if (lease_term(leader) > 0)
+        return change_phase(leader->change) == CHANGE_WAITING && joined > 0 && rooms >= joined;
+    return rooms >= leader->options->base_nodes;
+}
+
+void leader_roles_look(struct leader *leader)
+{
+    if (!leader_roles_any(leader))
+        return;
+    if (!leader->roles->base_done && has_assembled(leader)) {
+        leader->roles->base_done = true;
+        feed(leader, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    }
+    run_in(leader, 0);
+}
+
+void leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    struct reconcile_node node = {.id = m->id, .job = m->part->job, .role = -1};
+    int64_t cpus, gpus, memory;
+
+    if (!leader_roles_any(leader) || m->has_room || !json_get_int(msg, "cpus", 0, 65536, &cpus) ||
+        !json_get_int(msg, "gpus", 0, 1024, &gpus) ||
+        !json_get_int(msg, "memory", 0, INT64_MAX / 2, &memory))
+        return;
+    m->has_room = true;
+    node.size = (struct slots_size){.cpus = (int)cpus, .gpus = (int)gpus, .memory = memory};
+    node.safe = m->part->base;
+    feed(leader, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &node});
+    leader_roles_look(leader);
+}
+
+void leader_roles_member_gone(struct leader *leader, const struct leader_member *m)
+{
+    char why[WORLD_NAME_MAX + 16];
+
+    if (!leader_roles_any(leader) || !m->has_room || leader_has_ended(leader))
+        return;
+    snprintf(why, sizeof(why), "node %s lost", m->part->node);
+    feed(leader, (struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = m->id, .text = why});
+}
+
+void leader_roles_stop(struct leader *leader, const char *reason)
+{
+    if (leader_roles_any(leader) && !leader_has_ended(leader))
+        feed(leader, (struct reconcile_fact){
+                         .kind = RECONCILE_STOP, .status = 128 + SIGTERM, .text = reason});
+    else
+        post_stop(leader, reason);
+}
+
+void leader_roles_add(const struct leader *leader, json_object *welcome)
+{
+    if (leader_roles_any(leader))
+        json_object_object_add(welcome, "roles",
+                               json_object_new_string(leader->options->roles_text));
+}
+
+/* ---- what members say of tasks --------------------------------------------------------------- */
+
+/* The replica that the message is about, if that start of it has tasks on the member's node. */
+static const struct replica *subject(struct leader *leader, const struct leader_member *m,
+                                     json_object *msg)
+{
+    const struct replica *replica;
+    int64_t id, number;
+
+    if (!leader_roles_any(leader) || !json_get_int(msg, "replica", 1, INT32_MAX, &id) ||
+        !json_get_int(msg, "start", 1, INT32_MAX, &number))
+        return NULL;
+    replica = reconcile_find(leader->roles->reconcile, (int)id);
+    if (replica == NULL || replica->start != number)
+        return NULL;
+    for (int i = 0; i < leader->roles->roles->list[replica->role].gang.tasks; i++)
+        if (replica->tasks[i].node == m->id)
+            return replica;
+    return NULL;
+}
+
+/* … and its task, which has to be on that node. NULL: there is none. */
+static const struct replica *task_of(struct leader *leader, const struct leader_member *m,
+                                     json_object *msg, int *task)
+{
+    const struct replica *replica = subject(leader, m, msg);
+    int64_t number;
+
+    if (replica == NULL ||
+        !json_get_int(msg, "task", 0, leader->roles->roles->list[replica->role].gang.tasks - 1,
+                      &number) ||
+        replica->tasks[number].node != m->id)
+        return NULL;
+    *task = (int)number;
+    return replica;
+}
+
+void leader_roles_port(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const struct replica *replica = subject(leader, m, msg);
+
+    if (replica != NULL && replica->tasks[0].node == m->id)
+        gangs_port(leader, leader->roles->gangs, replica, msg);
+}
+
+void leader_roles_running(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    const struct replica *replica = subject(leader, m, msg);
+    struct reconcile_fact fact = {.kind = RECONCILE_RUNNING};
+    int tasks;
+
+    if (replica == NULL)
+        return;
+    gangs_running(leader->roles->gangs, replica, m->id, msg);
+    fact.replica = replica->id;
+    fact.start = replica->start;
+    tasks = leader->roles->roles->list[replica->role].gang.tasks;
+    for (fact.task = 0; fact.task < tasks; fact.task++) {
+        replica = reconcile_find(leader->roles->reconcile, fact.replica);
+        if (replica != NULL && replica->start == fact.start &&
+            replica->tasks[fact.task].node == m->id)
+            feed(leader, fact);
+    }
+}
+
+static void feed_task(struct leader *leader, const struct leader_member *m, json_object *msg,
+                      enum reconcile_fact_kind kind)
+{
+    struct reconcile_fact fact = {.kind = kind, .text = json_get_string(msg, "text")};
+    const struct replica *replica = task_of(leader, m, msg, &fact.task);
+
+    if (replica == NULL)
+        return;
+    fact.replica = replica->id;
+    fact.start = replica->start;
+    feed(leader, fact);
+}
+
+void leader_roles_ready(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    feed_task(leader, m, msg, RECONCILE_TASK_READY);
+}
+
+void leader_roles_unready(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    feed_task(leader, m, msg, RECONCILE_UNREADY);
+}
+
+static void say_end(struct leader *leader, const struct leader_member *m,
+                    const struct replica *replica, int task, const char *text)
+{
+    const struct role *role = &leader->roles->roles->list[replica->role];
+    char which[32] = "";
+
+    if (replica->state == REPLICA_DRAINING || replica->state == REPLICA_FAILED)
+        return; /* it was to end */
+    if (role->gang.tasks > 1)
+        snprintf(which, sizeof(which), ", task %d,", task);
+    log_info("job %u: %s-%d%s on %s: %s", leader->options->job, role->name, replica->index, which,
+             m->part->node, text);
+}
+
+void leader_roles_exit(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    struct reconcile_fact fact = {.kind = RECONCILE_EXITED, .text = json_get_string(msg, "text")};
+    const struct replica *replica = task_of(leader, m, msg, &fact.task);
+    int64_t status;
+
+    if (replica == NULL) {
+        /* The node has none of its tasks. */
+        replica = subject(leader, m, msg);
+        if (replica != NULL && json_get_int(msg, "task", -1, -1, &status))
+            never_started(leader, replica, m->id);
+        return;
+    }
+    if (!json_get_int(msg, "status", 0, 255, &status))
+        return;
+    fact.replica = replica->id;
+    fact.start = replica->start;
+    fact.status = (int)status;
+    if (status != 0)
+        say_end(leader, m, replica, fact.task, fact.text != NULL ? fact.text : "has ended");
+    feed(leader, fact);
+}
+
+/* ---- what others see ------------------------------------------------------------------------- */
+
+static const char *task_state_text(enum replica_task_state state)
+{
+    static const char *const texts[] = {
+        [REPLICA_TASK_NONE] = "none",       [REPLICA_TASK_ASKED] = "asked",
+        [REPLICA_TASK_RUNNING] = "running", [REPLICA_TASK_READY] = "ready",
+        [REPLICA_TASK_ENDED] = "ended",
+    };
+
+    return texts[state];
+}
+
+static json_object *ports_json(const struct leader *leader, const struct replica *replica, int task)
+{
+    const struct role *role = &leader->roles->roles->list[replica->role];
+    json_object *ports = json_object_new_object();
+
+    for (int i = 0; role->ports != NULL && role->ports[i] != NULL; i++) {
+        int port = gangs_port_of(leader->roles->gangs, replica, task, i);
+
+        if (port != 0)
+            json_object_object_add(ports, role->ports[i], json_object_new_int(port));
+    }
+    return ports;
+}
+
+static json_object *tasks_json(struct leader *leader, const struct replica *replica)
+{
+    int tasks = leader->roles->roles->list[replica->role].gang.tasks;
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < tasks; i++) {
+        const struct replica_task *task = &replica->tasks[i];
+        const struct leader_member *m = task->node != 0 ? roster_by_id(leader, task->node) : NULL;
+        json_object *one = json_object_new_object();
+
+        if (m == NULL) {
+            json_object_put(one);
+            continue;
+        }
+        json_object_object_add(one, "task", json_object_new_int(i));
+        json_object_object_add(one, "node", json_object_new_string(m->part->node));
+        json_object_object_add(one, "address", json_object_new_string(m->part->address));
+        json_object_object_add(one, "state", json_object_new_string(task_state_text(task->state)));
+        json_object_object_add(one, "ports", ports_json(leader, replica, i));
+        json_object_array_add(list, one);
+    }
+    return list;
+}
+
+static json_object *replica_json(struct leader *leader, const struct replica *replica)
+{
+    const struct role *role = &leader->roles->roles->list[replica->role];
+    json_object *one = json_object_new_object();
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s-%d", role->name, replica->index);
+    json_object_object_add(one, "name", json_object_new_string(name));
+    json_object_object_add(one, "role", json_object_new_string(role->name));
+    json_object_object_add(one, "index", json_object_new_int(replica->index));
+    json_object_object_add(one, "id", json_object_new_int(replica->id));
+    json_object_object_add(one, "state",
+                           json_object_new_string(replica_state_text(replica->state)));
+    json_object_object_add(one, "start", json_object_new_int(replica->start));
+    json_object_object_add(one, "since",
+                           json_object_new_double(leader_unix(leader, replica->since)));
+    json_object_object_add(one, "reason", json_object_new_string(replica->reason));
+    json_object_object_add(one, "tasks", tasks_json(leader, replica));
+    return one;
+}
+
+/* {"replicas": […]} of those that are ready. */
+static json_object *endpoints_json(struct leader *leader)
+{
+    const struct reconcile *reconcile = leader->roles->reconcile;
+    json_object *all = json_object_new_object(), *list = json_object_new_array();
+
+    for (int i = 0; i < reconcile_count(reconcile); i++)
+        if (reconcile_at(reconcile, i)->state == REPLICA_READY)
+            json_object_array_add(list, replica_json(leader, reconcile_at(reconcile, i)));
+    json_object_object_add(all, "replicas", list);
+    return all;
+}
+
+static json_object *role_json(struct leader *leader, int index)
+{
+    const struct role *role = &leader->roles->roles->list[index];
+    const struct reconcile *reconcile = leader->roles->reconcile;
+    json_object *one = json_object_new_object();
+    char size[160], more[240];
+
+    reconcile_why(reconcile, index, leader_now(leader), size, sizeof(size), more, sizeof(more));
+    json_object_object_add(one, "name", json_object_new_string(role->name));
+    json_object_object_add(one, "kind",
+                           json_object_new_string(role->kind == ROLE_WORLD ? "world" : "replicas"));
+    json_object_object_add(one, "min", json_object_new_int(role->min));
+    json_object_object_add(one, "max", json_object_new_int(role->max));
+    json_object_object_add(one, "target", json_object_new_int(reconcile_target(reconcile, index)));
+    json_object_object_add(one, "tasks", json_object_new_int(role->gang.tasks));
+    json_object_object_add(
+        one, "ready", json_object_new_int(reconcile_in_state(reconcile, index, REPLICA_READY)));
+    json_object_object_add(one, "leads", json_object_new_boolean(role->leads));
+    json_object_object_add(one, "size", json_object_new_string(size));
+    json_object_object_add(one, "more", json_object_new_string(more));
+    return one;
+}
+
+void leader_roles_describe(struct leader *leader, json_object *into)
+{
+    json_object *roles = json_object_new_array(), *replicas = json_object_new_array();
+
+    for (int i = 0; i < leader->roles->roles->count; i++)
+        json_object_array_add(roles, role_json(leader, i));
+    for (int i = 0; i < reconcile_count(leader->roles->reconcile); i++)
+        json_object_array_add(replicas,
+                              replica_json(leader, reconcile_at(leader->roles->reconcile, i)));
+    json_object_object_add(into, "epoch", json_object_new_int(leader->roles->epoch));
+    json_object_object_add(into, "roles", roles);
+    json_object_object_add(into, "replicas", replicas);
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static void write_sizes(struct leader *leader)
+{
+    const struct roles *roles = leader->roles->roles;
+    json_object *file = json_object_new_object(), *sizes = json_object_new_object();
+
+    for (int i = 0; i < roles->count; i++)
+        json_object_object_add(sizes, roles->list[i].name,
+                               json_object_new_int(reconcile_target(leader->roles->reconcile, i)));
+    json_object_object_add(file, "sizes", sizes);
+    report_write(leader, SIZES_FILE,
+                 strdup(json_object_to_json_string_ext(file, JSON_C_TO_STRING_PLAIN)));
+    json_object_put(file);
+}
+
+/* Of the job before it was requeued, or of the leader before this one. */
+static void read_sizes(struct leader_roles *own, const char *state_dir)
+{
+    char path[PATH_MAX];
+    struct error err;
+    struct reconcile_actions none = {0};
+    json_object *file = NULL, *sizes = NULL;
+    size_t len;
+    char *text;
+
+    snprintf(path, sizeof(path), "%s/%s", state_dir, SIZES_FILE);
+    text = file_read(path, SIZES_FILE_MAX, &len, &err);
+    if (text == NULL)
+        return;
+    file = json_text_parse(text, len, &err);
+    if (json_object_object_get_ex(file, "sizes", &sizes))
+        for (int i = 0; i < own->roles->count; i++) {
+            int64_t size;
+
+            if (json_get_int(sizes, own->roles->list[i].name, 0, own->roles->list[i].max, &size))
+                reconcile_feed(own->reconcile,
+                               &(struct reconcile_fact){
+                                   .kind = RECONCILE_SCALE, .role = i, .count = (int)size},
+                               &none);
+        }
+    free(none.list);
+    json_object_put(file);
+    free(text);
+}
+
+int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
+                       int *size, int *before, struct error *err)
+{
+    const struct roles *roles = leader->roles->roles;
+    int index = roles_find(roles, role != NULL ? role : "");
+    int64_t wanted;
+
+    if (index < 0)
+        return error_set(err, "there is no role '%.40s'", role != NULL ? role : "");
+    if (roles->list[index].leads || roles->list[index].kind == ROLE_WORLD)
+        return error_set(err, "the size of %s cannot be set: %s", role,
+                         roles->list[index].leads ? "it leads the job" : "it is the world");
+    *before = reconcile_target(leader->roles->reconcile, index);
+    wanted = relative ? (int64_t)*before + number : number;
+    if (wanted < roles->list[index].min || wanted > roles->list[index].max)
+        return error_set(err, "%lld replicas of %s: allowed are %d to %d", (long long)wanted, role,
+                         roles->list[index].min, roles->list[index].max);
+    *size = (int)wanted;
+    feed(leader,
+         (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = index, .count = (int)wanted});
+    write_sizes(leader);
+    return 0;
+}
+
+int leader_roles_fail(struct leader *leader, const char *name, struct error *err)
+{
+    const struct replica *replica = name != NULL ? reconcile_named(leader->roles->reconcile, name)
+                                                 : NULL;
+
+    if (replica == NULL)
+        return error_set(err, "there is no replica '%.80s'", name != NULL ? name : "");
+    if (replica->state != REPLICA_STARTING && replica->state != REPLICA_READY)
+        return error_set(err, "%s does not run: it is %s", name,
+                         replica_state_text(replica->state));
+    feed(leader, (struct reconcile_fact){
+                     .kind = RECONCILE_FAIL, .replica = replica->id, .text = "a user has asked"});
+    return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct leader_roles *leader_roles_create(const struct leader_options *options)
+{
+    struct leader_roles *own = calloc(1, sizeof(*own));
+    struct reconcile_options reconcile = {
+        .roles = options->roles,
+        .grow_delay = options->policy->grow_delay,
+        .first_start = (options->term & 0x3ff) << 20, /* no number is given twice */
+    };
+
+    if (own == NULL || options->roles == NULL)
+        return own;
+    own->roles = options->roles;
+    own->reconcile = reconcile_create(&reconcile);
+    own->gangs = gangs_create(options->roles);
+    if (own->reconcile == NULL || own->gangs == NULL) {
+        leader_roles_destroy(own);
+        return NULL;
+    }
+    read_sizes(own, options->state_dir);
+    return own;
+}
+
+void leader_roles_open(struct leader *leader)
+{
+    leader_timer_init(leader, &leader->roles->timer);
+}
+
+void leader_roles_close(struct leader *leader)
+{
+    leader_timer_close(&leader->roles->timer);
+}
+
+void leader_roles_destroy(struct leader_roles *own)
+{
+    if (own == NULL)
+        return;
+    reconcile_destroy(own->reconcile);
+    gangs_destroy(own->gangs);
+    free(own);
+}
