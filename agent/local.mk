@@ -116,6 +116,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/report.h \
     agent/leader/requeue.c \
     agent/leader/requeue.h \
+    agent/leader/roles_view.c \
+    agent/leader/roles_view.h \
     agent/leader/roster.c \
     agent/leader/roster.h \
     agent/leader/no_wake.c \

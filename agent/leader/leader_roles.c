@@ -13,6 +13,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/roles_view.h"
 #include "agent/leader/roster.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -25,9 +26,7 @@
 #define ENDPOINTS_FILE "endpoints.json"
 
 struct leader_roles {
-    const struct roles *roles; /* NULL: the job has none */
-    struct reconcile *reconcile;
-    struct gangs *gangs;
+    struct roles_view view; /* its roles are NULL: the job has none */
     uv_timer_t timer;
     int epoch;      /* of the endpoints: a number that only grows */
     bool base_done; /* the nodes of the base that come at all are there */
@@ -38,7 +37,7 @@ static void carry_out(struct leader *leader, const struct reconcile_actions *act
 
 bool leader_roles_any(const struct leader *leader)
 {
-    return leader->roles->roles != NULL;
+    return leader->roles->view.roles != NULL;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
@@ -57,7 +56,7 @@ static void feed(struct leader *leader, struct reconcile_fact fact)
     struct reconcile_actions actions = {0};
 
     fact.now = leader_now(leader);
-    if (reconcile_feed(leader->roles->reconcile, &fact, &actions) != 0)
+    if (reconcile_feed(leader->roles->view.reconcile, &fact, &actions) != 0)
         log_error("job %u: out of memory", leader->options->job);
     carry_out(leader, &actions);
     free(actions.list);
@@ -73,14 +72,14 @@ static void on_timer(uv_timer_t *timer)
 
     if (!lease_may_act(leader)) /* leader_roles_look() follows */
         return;
-    if (reconcile_run(own->reconcile, leader_now(leader), &actions) != 0)
+    if (reconcile_run(own->view.reconcile, leader_now(leader), &actions) != 0)
         log_error("job %u: out of memory", leader->options->job);
-    due = reconcile_deadline(own->reconcile);
+    due = reconcile_deadline(own->view.reconcile);
     if (due > 0)
         run_in(leader, due - leader_now(leader));
     carry_out(leader, &actions);
     free(actions.list);
-    gangs_prune(own->gangs, own->reconcile);
+    gangs_prune(own->view.gangs, own->view.reconcile);
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -89,10 +88,10 @@ static void on_timer(uv_timer_t *timer)
 static void never_started(struct leader *leader, const struct replica *replica, int node)
 {
     int id = replica->id, start = replica->start;
-    int tasks = leader->roles->roles->list[replica->role].gang.tasks;
+    int tasks = leader->roles->view.roles->list[replica->role].gang.tasks;
 
     for (int i = 0; i < tasks; i++) {
-        const struct replica *now = reconcile_find(leader->roles->reconcile, id);
+        const struct replica *now = reconcile_find(leader->roles->view.reconcile, id);
 
         if (now != NULL && now->start == start && now->tasks[i].node == node)
             feed(leader, (struct reconcile_fact){.kind = RECONCILE_EXITED,
@@ -106,30 +105,28 @@ static void never_started(struct leader *leader, const struct replica *replica, 
 
 static void end_on(struct leader *leader, const struct reconcile_action *a)
 {
-    const struct replica *replica = reconcile_find(leader->roles->reconcile, a->replica);
+    const struct replica *replica = reconcile_find(leader->roles->view.reconcile, a->replica);
     double seconds = a->kind == RECONCILE_DRAIN ? a->seconds : 0;
 
     if (replica != NULL && replica->start == a->start &&
-        !gangs_end(leader, leader->roles->gangs, replica, a->node, seconds))
+        !gangs_end(leader, leader->roles->view.gangs, replica, a->node, seconds))
         never_started(leader, replica, a->node);
 }
 
 static void start(struct leader *leader, const struct reconcile_action *a)
 {
-    const struct replica *replica = reconcile_find(leader->roles->reconcile, a->replica);
+    const struct replica *replica = reconcile_find(leader->roles->view.reconcile, a->replica);
 
     if (replica == NULL || replica->start != a->start || replica->state != REPLICA_STARTING)
         return;
-    if (gangs_start(leader, leader->roles->gangs, replica) != 0)
+    if (gangs_start(leader, leader->roles->view.gangs, replica) != 0)
         log_error("job %u: %s-%d cannot be started: out of memory", leader->options->job,
-                  leader->roles->roles->list[replica->role].name, replica->index);
+                  leader->roles->view.roles->list[replica->role].name, replica->index);
 }
-
-static json_object *endpoints_json(struct leader *leader);
 
 static void write_endpoints(struct leader *leader)
 {
-    json_object *all = endpoints_json(leader);
+    json_object *all = roles_view_endpoints(leader, &leader->roles->view);
 
     leader->roles->epoch++;
     json_object_object_add(all, "epoch", json_object_new_int(leader->roles->epoch));
@@ -264,10 +261,10 @@ static const struct replica *subject(struct leader *leader, const struct leader_
     if (!leader_roles_any(leader) || !json_get_int(msg, "replica", 1, INT32_MAX, &id) ||
         !json_get_int(msg, "start", 1, INT32_MAX, &number))
         return NULL;
-    replica = reconcile_find(leader->roles->reconcile, (int)id);
+    replica = reconcile_find(leader->roles->view.reconcile, (int)id);
     if (replica == NULL || replica->start != number)
         return NULL;
-    for (int i = 0; i < leader->roles->roles->list[replica->role].gang.tasks; i++)
+    for (int i = 0; i < leader->roles->view.roles->list[replica->role].gang.tasks; i++)
         if (replica->tasks[i].node == m->id)
             return replica;
     return NULL;
@@ -281,7 +278,7 @@ static const struct replica *task_of(struct leader *leader, const struct leader_
     int64_t number;
 
     if (replica == NULL ||
-        !json_get_int(msg, "task", 0, leader->roles->roles->list[replica->role].gang.tasks - 1,
+        !json_get_int(msg, "task", 0, leader->roles->view.roles->list[replica->role].gang.tasks - 1,
                       &number) ||
         replica->tasks[number].node != m->id)
         return NULL;
@@ -294,7 +291,7 @@ void leader_roles_port(struct leader *leader, struct leader_member *m, json_obje
     const struct replica *replica = subject(leader, m, msg);
 
     if (replica != NULL && replica->tasks[0].node == m->id)
-        gangs_port(leader, leader->roles->gangs, replica, msg);
+        gangs_port(leader, leader->roles->view.gangs, replica, msg);
 }
 
 void leader_roles_running(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -305,12 +302,12 @@ void leader_roles_running(struct leader *leader, struct leader_member *m, json_o
 
     if (replica == NULL)
         return;
-    gangs_running(leader->roles->gangs, replica, m->id, msg);
+    gangs_running(leader->roles->view.gangs, replica, m->id, msg);
     fact.replica = replica->id;
     fact.start = replica->start;
-    tasks = leader->roles->roles->list[replica->role].gang.tasks;
+    tasks = leader->roles->view.roles->list[replica->role].gang.tasks;
     for (fact.task = 0; fact.task < tasks; fact.task++) {
-        replica = reconcile_find(leader->roles->reconcile, fact.replica);
+        replica = reconcile_find(leader->roles->view.reconcile, fact.replica);
         if (replica != NULL && replica->start == fact.start &&
             replica->tasks[fact.task].node == m->id)
             feed(leader, fact);
@@ -343,7 +340,7 @@ void leader_roles_unready(struct leader *leader, struct leader_member *m, json_o
 static void say_end(struct leader *leader, const struct leader_member *m,
                     const struct replica *replica, int task, const char *text)
 {
-    const struct role *role = &leader->roles->roles->list[replica->role];
+    const struct role *role = &leader->roles->view.roles->list[replica->role];
     char which[32] = "";
 
     if (replica->state == REPLICA_DRAINING || replica->state == REPLICA_FAILED)
@@ -379,136 +376,23 @@ void leader_roles_exit(struct leader *leader, struct leader_member *m, json_obje
 
 /* ---- what others see ------------------------------------------------------------------------- */
 
-static const char *task_state_text(enum replica_task_state state)
-{
-    static const char *const texts[] = {
-        [REPLICA_TASK_NONE] = "none",       [REPLICA_TASK_ASKED] = "asked",
-        [REPLICA_TASK_RUNNING] = "running", [REPLICA_TASK_READY] = "ready",
-        [REPLICA_TASK_ENDED] = "ended",
-    };
-
-    return texts[state];
-}
-
-static json_object *ports_json(const struct leader *leader, const struct replica *replica, int task)
-{
-    const struct role *role = &leader->roles->roles->list[replica->role];
-    json_object *ports = json_object_new_object();
-
-    for (int i = 0; role->ports != NULL && role->ports[i] != NULL; i++) {
-        int port = gangs_port_of(leader->roles->gangs, replica, task, i);
-
-        if (port != 0)
-            json_object_object_add(ports, role->ports[i], json_object_new_int(port));
-    }
-    return ports;
-}
-
-static json_object *tasks_json(struct leader *leader, const struct replica *replica)
-{
-    int tasks = leader->roles->roles->list[replica->role].gang.tasks;
-    json_object *list = json_object_new_array();
-
-    for (int i = 0; i < tasks; i++) {
-        const struct replica_task *task = &replica->tasks[i];
-        const struct leader_member *m = task->node != 0 ? roster_by_id(leader, task->node) : NULL;
-        json_object *one = json_object_new_object();
-
-        if (m == NULL) {
-            json_object_put(one);
-            continue;
-        }
-        json_object_object_add(one, "task", json_object_new_int(i));
-        json_object_object_add(one, "node", json_object_new_string(m->part->node));
-        json_object_object_add(one, "address", json_object_new_string(m->part->address));
-        json_object_object_add(one, "state", json_object_new_string(task_state_text(task->state)));
-        json_object_object_add(one, "ports", ports_json(leader, replica, i));
-        json_object_array_add(list, one);
-    }
-    return list;
-}
-
-static json_object *replica_json(struct leader *leader, const struct replica *replica)
-{
-    const struct role *role = &leader->roles->roles->list[replica->role];
-    json_object *one = json_object_new_object();
-    char name[64];
-
-    snprintf(name, sizeof(name), "%s-%d", role->name, replica->index);
-    json_object_object_add(one, "name", json_object_new_string(name));
-    json_object_object_add(one, "role", json_object_new_string(role->name));
-    json_object_object_add(one, "index", json_object_new_int(replica->index));
-    json_object_object_add(one, "id", json_object_new_int(replica->id));
-    json_object_object_add(one, "state",
-                           json_object_new_string(replica_state_text(replica->state)));
-    json_object_object_add(one, "start", json_object_new_int(replica->start));
-    json_object_object_add(one, "since",
-                           json_object_new_double(leader_unix(leader, replica->since)));
-    json_object_object_add(one, "reason", json_object_new_string(replica->reason));
-    json_object_object_add(one, "tasks", tasks_json(leader, replica));
-    return one;
-}
-
-/* {"replicas": […]} of those that are ready. */
-static json_object *endpoints_json(struct leader *leader)
-{
-    const struct reconcile *reconcile = leader->roles->reconcile;
-    json_object *all = json_object_new_object(), *list = json_object_new_array();
-
-    for (int i = 0; i < reconcile_count(reconcile); i++)
-        if (reconcile_at(reconcile, i)->state == REPLICA_READY)
-            json_object_array_add(list, replica_json(leader, reconcile_at(reconcile, i)));
-    json_object_object_add(all, "replicas", list);
-    return all;
-}
-
-static json_object *role_json(struct leader *leader, int index)
-{
-    const struct role *role = &leader->roles->roles->list[index];
-    const struct reconcile *reconcile = leader->roles->reconcile;
-    json_object *one = json_object_new_object();
-    char size[160], more[240];
-
-    reconcile_why(reconcile, index, leader_now(leader), size, sizeof(size), more, sizeof(more));
-    json_object_object_add(one, "name", json_object_new_string(role->name));
-    json_object_object_add(one, "kind",
-                           json_object_new_string(role->kind == ROLE_WORLD ? "world" : "replicas"));
-    json_object_object_add(one, "min", json_object_new_int(role->min));
-    json_object_object_add(one, "max", json_object_new_int(role->max));
-    json_object_object_add(one, "target", json_object_new_int(reconcile_target(reconcile, index)));
-    json_object_object_add(one, "tasks", json_object_new_int(role->gang.tasks));
-    json_object_object_add(
-        one, "ready", json_object_new_int(reconcile_in_state(reconcile, index, REPLICA_READY)));
-    json_object_object_add(one, "leads", json_object_new_boolean(role->leads));
-    json_object_object_add(one, "size", json_object_new_string(size));
-    json_object_object_add(one, "more", json_object_new_string(more));
-    return one;
-}
-
 void leader_roles_describe(struct leader *leader, json_object *into)
 {
-    json_object *roles = json_object_new_array(), *replicas = json_object_new_array();
-
-    for (int i = 0; i < leader->roles->roles->count; i++)
-        json_object_array_add(roles, role_json(leader, i));
-    for (int i = 0; i < reconcile_count(leader->roles->reconcile); i++)
-        json_object_array_add(replicas,
-                              replica_json(leader, reconcile_at(leader->roles->reconcile, i)));
+    roles_view_describe(leader, &leader->roles->view, into);
     json_object_object_add(into, "epoch", json_object_new_int(leader->roles->epoch));
-    json_object_object_add(into, "roles", roles);
-    json_object_object_add(into, "replicas", replicas);
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 static void write_sizes(struct leader *leader)
 {
-    const struct roles *roles = leader->roles->roles;
+    const struct roles *roles = leader->roles->view.roles;
     json_object *file = json_object_new_object(), *sizes = json_object_new_object();
 
     for (int i = 0; i < roles->count; i++)
-        json_object_object_add(sizes, roles->list[i].name,
-                               json_object_new_int(reconcile_target(leader->roles->reconcile, i)));
+        json_object_object_add(
+            sizes, roles->list[i].name,
+            json_object_new_int(reconcile_target(leader->roles->view.reconcile, i)));
     json_object_object_add(file, "sizes", sizes);
     report_write(leader, SIZES_FILE,
                  strdup(json_object_to_json_string_ext(file, JSON_C_TO_STRING_PLAIN)));
@@ -531,11 +415,12 @@ static void read_sizes(struct leader_roles *own, const char *state_dir)
         return;
     file = json_text_parse(text, len, &err);
     if (json_object_object_get_ex(file, "sizes", &sizes))
-        for (int i = 0; i < own->roles->count; i++) {
+        for (int i = 0; i < own->view.roles->count; i++) {
             int64_t size;
 
-            if (json_get_int(sizes, own->roles->list[i].name, 0, own->roles->list[i].max, &size))
-                reconcile_feed(own->reconcile,
+            if (json_get_int(sizes, own->view.roles->list[i].name, 0, own->view.roles->list[i].max,
+                             &size))
+                reconcile_feed(own->view.reconcile,
                                &(struct reconcile_fact){
                                    .kind = RECONCILE_SCALE, .role = i, .count = (int)size},
                                &none);
@@ -548,7 +433,7 @@ static void read_sizes(struct leader_roles *own, const char *state_dir)
 int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
                        int *size, int *before, struct error *err)
 {
-    const struct roles *roles = leader->roles->roles;
+    const struct roles *roles = leader->roles->view.roles;
     int index = roles_find(roles, role != NULL ? role : "");
     int64_t wanted;
 
@@ -557,7 +442,7 @@ int leader_roles_scale(struct leader *leader, const char *role, bool relative, i
     if (roles->list[index].leads || roles->list[index].kind == ROLE_WORLD)
         return error_set(err, "the size of %s cannot be set: %s", role,
                          roles->list[index].leads ? "it leads the job" : "it is the world");
-    *before = reconcile_target(leader->roles->reconcile, index);
+    *before = reconcile_target(leader->roles->view.reconcile, index);
     wanted = relative ? (int64_t)*before + number : number;
     if (wanted < roles->list[index].min || wanted > roles->list[index].max)
         return error_set(err, "%lld replicas of %s: allowed are %d to %d", (long long)wanted, role,
@@ -571,8 +456,9 @@ int leader_roles_scale(struct leader *leader, const char *role, bool relative, i
 
 int leader_roles_fail(struct leader *leader, const char *name, struct error *err)
 {
-    const struct replica *replica = name != NULL ? reconcile_named(leader->roles->reconcile, name)
-                                                 : NULL;
+    const struct replica *replica = name != NULL
+                                        ? reconcile_named(leader->roles->view.reconcile, name)
+                                        : NULL;
 
     if (replica == NULL)
         return error_set(err, "there is no replica '%.80s'", name != NULL ? name : "");
@@ -597,10 +483,10 @@ struct leader_roles *leader_roles_create(const struct leader_options *options)
 
     if (own == NULL || options->roles == NULL)
         return own;
-    own->roles = options->roles;
-    own->reconcile = reconcile_create(&reconcile);
-    own->gangs = gangs_create(options->roles);
-    if (own->reconcile == NULL || own->gangs == NULL) {
+    own->view.roles = options->roles;
+    own->view.reconcile = reconcile_create(&reconcile);
+    own->view.gangs = gangs_create(options->roles);
+    if (own->view.reconcile == NULL || own->view.gangs == NULL) {
         leader_roles_destroy(own);
         return NULL;
     }
@@ -622,7 +508,7 @@ void leader_roles_destroy(struct leader_roles *own)
 {
     if (own == NULL)
         return;
-    reconcile_destroy(own->reconcile);
-    gangs_destroy(own->gangs);
+    reconcile_destroy(own->view.reconcile);
+    gangs_destroy(own->view.gangs);
     free(own);
 }

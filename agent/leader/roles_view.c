@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Roles and replicas as JSON (roles_view.h). */
+#include "agent/leader/roles_view.h"
+
+#include <stdio.h>
+
+#include "agent/leader/gangs.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/roster.h"
+
+static const char *task_state_text(enum replica_task_state state)
+{
+    static const char *const texts[] = {
+        [REPLICA_TASK_NONE] = "none",       [REPLICA_TASK_ASKED] = "asked",
+        [REPLICA_TASK_RUNNING] = "running", [REPLICA_TASK_READY] = "ready",
+        [REPLICA_TASK_ENDED] = "ended",
+    };
+
+    return texts[state];
+}
+
+static json_object *ports_json(const struct roles_view *view, const struct replica *replica,
+                               int task)
+{
+    const struct role *role = &view->roles->list[replica->role];
+    json_object *ports = json_object_new_object();
+
+    for (int i = 0; role->ports != NULL && role->ports[i] != NULL; i++) {
+        int port = gangs_port_of(view->gangs, replica, task, i);
+
+        if (port != 0)
+            json_object_object_add(ports, role->ports[i], json_object_new_int(port));
+    }
+    return ports;
+}
+
+static json_object *tasks_json(struct leader *leader, const struct roles_view *view,
+                               const struct replica *replica)
+{
+    int tasks = view->roles->list[replica->role].gang.tasks;
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < tasks; i++) {
+        const struct replica_task *task = &replica->tasks[i];
+        const struct leader_member *m = task->node != 0 ? roster_by_id(leader, task->node) : NULL;
+        json_object *one = json_object_new_object();
+
+        if (m == NULL) {
+            json_object_put(one);
+            continue;
+        }
+        json_object_object_add(one, "task", json_object_new_int(i));
+        json_object_object_add(one, "node", json_object_new_string(m->part->node));
+        json_object_object_add(one, "address", json_object_new_string(m->part->address));
+        json_object_object_add(one, "state", json_object_new_string(task_state_text(task->state)));
+        json_object_object_add(one, "ports", ports_json(view, replica, i));
+        json_object_array_add(list, one);
+    }
+    return list;
+}
+
+static json_object *replica_json(struct leader *leader, const struct roles_view *view,
+                                 const struct replica *replica)
+{
+    const struct role *role = &view->roles->list[replica->role];
+    json_object *one = json_object_new_object();
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s-%d", role->name, replica->index);
+    json_object_object_add(one, "name", json_object_new_string(name));
+    json_object_object_add(one, "role", json_object_new_string(role->name));
+    json_object_object_add(one, "index", json_object_new_int(replica->index));
+    json_object_object_add(one, "id", json_object_new_int(replica->id));
+    json_object_object_add(one, "state",
+                           json_object_new_string(replica_state_text(replica->state)));
+    json_object_object_add(one, "start", json_object_new_int(replica->start));
+    json_object_object_add(one, "since",
+                           json_object_new_double(leader_unix(leader, replica->since)));
+    json_object_object_add(one, "reason", json_object_new_string(replica->reason));
+    json_object_object_add(one, "tasks", tasks_json(leader, view, replica));
+    return one;
+}
+
+json_object *roles_view_endpoints(struct leader *leader, const struct roles_view *view)
+{
+    const struct reconcile *reconcile = view->reconcile;
+    json_object *all = json_object_new_object(), *list = json_object_new_array();
+
+    for (int i = 0; i < reconcile_count(reconcile); i++)
+        if (reconcile_at(reconcile, i)->state == REPLICA_READY)
+            json_object_array_add(list, replica_json(leader, view, reconcile_at(reconcile, i)));
+    json_object_object_add(all, "replicas", list);
+    return all;
+}
+
+static json_object *role_json(struct leader *leader, const struct roles_view *view, int index)
+{
+    const struct role *role = &view->roles->list[index];
+    const struct reconcile *reconcile = view->reconcile;
+    json_object *one = json_object_new_object();
+    char size[160], more[240];
+
+    reconcile_why(reconcile, index, leader_now(leader), size, sizeof(size), more, sizeof(more));
+    json_object_object_add(one, "name", json_object_new_string(role->name));
+    json_object_object_add(one, "kind",
+                           json_object_new_string(role->kind == ROLE_WORLD ? "world" : "replicas"));
+    json_object_object_add(one, "min", json_object_new_int(role->min));
+    json_object_object_add(one, "max", json_object_new_int(role->max));
+    json_object_object_add(one, "target", json_object_new_int(reconcile_target(reconcile, index)));
+    json_object_object_add(one, "tasks", json_object_new_int(role->gang.tasks));
+    json_object_object_add(
+        one, "ready", json_object_new_int(reconcile_in_state(reconcile, index, REPLICA_READY)));
+    json_object_object_add(one, "leads", json_object_new_boolean(role->leads));
+    json_object_object_add(one, "size", json_object_new_string(size));
+    json_object_object_add(one, "more", json_object_new_string(more));
+    return one;
+}
+
+void roles_view_describe(struct leader *leader, const struct roles_view *view, json_object *into)
+{
+    json_object *roles = json_object_new_array(), *replicas = json_object_new_array();
+
+    for (int i = 0; i < view->roles->count; i++)
+        json_object_array_add(roles, role_json(leader, view, i));
+    for (int i = 0; i < reconcile_count(view->reconcile); i++)
+        json_object_array_add(replicas,
+                              replica_json(leader, view, reconcile_at(view->reconcile, i)));
+    json_object_object_add(into, "roles", roles);
+    json_object_object_add(into, "replicas", replicas);
+}
