@@ -107,6 +107,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/retry.h \
     lib/role_keys.h \
     lib/role_values.c \
+    lib/role_task.c \
+    lib/role_task.h \
     lib/roles.c \
     lib/roles.h \
     lib/roles_base.c \

@@ -63,7 +63,7 @@ static bool is_world_name(const char *assignment)
     for (const char *const *name = world_names; *name != NULL; name++)
         if (is_one_of(assignment, name, 1))
             return true;
-    return false;
+    return strncmp(assignment, WORLD_NAMES_PORT, strlen(WORLD_NAMES_PORT)) == 0;
 }
 
 static bool begins_with_one_of(const char *assignment, const char *const *prefixes, size_t count)

@@ -7,6 +7,8 @@
 
 #define WORLD_NAMES_OURS "ELASTIC_"
 #define WORLD_NAMES_JOB  "ELASTIC_JOB_ID" /* whose worker this is */
+/* The ports of a task, by their names in the job file. world_names cannot have these. */
+#define WORLD_NAMES_PORT "ELASTIC_PORT_"
 
 extern const char *const world_names[]; /* NULL after the last one */
 

@@ -77,6 +77,21 @@ static void forget_outer_policy(void)
     }
 }
 
+static void forget_ports(void)
+{
+    size_t i = 0;
+
+    while (environ[i]) {
+        char *name = has_prefix(environ[i], WORLD_NAMES_PORT)
+                         ? strndup(environ[i], strcspn(environ[i], "="))
+                         : NULL;
+
+        if (!name || unsetenv(name) != 0)
+            i++; /* else the next is at i */
+        free(name);
+    }
+}
+
 /* A worker can ask for another allocation. Its jobs must not be taken for the worker: their
  * programs would save into its checkpoint directory, and the epilog of its job would kill them. */
 static void forget_outer_world(void)
@@ -86,6 +101,7 @@ static void forget_outer_world(void)
     for (const char *const *name = world_names; *name; name++)
         if (has_prefix(*name, WORLD_NAMES_OURS))
             unsetenv(*name);
+    forget_ports();
 }
 
 void client_forget_outer_job(spank_t sp)

@@ -79,6 +79,25 @@ static void say_no_path(spank_t sp)
                     "write srun --export=ALL elasticrun, or the full path of elasticrun");
 }
 
+/* Of a task of a role. spank_unsetenv() moves those that follow to the front. */
+static void forget_ports(spank_t sp)
+{
+    char **env = NULL;
+    size_t i = 0;
+
+    if (spank_get_item(sp, S_JOB_ENV, &env) != ESPANK_SUCCESS)
+        return;
+    while (env && env[i]) {
+        char *name = strncmp(env[i], WORLD_NAMES_PORT, strlen(WORLD_NAMES_PORT)) == 0
+                         ? strndup(env[i], strcspn(env[i], "="))
+                         : NULL;
+
+        if (!name || spank_unsetenv(sp, name) != ESPANK_SUCCESS)
+            i++;
+        free(name);
+    }
+}
+
 /* srun hands on what it has, also to the steps of another job than that of the worker which runs it
  * (--jobid, or an allocation of its own). */
 static void forget_other_world(spank_t sp)
@@ -95,6 +114,7 @@ static void forget_other_world(spank_t sp)
     for (const char *const *name = world_names; *name; name++)
         if (strncmp(*name, WORLD_NAMES_OURS, strlen(WORLD_NAMES_OURS)) == 0)
             spank_unsetenv(sp, *name);
+    forget_ports(sp);
 }
 
 void stepd_set_environment(spank_t sp)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The environment and the command of a task of a replica (role_task.h). */
+#include "lib/role_task.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/world_names.h"
+
+#define OTHERS_MAX 16 /* variables besides those of the ports */
+
+struct list {
+    char **strings;
+    size_t count;
+    bool failed; /* out of memory: the caller asks once */
+};
+
+static void add(struct list *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct list *list, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    if (list->failed || vasprintf(&list->strings[list->count], fmt, args) < 0) {
+        list->strings[list->count] = NULL;
+        list->failed = true;
+    } else {
+        list->count++;
+    }
+    va_end(args);
+}
+
+static void add_named(struct list *list, const char *name, const char *value)
+{
+    if (value != NULL)
+        add(list, "%s=%s", name, value);
+}
+
+/* Its name in capitals, with _ for -, which no shell can have in a name. */
+static void add_port(struct list *list, const char *name, int port)
+{
+    char *variable = strdup(name);
+
+    list->failed |= variable == NULL;
+    for (char *c = variable; c != NULL && *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+    if (variable != NULL)
+        add(list, WORLD_NAMES_PORT "%s=%d", variable, port);
+    free(variable);
+}
+
+/* The number in "collector-3". */
+static const char *index_of(const char *replica)
+{
+    const char *dash = strrchr(replica, '-');
+
+    return dash != NULL ? dash + 1 : replica;
+}
+
+char **role_task_environment(const struct role *role, const struct role_task *task,
+                             const struct role_task_place *place)
+{
+    size_t ports = strings_count(role->ports);
+    struct list list = {.strings = calloc(ports + OTHERS_MAX, sizeof(*list.strings))};
+
+    if (list.strings == NULL)
+        return NULL;
+    add(&list, "ELASTIC_ROLE=%s", role->name);
+    add(&list, "ELASTIC_REPLICA=%s", task->replica);
+    add(&list, "ELASTIC_REPLICA_INDEX=%s", index_of(task->replica));
+    add(&list, "ELASTIC_TASK=%d", task->task);
+    add(&list, "ELASTIC_TASKS=%d", role->gang.tasks);
+    add(&list, "ELASTIC_START=%lld", (long long)place->start);
+    if (ports > 0)
+        add(&list, "ELASTIC_PORT=%d", task->ports[0]);
+    for (size_t i = 0; i < ports; i++)
+        add_port(&list, role->ports[i], task->ports[i]);
+    add_named(&list, "ELASTIC_READY_FILE", place->ready_file);
+    add_named(&list, "ELASTIC_SHARED_DIR", place->shared);
+    add_named(&list, "CUDA_VISIBLE_DEVICES", place->cuda);
+    add_named(&list, "ROCR_VISIBLE_DEVICES", place->rocr);
+    if (!list.failed)
+        return list.strings;
+    strings_free(list.strings);
+    return NULL;
+}
+
+char **role_task_command(const struct role *role, char *const *command,
+                         const struct role_task *task)
+{
+    char **argv = calloc(strings_count(command) + 1, sizeof(*argv));
+
+    for (size_t i = 0; argv != NULL && command[i] != NULL; i++) {
+        argv[i] = role_argument(role, command[i], task);
+        if (argv[i] == NULL) {
+            strings_free(argv);
+            return NULL;
+        }
+    }
+    return argv;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a task of a replica finds in its environment (lib/role_task.h). */
+#include "common/yaml_file.h"
+#include "lib/role_task.h"
+#include "lib/world.h"
+#include "lib/world_names.h"
+#include "tests/unit/support.h"
+
+static const char *const ROLES =
+    "roles:\n"
+    "  web-shop: {leads: yes, run: [serve, \"{port}\", \"{port:data-in}\", \"{replica}/{task}\"],\n"
+    "             tasks: 4, ports: [http, data-in]}\n"
+    "  plain: {run: [plain]}\n";
+
+static struct roles *create(void)
+{
+    struct error err = {""};
+    json_object *tree = yaml_parse(ROLES, strlen(ROLES), &err);
+    struct roles *roles = tree != NULL ? roles_create(tree, yaml_where, NULL, &err) : NULL;
+
+    json_object_put(tree);
+    if (roles == NULL)
+        fail_msg("%s", err.text);
+    return roles;
+}
+
+static void assert_strings(char *const *strings, const char *const *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(strings[i]);
+        assert_string_equal(strings[i], expected[i]);
+    }
+    assert_null(strings[count]);
+}
+
+static void test_environment(void **state)
+{
+    static const char *const expected[] = {
+        "ELASTIC_ROLE=web-shop",
+        "ELASTIC_REPLICA=web-shop-12",
+        "ELASTIC_REPLICA_INDEX=12",
+        "ELASTIC_TASK=3",
+        "ELASTIC_TASKS=4",
+        "ELASTIC_START=5000000000",
+        "ELASTIC_PORT=20001",
+        "ELASTIC_PORT_HTTP=20001",
+        "ELASTIC_PORT_DATA_IN=20002",
+        "ELASTIC_READY_FILE=/r/ready",
+        "ELASTIC_SHARED_DIR=/s",
+        "CUDA_VISIBLE_DEVICES=1,3",
+        "ROCR_VISIBLE_DEVICES=",
+    };
+    const int ports[] = {20001, 20002};
+    const struct role_task task = {.replica = "web-shop-12", .task = 3, .ports = ports};
+    const struct role_task_place place = {
+        .start = 5000000000, .ready_file = "/r/ready", .shared = "/s", .cuda = "1,3", .rocr = ""};
+    struct roles *roles = create();
+    char **env = role_task_environment(&roles->list[0], &task, &place);
+
+    (void)state;
+    assert_strings(env, expected, COUNT(expected));
+    strings_free(env);
+    roles_destroy(roles);
+}
+
+static void test_least(void **state)
+{
+    static const char *const expected[] = {
+        "ELASTIC_ROLE=plain", "ELASTIC_REPLICA=plain-0", "ELASTIC_REPLICA_INDEX=0",
+        "ELASTIC_TASK=0",     "ELASTIC_TASKS=1",         "ELASTIC_START=1",
+    };
+    const struct role_task task = {.replica = "plain-0"};
+    const struct role_task_place place = {.start = 1};
+    struct roles *roles = create();
+    char **env = role_task_environment(&roles->list[1], &task, &place);
+
+    (void)state;
+    assert_strings(env, expected, COUNT(expected));
+    strings_free(env);
+    roles_destroy(roles);
+}
+
+static void test_command(void **state)
+{
+    static const char *const expected[] = {"serve", "20001", "20002", "web-shop-1/2"};
+    const int ports[] = {20001, 20002};
+    const struct role_task task = {.replica = "web-shop-1", .task = 2, .ports = ports};
+    struct roles *roles = create();
+    char **argv = role_task_command(&roles->list[0], roles->list[0].run, &task);
+
+    (void)state;
+    assert_strings(argv, expected, COUNT(expected));
+    strings_free(argv);
+    roles_destroy(roles);
+}
+
+static bool is_named(const char *assignment)
+{
+    size_t len = strcspn(assignment, "=");
+
+    for (const char *const *name = world_names; *name != NULL; name++)
+        if (strlen(*name) == len && strncmp(*name, assignment, len) == 0)
+            return true;
+    return strncmp(assignment, WORLD_NAMES_PORT, strlen(WORLD_NAMES_PORT)) == 0;
+}
+
+/* A user who starts a job from within a task does not hand the task's on. */
+static void test_no_task_inherits_another_ones(void **state)
+{
+    const int ports[] = {20001, 20002};
+    const struct role_task task = {.replica = "web-shop-12", .task = 3, .ports = ports};
+    const struct role_task_place place = {.start = 5, .ready_file = "/r/ready", .shared = "/s"};
+    struct roles *roles = create();
+    char **old = role_task_environment(&roles->list[0], &task, &place), **env;
+    struct world *world = world_create(1, 1);
+    const struct world_place worker = {.run_dir = "/r"};
+
+    (void)state;
+    for (char **each = old; *each != NULL; each++)
+        assert_true(is_named(*each));
+    assert_int_equal(world_set_node(world, 0, "n1", 1), 0);
+    env = world_environment(world, &worker, old, NULL);
+    for (char **each = env; *each != NULL; each++)
+        for (char **given = old; *given != NULL; given++)
+            assert_string_not_equal(*each, *given);
+    strings_free(env);
+    strings_free(old);
+    world_destroy(world);
+    roles_destroy(roles);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_no_task_inherits_another_ones),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
