@@ -18,6 +18,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/listen.h \
     agent/options.c \
     agent/options.h \
+    agent/node_room.c \
+    agent/node_room.h \
     agent/output.c \
     agent/output.h \
     agent/paths.c \

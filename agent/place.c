@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/node_room.h"
 #include "lib/sizes.h"
 #include "lib/tasks.h"
+#include "lib/text.h"
 
 static bool env_number(const char *name, long min, long max, long *value)
 {
@@ -77,17 +79,11 @@ int place_read(struct place *place, struct error *err)
 
 static int count_gpus(void)
 {
-    const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    long value;
-    int count = 1;
+    char **gpus = node_gpus(environ);
+    size_t count = strings_count(gpus);
 
-    if (list == NULL || list[0] == '\0')
-        list = getenv("ROCR_VISIBLE_DEVICES");
-    if (list == NULL || list[0] == '\0')
-        return env_number("SLURM_GPUS_ON_NODE", 1, 1024, &value) ? (int)value : 0;
-    for (const char *c = list; *c != '\0'; c++)
-        count += *c == ',';
-    return count;
+    strings_free(gpus);
+    return (int)count;
 }
 
 int place_slots(const struct place *place, const struct options *o, struct error *err)

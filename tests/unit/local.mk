@@ -434,6 +434,7 @@ UNIT_TESTS += \
     tests/unit/test_event_agent \
     tests/unit/test_leader_places \
     tests/unit/test_memory \
+    tests/unit/test_node_room \
     tests/unit/test_output \
     tests/unit/test_port \
     tests/unit/test_store_server \
@@ -447,6 +448,9 @@ tests_unit_test_event_agent_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_leader_places_SOURCES = tests/unit/test_leader_places.c tests/unit/support.h
 tests_unit_test_leader_places_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_leader_places_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_node_room_SOURCES = tests/unit/test_node_room.c tests/unit/support.h
+tests_unit_test_node_room_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_node_room_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 tests_unit_test_memory_SOURCES = tests/unit/test_memory.c tests/unit/support.h
 tests_unit_test_memory_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_memory_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
