@@ -108,6 +108,38 @@ char **node_gpus(char *const *env)
     return numbered(number_of(env, "SLURM_GPUS_ON_NODE", GPUS_MAX, 0));
 }
 
+/* Names of lib/world_env.c that describe the GPUs of a node. */
+static bool names_gpus(const char *assignment)
+{
+    static const char *const names[] = {
+        "CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
+        "SLURM_GPUS_ON_NODE=",   "SLURM_JOB_GPUS=",     "SLURM_STEP_GPUS=",
+        "ZE_AFFINITY_MASK=",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(assignment, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+char **node_env_without_gpus(char *const *env)
+{
+    char **kept = calloc(strings_count(env) + 1, sizeof(*kept));
+    size_t count = 0;
+
+    for (; kept != NULL && env != NULL && *env != NULL; env++) {
+        if (names_gpus(*env))
+            continue;
+        kept[count] = strdup(*env);
+        if (kept[count++] == NULL) {
+            strings_free(kept);
+            return NULL;
+        }
+    }
+    return kept;
+}
+
 /* ---- the room -------------------------------------------------------------------------------- */
 
 static int64_t memory_of(char *const *env, const struct node_machine *machine, int cpus)

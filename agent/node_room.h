@@ -23,6 +23,10 @@ void node_machine_read(struct node_machine *machine);
  * after the last; free with strings_free. NULL: out of memory. */
 char **node_gpus(char *const *env);
 
+/* The rest of that environment, without what names the GPUs: a copy, free with strings_free. NULL:
+ * out of memory. */
+char **node_env_without_gpus(char *const *env);
+
 struct node_room;
 
 /* NULL: out of memory. */

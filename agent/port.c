@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A port that is kept for rank 0 (port.h). */
+/* Ports that are kept for rank 0 and for replicas (port.h). */
 #include "agent/port.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -17,13 +19,14 @@
 #define PORT_LAST  65535
 #define TRIES      64
 
-static int bound_socket(int family, int port)
+/* With reuse, what listens there needs SO_REUSEADDR, too. Without, nothing at all may be bound. */
+static int bound_socket(int family, int port, bool reuse)
 {
     struct sockaddr_in6 any6 = {
         .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     bool six = family == AF_INET6;
-    int on = 1, off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = reuse, off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
@@ -42,11 +45,11 @@ static int bound_socket(int family, int port)
 }
 
 /* On all interfaces; IPv4 alone where the host has no IPv6. */
-static int bound_to(int port)
+static int bound_to(int port, bool reuse)
 {
-    int fd = bound_socket(AF_INET6, port);
+    int fd = bound_socket(AF_INET6, port, reuse);
 
-    return fd >= 0 || errno == EADDRINUSE ? fd : bound_socket(AF_INET, port);
+    return fd >= 0 || errno == EADDRINUSE ? fd : bound_socket(AF_INET, port, reuse);
 }
 
 int port_outside(int low, int high, uint32_t number)
@@ -62,7 +65,7 @@ int port_outside(int low, int high, uint32_t number)
 }
 
 /* The kernel gives ports of that range to any program that connects to another one. */
-static int bound_outside(void)
+static int bound_outside(bool reuse)
 {
     FILE *file = fopen(RANGE_FILE, "re");
     int low = 0, high = 0, fd = -1;
@@ -75,26 +78,73 @@ static int bound_outside(void)
 
         if (port == 0)
             break;
-        fd = bound_to(port);
+        fd = bound_to(port, reuse);
     }
     return fd;
 }
 
-int port_reserve(int *port, struct error *err)
+/* Outside the kernel's range if it leaves any port. */
+static int bound_somewhere(bool reuse, int *port)
 {
     struct sockaddr_storage bound;
     socklen_t len = sizeof(bound);
-    int fd = bound_outside();
+    int fd = bound_outside(reuse);
 
     if (fd < 0)
-        fd = bound_to(0);
-    if (fd < 0 || getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
-        error_set(err, "cannot reserve a port for MASTER_PORT: %s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
+        fd = bound_to(0, reuse);
+    if (fd < 0)
+        return -1;
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
+        close(fd);
         return -1;
     }
     *port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
                                         : ntohs(((struct sockaddr_in *)&bound)->sin_port);
     return fd;
+}
+
+int port_reserve(int *port, struct error *err)
+{
+    int fd = bound_somewhere(true, port);
+
+    return fd >= 0 ? fd
+                   : error_set(err, "cannot reserve a port for MASTER_PORT: %s", strerror(errno));
+}
+
+/* -1: another elasticrun has it. */
+static int claim(int port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "elastic-port-%d", port);
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&name,
+                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0)
+        return fd;
+    if (fd >= 0) {
+        int saved = errno;
+
+        close(fd);
+        errno = saved;
+    }
+    return -1;
+}
+
+int port_hold(int *port, struct error *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        int bound = bound_somewhere(false, port), held, saved;
+
+        if (bound < 0)
+            break;
+        held = claim(*port);
+        saved = errno;
+        close(bound);
+        errno = saved;
+        if (held >= 0)
+            return held;
+        if (errno != EADDRINUSE)
+            break;
+    }
+    return error_set(err, "cannot find a free port: %s", strerror(errno));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* MASTER_PORT, on which rank 0 will listen. */
+/* Ports that are kept: MASTER_PORT, on which rank 0 will listen, and those of replicas. */
 #ifndef ELASTIC_PORT_H
 #define ELASTIC_PORT_H
 
@@ -12,6 +12,15 @@
  * too). It lets any user bind it: who listens there in the end has to be looked at (tcp_listener).
  * Returns the descriptor, -1 with err. */
 int port_reserve(int *port, struct error *err);
+
+/* Choose a TCP port on which nothing is bound, for a program that need not set SO_REUSEADDR. No
+ * other elasticrun on this node chooses it as long as the returned descriptor is open. -1 with err.
+ *
+ * The port itself is not kept bound: then such a program could not bind it, at any address. What is
+ * kept is an abstract socket with the port in its name, which belongs to the network namespace as
+ * the port does, and is gone with this process. Another program that asks for just this number can
+ * still have it; where the kernel leaves ports outside its own range none gets it by chance. */
+int port_hold(int *port, struct error *err);
 
 /* A port outside low-high, the range from which the kernel takes ports, chosen by number. 0: there
  * is none. Pure. */

@@ -31,10 +31,15 @@ static void free_shim_command(struct shim_command *shim)
     free(shim->argv);
 }
 
-static int build_shim_command(struct shim_command *shim, const struct workers_options *options,
-                              const char *cpus)
+static char *const *command_of(const struct workers_options *options, int local_rank)
 {
-    size_t count = strings_count(options->argv), at = 0;
+    return options->argvs != NULL ? options->argvs[local_rank] : options->argv;
+}
+
+static int build_shim_command(struct shim_command *shim, const struct workers_options *options,
+                              char *const *command, const char *cpus)
+{
+    size_t count = strings_count(command), at = 0;
 
     *shim = (struct shim_command){0};
     shim->argv = calloc(count + 9, sizeof(*shim->argv));
@@ -54,7 +59,7 @@ static int build_shim_command(struct shim_command *shim, const struct workers_op
     if (shim->cpus != NULL)
         shim->argv[at++] = shim->cpus;
     shim->argv[at++] = "--";
-    memcpy(shim->argv + at, options->argv, count * sizeof(*shim->argv));
+    memcpy(shim->argv + at, command, count * sizeof(*shim->argv));
     return 0;
 }
 
@@ -72,7 +77,7 @@ static int spawn(struct worker *w, const struct workers_options *options, char *
         .stdio_count = 4,
         .stdio = stdio,
     };
-    int rc = build_shim_command(&shim, options, cpus);
+    int rc = build_shim_command(&shim, options, command_of(options, w->local_rank), cpus);
 
     for (int i = 1; i < 4; i++) {
         stdio[i].flags = UV_INHERIT_FD;
@@ -177,7 +182,7 @@ static struct workers *create_set(const struct world *world, const struct worker
 
     if (set == NULL ||
         (set->list = calloc((size_t)world->nodes[node].slots, sizeof(*set->list))) == NULL ||
-        (set->command = strdup(options->argv[0])) == NULL ||
+        (set->command = strdup(command_of(options, 0)[0])) == NULL ||
         (set->cwd = strdup(options->cwd != NULL ? options->cwd : ".")) == NULL ||
         (set->run_dir = strdup(options->place.run_dir)) == NULL) {
         error_set(err, "out of memory");

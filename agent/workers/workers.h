@@ -43,8 +43,9 @@ struct workers_handlers {
 };
 
 struct workers_options {
-    const char *program; /* path of this elasticrun: what the shim is called */
-    char *const *argv;   /* the user's command */
+    const char *program;       /* path of this elasticrun: what the shim is called */
+    char *const *argv;         /* the user's command */
+    char *const *const *argvs; /* the command of each worker; NULL: argv for all of them */
     const char *cwd;
     mode_t umask;
     char *const *user_env;

@@ -123,6 +123,19 @@ static void test_ids(void **state)
     strings_free(ids);
 }
 
+static void test_the_rest(void **state)
+{
+    char *const env[] = {"PATH=/bin",        "CUDA_VISIBLE_DEVICES=0", "SLURM_JOB_GPUS=0",
+                         "SLURM_JOB_GPUSX=", "ZE_AFFINITY_MASK=0",     NULL};
+    char **rest = node_env_without_gpus(env);
+
+    (void)state;
+    assert_string_equal(rest[0], "PATH=/bin");
+    assert_string_equal(rest[1], "SLURM_JOB_GPUSX=");
+    assert_null(rest[2]);
+    strings_free(rest);
+}
+
 static void test_this_machine(void **state)
 {
     struct node_machine own;
@@ -136,9 +149,9 @@ static void test_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size),         cmocka_unit_test(test_kind),
-        cmocka_unit_test(test_gpus),         cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_size),     cmocka_unit_test(test_kind),
+        cmocka_unit_test(test_gpus),     cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_the_rest), cmocka_unit_test(test_this_machine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,11 +96,49 @@ static void test_reserved_ports_are_outside(void **state)
     }
 }
 
+/* A program that does not set SO_REUSEADDR can bind it, at any address and while it is held. */
+static void test_a_held_port_can_be_bound(void **state)
+{
+    struct error err = {""};
+    int port = 0, fd = port_hold(&port, &err);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int program = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(bind(program, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(program, 1), 0);
+    close(program);
+    close(fd);
+}
+
+/* More of them than chance would keep apart. */
+static void test_held_ports_differ(void **state)
+{
+    enum { HELD = 500 };
+    static bool seen[65536];
+    static int fds[HELD];
+    struct error err = {""};
+    int port = 0;
+
+    (void)state;
+    for (int i = 0; i < HELD; i++) {
+        fds[i] = port_hold(&port, &err);
+        assert_true(fds[i] >= 0);
+        assert_false(seen[port]);
+        seen[port] = true;
+    }
+    for (int i = 0; i < HELD; i++)
+        close(fds[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_reserved_port_is_for_who_listens),
         cmocka_unit_test(test_each_gets_its_own),
+        cmocka_unit_test(test_a_held_port_can_be_bound),
+        cmocka_unit_test(test_held_ports_differ),
         cmocka_unit_test(test_ports_outside_the_kernels_range),
         cmocka_unit_test(test_reserved_ports_are_outside),
     };

@@ -44,6 +44,24 @@ static void test_start_and_end(void **state)
     run_destroy(run);
 }
 
+/* The tasks of a replica have different ports. */
+static void test_a_command_each(void **state)
+{
+    struct run *run = run_create(2);
+    char *first[] = {"echo", "one", NULL}, *second[] = {"sh", "-c", "echo two; exit 4", NULL};
+    char *const *argvs[] = {first, second};
+
+    (void)state;
+    run->options.argvs = argvs;
+    run_start(run);
+    AWAIT(run, run->drained > 0);
+    assert_string_equal(run->texts[0][1].head, "one\n");
+    assert_string_equal(run->texts[1][1].head, "two\n");
+    assert_int_equal(run->endings[0].code, 0);
+    assert_int_equal(run->endings[1].code, 4);
+    run_destroy(run);
+}
+
 /* Handlers may destroy the set: member.c does so from drained. */
 static void test_destroy_when_drained(void **state)
 {
@@ -733,6 +751,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_start_and_end),
+        cmocka_unit_test(test_a_command_each),
         cmocka_unit_test(test_destroy_when_drained),
         cmocka_unit_test(test_what_a_worker_finds),
         cmocka_unit_test(test_reopen_stdout),
