@@ -158,6 +158,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/reclaim.h \
     agent/member/store_server.c \
     agent/member/store_server.h \
+    agent/member/tail.c \
+    agent/member/tail.h \
     agent/workers/binding.c \
     agent/workers/binding.h \
     agent/workers/event.c \

@@ -63,6 +63,13 @@ struct partial {
     char *data;
 };
 
+/* What lines of a rank begin with. */
+struct label {
+    struct label *next;
+    int rank;
+    char name[];
+};
+
 struct output {
     uv_loop_t *loop;
     bool label;
@@ -72,6 +79,7 @@ struct output {
     size_t queued;
     bool above; /* the high mark has been passed and drained not yet called */
     struct partial *partials;
+    struct label *labels;
     uv_idle_t idle;   /* runs while swallowed chunks wait to be reported */
     uv_timer_t limit; /* of output_destroy */
     bool ending;
@@ -274,13 +282,58 @@ static void drop_partial(struct output *output, struct partial *partial)
     free(partial);
 }
 
+static struct label **find_label(struct output *output, int rank)
+{
+    struct label **link = &output->labels;
+
+    while (*link != NULL && (*link)->rank != rank)
+        link = &(*link)->next;
+    return link;
+}
+
+static void drop_label(struct output *output, int rank)
+{
+    struct label **link = find_label(output, rank), *label = *link;
+
+    if (label == NULL)
+        return;
+    *link = label->next;
+    free(label);
+}
+
+void output_label(struct output *output, int rank, const char *name)
+{
+    const struct label *known = *find_label(output, rank);
+    struct label *label;
+
+    if (!output->label || (known != NULL && strcmp(known->name, name) == 0))
+        return;
+    drop_label(output, rank);
+    label = malloc(sizeof(*label) + strlen(name) + 1);
+    if (label == NULL)
+        return;
+    *label = (struct label){.next = output->labels, .rank = rank};
+    strcpy(label->name, name);
+    output->labels = label;
+}
+
+static void put_label(struct output *output, FILE *out, int rank)
+{
+    const struct label *label = *find_label(output, rank);
+
+    if (label != NULL)
+        fprintf(out, "%s: ", label->name);
+    else
+        fprintf(out, "%d: ", rank);
+}
+
 /* Write one labelled line: the part that had been kept, then data, which may be empty. */
 static void put_line(struct output *output, FILE *out, int rank, int fd, const char *data,
                      size_t len)
 {
     struct partial *partial = find_partial(output, rank, fd);
 
-    fprintf(out, "%d: ", rank);
+    put_label(output, out, rank);
     if (partial != NULL) {
         fwrite(partial->data, 1, partial->len, out);
         drop_partial(output, partial);
@@ -377,6 +430,7 @@ void output_end_rank(struct output *output, int rank)
         queue(output, fd, text, size, 0, NULL, NULL);
         free(text);
     }
+    drop_label(output, rank);
 }
 
 void output_redirect(struct output *output)
@@ -477,6 +531,8 @@ static void on_closed(uv_handle_t *handle)
             retire(&output->sinks[i]);
     while (output->partials != NULL)
         drop_partial(output, output->partials);
+    while (output->labels != NULL)
+        drop_label(output, output->labels->rank);
     output->done(output->done_arg);
     free(output);
 }

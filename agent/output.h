@@ -13,7 +13,7 @@ struct output;
 
 /* Write to descriptors 1 and 2, whole lines of a rank at a time. What others write to the same pipe
  * never tears a line of at most PIPE_BUF bytes; other ranks of this output never tear a line of at
- * most 64 KiB. With label each line begins with "RANK: ". drained(arg) is called when the queue
+ * most 64 KiB. With label each line begins with "RANK: ", or with the name of output_label(). drained(arg) is called when the queue
  * falls below the low mark after it was above the high mark. */
 struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg);
 
@@ -30,7 +30,11 @@ bool output_write(struct output *output, int rank, int fd, const char *data, siz
 /* Descriptors 1 and 2 are now descriptors of a regular file. */
 void output_redirect(struct output *output);
 
-/* Write the lines that a rank has begun and not ended. */
+/* With label, lines of that rank begin with "NAME: " from now on. Without memory they begin with the
+ * number. */
+void output_label(struct output *output, int rank, const char *name);
+
+/* Write the lines that a rank has begun and not ended, and forget its name. */
 void output_end_rank(struct output *output, int rank);
 
 /* Write the queue, for at most timeout_ms (a file system that hangs may take longer), then free.

@@ -9,6 +9,7 @@
 #include <sodium.h>
 
 #include "agent/member/member_internal.h"
+#include "agent/member/tail.h"
 #include "common/release_own.h"
 #include "common/memory.h"
 #include "common/log.h"
@@ -17,7 +18,6 @@
 #define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
 #define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
 #define FILES_BYTES   48           /* of the beginning of the names of workers' files */
-#define TAIL_BYTES    256          /* of a worker's last line on stderr */
 #define LOOK_MS       5            /* for rank 0 to listen */
 #define LISTEN_MS     300          /* rank 0 may listen much later, or never */
 /* For rank 0 to come to its gate; other ranks may need what rank 0 does before. */
@@ -26,18 +26,16 @@
 #define PATIENCE_MS  1000
 #define MEMORY_SPARE (UINT64_C(256) << 20) /* left free on a node, beside a second set of workers */
 
-struct tail {
+struct rank_tail {
     int rank;
-    char line[TAIL_BYTES]; /* last non-empty line */
-    char next[TAIL_BYTES]; /* the line that is being received */
-    size_t used;
+    struct tail last;
     bool failed; /* ended because of a line that it has written, which stays the last one */
     struct pattern_stream streams[2];
 };
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static struct tail *tail_find(struct group *group, int rank)
+static struct rank_tail *tail_find(struct group *group, int rank)
 {
     for (int i = 0; i < group->tail_count; i++)
         if (group->tails[i].rank == rank)
@@ -45,32 +43,18 @@ static struct tail *tail_find(struct group *group, int rank)
     return NULL;
 }
 
-/* Remember the last line that a worker wrote to stderr: it is the reason for the worker's end, when
- * nothing better is known. */
-static void tail_feed(struct group *group, int rank, const char *data, size_t len)
+static void remember(struct group *group, int rank, const char *data, size_t len)
 {
-    struct tail *tail = tail_find(group, rank);
+    struct rank_tail *tail = tail_find(group, rank);
 
-    if (tail == NULL || tail->failed)
-        return;
-    for (size_t i = 0; i < len; i++) {
-        if (data[i] != '\n') {
-            if (tail->used < TAIL_BYTES - 1)
-                tail->next[tail->used++] = data[i];
-            continue;
-        }
-        if (tail->used > 0) {
-            tail->next[tail->used] = '\0';
-            memcpy(tail->line, tail->next, tail->used + 1);
-        }
-        tail->used = 0;
-    }
+    if (tail != NULL && !tail->failed)
+        tail_feed(&tail->last, data, len);
 }
 
 /* One line is enough, whatever the worker does after it. */
 static void look_for_pattern(struct group *group, int rank, int fd, const char *data, size_t len)
 {
-    struct tail *tail;
+    struct rank_tail *tail;
     const char *line;
 
     if (group->member->job.fail_pattern == NULL)
@@ -82,8 +66,9 @@ static void look_for_pattern(struct group *group, int rank, int fd, const char *
     if (line == NULL)
         return;
     tail->failed = true;
-    snprintf(tail->line, sizeof(tail->line), "%.*s", TAIL_BYTES - 1, line);
-    log_info("rank %d: ended because of this line (--fail-pattern): %s", rank, tail->line);
+    tail_set(&tail->last, line);
+    log_info("rank %d: ended because of this line (--fail-pattern): %s", rank,
+             tail_line(&tail->last));
     workers_signal(group->workers, rank, SIGKILL, true);
 }
 
@@ -119,7 +104,7 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
 
     look_for_pattern(group, rank, fd, data, len);
     if (fd == 2)
-        tail_feed(group, rank, data, len);
+        remember(group, rank, data, len);
     if (m->output.own != NULL) {
         if (!output_write(m->output.own, rank, fd, data, len, NULL, NULL) && !m->output.paused)
             member_pause_output(m, true);
@@ -226,12 +211,11 @@ void group_add_progress(struct group *group, json_object *msg)
     json_object_object_add(msg, "progress", said);
 }
 
-static const char *tail_of(const struct group *group, int rank)
+static const char *tail_of(struct group *group, int rank)
 {
-    for (int i = 0; i < group->tail_count; i++)
-        if (group->tails[i].rank == rank && group->tails[i].line[0] != '\0')
-            return group->tails[i].line;
-    return NULL;
+    const struct rank_tail *tail = tail_find(group, rank);
+
+    return tail != NULL ? tail_line(&tail->last) : NULL;
 }
 
 static void send_exit(struct group *group, const struct worker_exit *ended)
@@ -457,15 +441,16 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
  * anew, with another port, as after the end of any worker. */
 static void refuse_stranger(struct group *group)
 {
-    struct tail *tail = tail_find(group, 0);
+    struct rank_tail *tail = tail_find(group, 0);
+    char text[TAIL_BYTES];
 
     if (tail == NULL)
         return;
     tail->failed = true;
-    snprintf(tail->line, sizeof(tail->line),
-             "a program of another user listens on port %d, MASTER_PORT",
+    snprintf(text, sizeof(text), "a program of another user listens on port %d, MASTER_PORT",
              group->world->master_port);
-    log_info("rank 0: ended: %s", tail->line);
+    tail_set(&tail->last, text);
+    log_info("rank 0: ended: %s", text);
     workers_signal(group->workers, 0, SIGKILL, true);
 }
 

@@ -19,7 +19,7 @@
 #include "lib/world.h"
 
 struct job_control;
-struct tail;
+struct rank_tail;
 
 /* A member that has not heard its leader for this many times heartbeat_timeout looks for another.
  * The leader knows earlier that nobody has heard it, and does nothing from then on
@@ -32,7 +32,7 @@ struct group {
     struct member *member;
     struct world *world;
     struct workers *workers;
-    struct tail *tails; /* the last line of each worker on stderr */
+    struct rank_tail *tails; /* the last line of each worker on stderr */
     int tail_count;
     int reserved_fd; /* keeps rank 0's port free for it, -1: rank 0 is on another node */
     int attempt;     /* the leader's number of this start of the world */

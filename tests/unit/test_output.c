@@ -142,6 +142,35 @@ static void case_two_writers(void)
     CHECK(s[1].done == 1);
 }
 
+/* Streams of replicas have names. A name is forgotten with the end of its stream. */
+static void case_names(void)
+{
+    struct session s;
+
+    begin(&s, true);
+    output_label(s.output, 2048, "collector-3");
+    output_label(s.output, 2049, "collector-3.1");
+    output_label(s.output, 2049, "learner-0");
+    output_label(s.output, 2049, "learner-0");
+    put(&s, 2048, 1, "a\nb");
+    put(&s, 2049, 2, "x\n");
+    put(&s, 7, 1, "y\n");
+    output_end_rank(s.output, 2048);
+    put(&s, 2048, 1, "z\n");
+    put(&s, 2049, 1, "at the end");
+    end(&s, 5000);
+}
+
+static void case_names_without_labels(void)
+{
+    struct session s;
+
+    begin(&s, false);
+    output_label(s.output, 2048, "collector-3");
+    put(&s, 2048, 1, "a\n");
+    end(&s, 5000);
+}
+
 static void case_label(void)
 {
     struct session s;
@@ -376,6 +405,15 @@ static void test_lines_stay_whole(void **state)
     finish_case(pid);
 }
 
+static void test_names(void **state)
+{
+    (void)state;
+    run_with_pipes(case_names,
+                   "collector-3: a\n7: y\ncollector-3: b\n2048: z\nlearner-0: at the end\n",
+                   "learner-0: x\n");
+    run_with_pipes(case_names_without_labels, "a\n", "");
+}
+
 static void test_label(void **state)
 {
     (void)state;
@@ -563,23 +601,15 @@ static void test_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_label),
-        cmocka_unit_test(test_long_line),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_flags_of_pipes),
-        cmocka_unit_test(test_pressure),
-        cmocka_unit_test(test_stuck_pipe),
-        cmocka_unit_test(test_reader_gone),
-        cmocka_unit_test(test_reader_leaves),
-        cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_large_file),
-        cmocka_unit_test(test_socket),
-        cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_begun_lines),
-        cmocka_unit_test(test_lines_stay_whole),
+        cmocka_unit_test(test_plain),       cmocka_unit_test(test_label),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_nothing),     cmocka_unit_test(test_flags_of_pipes),
+        cmocka_unit_test(test_pressure),    cmocka_unit_test(test_stuck_pipe),
+        cmocka_unit_test(test_reader_gone), cmocka_unit_test(test_reader_leaves),
+        cmocka_unit_test(test_closed),      cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_large_file),
+        cmocka_unit_test(test_socket),      cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_begun_lines), cmocka_unit_test(test_lines_stay_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The last line that a program has written to stderr: the reason for its end, when nothing better is
+ * known. */
+#ifndef ELASTIC_AGENT_MEMBER_TAIL_H
+#define ELASTIC_AGENT_MEMBER_TAIL_H
+
+#include <stddef.h>
+
+#define TAIL_BYTES 256 /* of a line */
+
+/* Zeros: nothing has been written. */
+struct tail {
+    char line[TAIL_BYTES]; /* the last line that is not empty */
+    char next[TAIL_BYTES]; /* the line that is being received */
+    size_t used;
+};
+
+void tail_feed(struct tail *tail, const char *data, size_t len);
+/* It is the last one, whatever has been fed. */
+void tail_set(struct tail *tail, const char *line);
+/* NULL: there is none. */
+const char *tail_line(const struct tail *tail);
+
+#endif
