@@ -2,6 +2,7 @@
 /* The environment and the command of a task of a replica (role_task.h). */
 #include "lib/role_task.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,4 +102,13 @@ char **role_task_command(const struct role *role, char *const *command,
         }
     }
     return argv;
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+#define STARTS (INT_MAX / ROLES_TASKS_MAX) /* numbers of starts that differ */
+
+int role_task_stream(int start, int task)
+{
+    return start % STARTS * ROLES_TASKS_MAX + task;
 }

@@ -28,4 +28,7 @@ char **role_task_environment(const struct role *role, const struct role_task *ta
 char **role_task_command(const struct role *role, char *const *command,
                          const struct role_task *task);
 
+/* The number of the output of a task: other tasks that run at the same time have others. */
+int role_task_stream(int start, int task);
+
 #endif

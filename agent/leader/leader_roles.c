@@ -20,6 +20,7 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/reconcile.h"
+#include "lib/role_task.h"
 
 #define SIZES_FILE     "roles.json" /* sizes that users have asked for */
 #define SIZES_FILE_MAX 65536
@@ -366,6 +367,7 @@ void leader_roles_exit(struct leader *leader, struct leader_member *m, json_obje
     }
     if (!json_get_int(msg, "status", 0, 255, &status))
         return;
+    output_end_rank(leader->output, role_task_stream(replica->start, fact.task));
     fact.replica = replica->id;
     fact.start = replica->start;
     fact.status = (int)status;

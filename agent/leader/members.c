@@ -394,7 +394,7 @@ static void ack_output(size_t bytes, void *arg)
 
 void members_out(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    const char *data = json_get_string(msg, "data");
+    const char *data = json_get_string(msg, "data"), *name = json_get_string(msg, "name");
     int64_t rank, fd;
     size_t len;
     unsigned char *bytes;
@@ -402,6 +402,8 @@ void members_out(struct leader *leader, struct leader_member *m, json_object *ms
     if (data == NULL || !json_get_int(msg, "rank", 0, INT32_MAX, &rank) ||
         !json_get_int(msg, "fd", 1, 2, &fd))
         return;
+    if (name != NULL) /* of a task of a replica */
+        output_label(leader->output, (int)rank, name);
     bytes = malloc(strlen(data) + 1);
     /* Acknowledged when written: so what waits here for a slow reader is bounded by the members'
      * windows. */
