@@ -71,11 +71,13 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/roles.bats \
     tests/system/rpc.bats \
     tests/system/select.bash \
     tests/system/select.bats \
     tests/system/select_changes.bats \
     tests/system/signals.bats \
+    tests/system/replica.py \
     tests/system/signals.py \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \

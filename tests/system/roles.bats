@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Jobs of several programs: srun elasticrun --roles=FILE on the nodes of its step.
+# Takes 60 s
+
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --stock --nodes 3 --cpus-per-node 4
+    cp "$TREE/tests/system/replica.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# job_file NAME <<EOF: the roles besides the coordinator, with PROGRAM for the test's program.
+job_file() {
+    {
+        printf 'roles:\n'
+        printf '  coordinator: {leads: yes, run: [PROGRAM, lead]}\n'
+        cat
+    } | sed "s|PROGRAM|/usr/bin/python3, $TB_WORK/replica.py|" >"$TB_WORK/$1"
+    chmod 0644 "$TB_WORK/$1"
+}
+
+# run_roles FILE NODES: prints the job.
+run_roles() {
+    submit -N"$2" --exclusive -t 5 --wrap "
+        export LOG=$TB_WORK/log-\$SLURM_JOB_ID
+        mkdir \$LOG
+        srun elasticrun --roles=$TB_WORK/$1"
+}
+
+roles_json() { as_user selastic roles "$1" --json 2>/dev/null; }
+
+# ready_are JOB ROLE COUNT
+ready_are() {
+    [[ $(roles_json "$1" | json_value "[r['ready'] for r in s['roles'] if r['name'] == '$2'][0]" 2>/dev/null) == "$3" ]]
+}
+
+# endpoints JOB: lines "NAME ADDRESS PORT" of the replicas that are ready.
+endpoints() {
+    as_user selastic replicas "$1" --json | json_value "'\n'.join(f'{r[\"name\"]} {t[\"address\"]} {t[\"ports\"][\"http\"]}'
+        for r in s['replicas'] if r['state'] == 'ready' for t in r['tasks'] if 'http' in t['ports'])"
+}
+
+each_answers() {
+    local name address port
+    while read -r name address port; do
+        [[ $(as_user curl -sf "http://$address:$port/") == "$name.0."* ]] || return 1
+    done < <(endpoints "$1")
+}
+
+# pid_of JOB NAME: of the newest start of the replica's first task.
+pid_of() {
+    local file
+    file=$(find "$TB_WORK/log-$1" -name "$2.0.*" ! -name '*.*.*.*' | sort -t. -k3n | tail -n 1)
+    cat "$file"
+}
+
+@test "replicas start, are replaced, and end with the leading one" {
+    job_file rl.yaml <<'YAML'
+  server:
+    run: [PROGRAM, serve, "{port}"]
+    replicas: 2:5
+    ports: [http]
+    after: [coordinator]
+    ready: {http: /healthz, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+YAML
+    job=$(run_roles rl.yaml 2)
+    wait_for 30 ready_are "$job" server 5
+    [ "$(endpoints "$job" | wc -l)" = 5 ]
+    each_answers "$job"
+    # Lines of output begin with the name.
+    wait_for 5 says "$TB_WORK/$job.out" '^server-4: started$'
+
+    # The end of a replica is the end of no other one.
+    others=$(for i in 0 2 3 4; do pid_of "$job" "server-$i"; done)
+    old=$(pid_of "$job" server-1)
+    as_user kill -KILL "$old"
+    wait_for 15 ready_are "$job" server 5
+    wait_for 15 eval "[[ \$(pid_of $job server-1) != $old ]]"
+    [ "$(for i in 0 2 3 4; do pid_of "$job" "server-$i"; done)" = "$others" ]
+    says "$TB_WORK/$job.out" 'server-1 on n[12]: '
+
+    # Fewer, and more.
+    run -0 as_user selastic scale "$job" server=2
+    [[ $output == *"server: 2 replicas (was 5)"* ]]
+    wait_for 15 ready_are "$job" server 2
+    wait_for 5 eval "[[ \$(ls $TB_WORK/log-$job/*.drained | wc -l) == 3 ]]"
+    run -1 as_user selastic scale "$job" server=6
+    [[ $output == *"6 replicas of server: allowed are 2 to 5"* ]]
+    run -0 as_user selastic scale "$job" server=+1
+    wait_for 15 ready_are "$job" server 3
+    each_answers "$job"
+
+    # Replaced because a user says so.
+    old=$(pid_of "$job" server-0)
+    run -0 as_user selastic fail "$job" server-0
+    wait_for 15 eval "[[ \$(pid_of $job server-0) != $old ]]"
+    wait_for 15 ready_are "$job" server 3
+
+    # The job ends as the leading replica ends, and drains the others.
+    echo 7 >"$TB_WORK/log-$job/end"
+    wait_for 15 job_is "$job" FAILED
+    [[ $(job_field "$job" ExitCode) == 7:0 ]]
+    wait_for 10 nothing_is_left_of "$job"
+    [ "$(ls "$TB_WORK/log-$job"/*.drained | wc -l)" = 7 ]
+}
+
+@test "a gang is on several nodes, and starts anew as a whole" {
+    job_file gang.yaml <<'YAML'
+  pair:
+    run: [PROGRAM, gang]
+    tasks: 4
+    per-node: 2
+    restart: {backoff: 200ms..1s}
+YAML
+    job=$(run_roles gang.yaml 2)
+    wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/pair-0.*.met 2>/dev/null | wc -l) == 4 ]]"
+    [ "$(sort -u "$TB_WORK/log-$job"/pair-0.*.met | cut -d' ' -f1,3 | tr '\n' ,)" = "0 n[1-2],1 n[1-2],2 n[1-2],3 n[1-2]," ]
+    as_user kill -KILL "$(cat "$TB_WORK/log-$job"/pair-0.3.[0-9])"
+    wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/pair-0.*.met 2>/dev/null | wc -l) == 8 ]]"
+    # scancel drains them all.
+    as_user scancel "$job"
+    wait_for 20 job_is "$job" CANCELLED
+    wait_for 10 nothing_is_left_of "$job"
+}
+
+@test "a lost node costs its replicas only; what fails for good is said" {
+    job_file lost.yaml <<'YAML'
+  server:
+    run: [PROGRAM, serve, "{port}"]
+    replicas: 6
+    ports: [http]
+    ready: {tcp: yes, every: 200ms}
+  broken:
+    run: [/nonexistent/program]
+YAML
+    job=$(run_roles lost.yaml 3)
+    wait_for 30 ready_are "$job" server 6
+    roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'broken'][0]" >"$TB_HOME/more"
+    says "$TB_HOME/more" 'broken-0 is not started again: .*/nonexistent/program'
+    before=$(endpoints "$job" | awk '$2 != "" {print $1}' | wc -l)
+    [ "$before" = 6 ]
+    "$TESTBED" crash --dir "$TB_DIR" n3
+    wait_for 40 ready_are "$job" server 6
+    run ! grep -w n3 <(as_user selastic replicas "$job")
+    "$TESTBED" boot --dir "$TB_DIR" n3
+    echo 0 >"$TB_WORK/log-$job/end"
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+@test "what cannot be run is said in one line" {
+    job_file world.yaml <<'YAML'
+  learner: {kind: world, nodes: 1, run: [PROGRAM]}
+YAML
+    refused_with() {
+        run as_user srun -N1 -t 1 elasticrun "${@:2}"
+        echo "$output"
+        ((status != 0))
+        [[ $output == *"$1"* ]]
+    }
+    refused_with "role learner: kind world is not run yet" --roles="$TB_WORK/world.yaml"
+    refused_with "leave the command out" --roles="$TB_WORK/rl.yaml" python3 train.py
+    refused_with "none.yaml: No such file" --roles=none.yaml
+    refused_with "--roles=: must be the name of a job file" --roles=
+}
