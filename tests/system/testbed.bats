@@ -16,7 +16,7 @@ teardown_file() {
 
 teardown() {
     # Why Slurm did so, of a test that has failed.
-    [[ $BATS_TEST_COMPLETED ]] || tail -n 40 "$TB_DIR/log/slurmctld.log" 2>/dev/null || true
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 12 "$TB_DIR"/log/slurm*.log 2>/dev/null || true
     [[ ! -e $TB_HOME/other ]] || "$TESTBED" down --dir "$TB_HOME/other"
     if [[ -e $TB_DIR ]]; then
         cancel_all
