@@ -154,6 +154,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/member_reclaim.c \
     agent/member/pmix.c \
     agent/member/pmix.h \
+    agent/member/probe.c \
+    agent/member/probe.h \
     agent/member/reclaim.c \
     agent/member/reclaim.h \
     agent/member/store_server.c \

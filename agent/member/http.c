@@ -22,6 +22,7 @@ struct http {
     int open; /* handles in the loop */
     char *text;
     size_t length, most;
+    bool status_only;
 };
 
 /* A connection in the loop. */
@@ -61,7 +62,7 @@ static void finish(struct http *http, CURLcode rc)
     char *etag = NULL;
     long status = 0;
 
-    if (rc == CURLE_OK)
+    if (rc == CURLE_OK || (rc == CURLE_WRITE_ERROR && http->status_only))
         curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status > 0 &&
         curl_easy_header(http->easy, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
@@ -179,8 +180,8 @@ static size_t on_data(char *data, size_t size, size_t count, void *arg)
     struct http *http = arg;
     size_t bytes = size * count;
 
-    if (bytes > http->most - http->length)
-        return 0; /* too long for an answer to us */
+    if (http->status_only || bytes > http->most - http->length)
+        return 0; /* nobody reads on, or it is too long for an answer to us */
     memcpy(http->text + http->length, data, bytes);
     http->length += bytes;
     return bytes;
@@ -213,6 +214,7 @@ int http_ask(struct http *http, const struct http_request *request)
     if (easy == NULL)
         return -1;
     http->length = 0;
+    http->status_only = request->status_only;
     http->headers = request->header != NULL ? curl_slist_append(NULL, request->header) : NULL;
     curl_easy_setopt(easy, CURLOPT_URL, request->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -227,6 +229,7 @@ int http_ask(struct http *http, const struct http_request *request)
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, request->status_only ? 1L : 0L);
     if (request->put) {
         curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(easy, CURLOPT_INFILESIZE, 0L);

@@ -18,6 +18,9 @@ struct http_request {
     const char *url;
     const char *header; /* "NAME: VALUE"; NULL: none */
     double timeout;     /* seconds for all of it */
+    /* The answer ends with its head, however long it is, and so does the connection: a server that
+     * serves one after the other is free for others. */
+    bool status_only;
 };
 
 struct http_answer {
