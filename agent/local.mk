@@ -150,14 +150,20 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/member.h \
     agent/member/member_internal.h \
     agent/member/member_messages.c \
+    agent/member/member_output.c \
     agent/member/member_pmix.c \
     agent/member/member_reclaim.c \
+    agent/member/member_replicas.c \
     agent/member/pmix.c \
     agent/member/pmix.h \
     agent/member/probe.c \
     agent/member/probe.h \
     agent/member/reclaim.c \
     agent/member/reclaim.h \
+    agent/member/replica.c \
+    agent/member/replica.h \
+    agent/member/replicas.c \
+    agent/member/replicas.h \
     agent/member/store_server.c \
     agent/member/store_server.h \
     agent/member/tail.c \

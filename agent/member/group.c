@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sodium.h>
-
 #include "agent/member/member_internal.h"
 #include "agent/member/tail.h"
 #include "common/release_own.h"
@@ -15,11 +13,9 @@
 #include "common/log.h"
 #include "common/tcp_sockets.h"
 
-#define OUTPUT_CHUNK  32768        /* bytes of worker output in one message */
-#define OUTPUT_WINDOW (256 * 1024) /* bytes sent to the leader and not yet written by it */
-#define FILES_BYTES   48           /* of the beginning of the names of workers' files */
-#define LOOK_MS       5            /* for rank 0 to listen */
-#define LISTEN_MS     300          /* rank 0 may listen much later, or never */
+#define FILES_BYTES 48  /* of the beginning of the names of workers' files */
+#define LOOK_MS     5   /* for rank 0 to listen */
+#define LISTEN_MS   300 /* rank 0 may listen much later, or never */
 /* For rank 0 to come to its gate; other ranks may need what rank 0 does before. */
 #define GATE_MS 20000
 /* Added to the longest time in which the leader notices a loss: for the word of it to come. */
@@ -72,47 +68,14 @@ static void look_for_pattern(struct group *group, int rank, int fd, const char *
     workers_signal(group->workers, rank, SIGKILL, true);
 }
 
-static void forward_output(struct member *m, int rank, int fd, const char *data, size_t len)
-{
-    char text[sodium_base64_ENCODED_LEN(OUTPUT_CHUNK, sodium_base64_VARIANT_ORIGINAL)];
-
-    for (size_t at = 0; at < len; at += OUTPUT_CHUNK) {
-        size_t part = len - at < OUTPUT_CHUNK ? len - at : OUTPUT_CHUNK;
-        json_object *msg = member_message("out");
-
-        sodium_bin2base64(text, sizeof(text), (const unsigned char *)data + at, part,
-                          sodium_base64_VARIANT_ORIGINAL);
-        json_object_object_add(msg, "rank", json_object_new_int(rank));
-        json_object_object_add(msg, "fd", json_object_new_int(fd));
-        json_object_object_add(msg, "data", json_object_new_string(text));
-        member_send(m, msg);
-        m->output.unacked += part;
-    }
-}
-
-void member_pause_output(struct member *m, bool pause)
-{
-    m->output.paused = pause;
-    if (m->group != NULL)
-        workers_pause_output(m->group->workers, pause);
-}
-
 static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
 {
     struct group *group = arg;
-    struct member *m = group->member;
 
     look_for_pattern(group, rank, fd, data, len);
     if (fd == 2)
         remember(group, rank, data, len);
-    if (m->output.own != NULL) {
-        if (!output_write(m->output.own, rank, fd, data, len, NULL, NULL) && !m->output.paused)
-            member_pause_output(m, true);
-        return;
-    }
-    forward_output(m, rank, fd, data, len);
-    if (m->output.unacked > OUTPUT_WINDOW && !m->output.paused)
-        member_pause_output(m, true);
+    member_output(group->member, NULL, rank, fd, data, len);
 }
 
 bool group_log(struct group *group, int rank, int fd, const char *text, size_t len)
@@ -121,13 +84,6 @@ bool group_log(struct group *group, int rank, int fd, const char *text, size_t l
         return false;
     on_output(rank, fd, text, len, group);
     return true;
-}
-
-void member_output_written(struct member *m, size_t bytes)
-{
-    m->output.unacked = bytes < m->output.unacked ? m->output.unacked - bytes : 0;
-    if (m->output.paused && m->output.unacked < OUTPUT_WINDOW / 2)
-        member_pause_output(m, false);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -244,8 +200,7 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     json_object_object_add(msg, "early", json_object_new_boolean(ended->early));
     json_object_object_add(msg, "error", error);
     member_send(m, msg);
-    if (m->output.own != NULL)
-        output_end_rank(m->output.own, ended->rank);
+    member_output_ended(m, ended->rank);
 }
 
 /* Before the gate the end of a worker costs nothing: the same will be tried again when the world
@@ -279,7 +234,6 @@ static void on_drained(void *arg)
         if (uv_is_active((uv_handle_t *)&group->look))
             member_send(m, attempt_message(group, "listening"));
         m->group = NULL;
-        m->output.paused = false;
         if (group->completed == group->tail_count)
             m->completed = group->world->generation;
         if (!group->torn || !flush_snapshot(m, group->started))
@@ -355,30 +309,19 @@ static void name_files(char *files, const struct world *world, int attempt)
     snprintf(files, FILES_BYTES, "worker-%d.%d", world->generation, attempt);
 }
 
-static int start_workers(struct group *group, int index, struct error *err)
+void group_describe(struct member *m, struct workers_options *options)
 {
-    struct member *m = group->member;
-    char job_id[16], files[FILES_BYTES];
-    int slots = group->world->nodes[index].slots;
-    char **cpus = m->options->bind ? workers_cpus(slots, environ) : NULL;
-    char ***added = member_pmix_environment(m, group->attempt);
-    struct workers_options options = {
+    *options = (struct workers_options){
         .program = m->options->program,
         .argv = m->job.argv,
         .cwd = m->job.cwd,
         .umask = m->job.umask,
         .user_env = m->job.env,
         .own_env = environ,
-        .cpus = cpus,
-        .added = (char *const *const *)added,
-        .gated = group->gated,
-        .files = files,
-        .attempt = group->attempt,
         .patience_ms = (int)(MEMBER_PATIENCE * m->heartbeat * 1000) + PATIENCE_MS,
         .place =
             {
-                .node_index = index,
-                .job_id = job_id,
+                .job_id = m->job.id,
                 .incarnation = m->incarnation,
                 .step_id = step_id_of(m),
                 .min_nodes = m->job.min_nodes,
@@ -387,21 +330,39 @@ static int start_workers(struct group *group, int index, struct error *err)
                 .run_dir = m->run_dir,
                 .state_dir = m->job.state_dir,
                 .checkpoint_dir = m->job.checkpoint_dir,
-                .scale_config = scale_text(group),
-                .scale_configs = m->job.scale != NULL ? json_object_to_json_string_ext(
-                                                            m->job.scale, JSON_C_TO_STRING_PLAIN)
-                                                      : NULL,
                 .lib = m->options->lib(),
                 .release = release_own()->name,
                 .python = m->options->python,
-                .store = m->store != NULL ? store_server_path(m->store) : NULL,
-                .attempt = group->attempt,
             },
     };
+}
 
-    snprintf(job_id, sizeof(job_id), "%u", m->options->base_job);
+static int start_workers(struct group *group, int index, struct error *err)
+{
+    struct member *m = group->member;
+    char files[FILES_BYTES];
+    int slots = group->world->nodes[index].slots;
+    char **cpus = m->options->bind ? workers_cpus(slots, environ) : NULL;
+    char ***added = member_pmix_environment(m, group->attempt);
+    struct workers_options options;
+
     name_files(files, group->world, group->attempt);
+    group_describe(m, &options);
+    options.cpus = cpus;
+    options.added = (char *const *const *)added;
+    options.gated = group->gated;
+    options.files = files;
+    options.attempt = options.place.attempt = group->attempt;
+    options.place.node_index = index;
+    options.place.scale_config = scale_text(group);
+    if (m->job.scale != NULL)
+        options.place.scale_configs = json_object_to_json_string_ext(m->job.scale,
+                                                                     JSON_C_TO_STRING_PLAIN);
+    if (m->store != NULL)
+        options.place.store = store_server_path(m->store);
     group->workers = workers_start(m->loop, group->world, &options, &worker_handlers, group, err);
+    if (group->workers != NULL && m->output.paused)
+        workers_pause_output(group->workers, true);
     strings_free(cpus);
     member_pmix_free(added);
     return group->workers != NULL ? 0 : -1;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/member/replicas.h"
 #include "agent/run_dir.h"
 #include "agent/supervise.h"
 #include "common/log.h"
@@ -80,6 +81,10 @@ static void on_beat(uv_timer_t *timer)
         workers_forgive_stopped(m->group->workers);
     else if (m->group != NULL)
         workers_end_stopped(m->group->workers, m->heartbeat);
+    if (m->replicas != NULL && late)
+        replicas_forgive_stopped(m->replicas);
+    else if (m->replicas != NULL)
+        replicas_end_stopped(m->replicas, m->heartbeat);
     if (m->link == NULL || m->ending || member_seeks(m))
         return;
     /* This process has been asleep, and messages of the leader are still to be read. */
@@ -156,6 +161,8 @@ void member_pass_signal(struct member *m, int number)
         workers_pass_signal(m->group->workers, number);
     if (m->next != NULL && m->next->workers != NULL)
         workers_pass_signal(m->next->workers, number);
+    if (m->replicas != NULL)
+        replicas_pass_signal(m->replicas, number);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -220,7 +227,9 @@ void member_end(struct member *m, int code)
         group_kill(m->next);
     if (m->group != NULL)
         workers_stop(m->group->workers, SIGTERM, MEMBER_FATAL_GRACE);
-    if (m->next != NULL || m->group != NULL)
+    if (m->replicas != NULL)
+        replicas_stop(m->replicas, SIGTERM, MEMBER_FATAL_GRACE);
+    if (m->next != NULL || m->group != NULL || (m->replicas != NULL && replicas_any(m->replicas)))
         return; /* member_drained comes back here */
     if (m->finished || uv_is_closing((uv_handle_t *)&m->beat.timer))
         return;
@@ -259,6 +268,7 @@ struct member *member_create(uv_loop_t *loop, const struct member_options *optio
     m->done = done;
     m->arg = arg;
     m->reserved.fd = -1;
+    snprintf(m->job.id, sizeof(m->job.id), "%u", options->base_job);
     m->heartbeat = options->conf->heartbeat_timeout;
     m->run_dir = run_dir_make(options->conf, options->job, options->restarts, options->node, err);
     if (m->run_dir == NULL ||
@@ -301,6 +311,7 @@ void member_command(const struct member *m, struct member_command *command)
         .umask = m->job.umask,
         .state_dir = m->job.state_dir,
         .checkpoint_dir = m->job.checkpoint_dir,
+        .roles = m->job.roles,
         .address = m->own_address,
         .slurm_user = m->job.slurm_user,
         .handover = m->handover,
@@ -320,6 +331,8 @@ void member_destroy(struct member *m)
         return;
     if (m->reserved.fd >= 0)
         close(m->reserved.fd);
+    replicas_destroy(m->replicas);
+    free(m->job.roles);
     strings_free(m->job.argv);
     strings_free(m->job.env);
     json_object_put(m->job.scale);

@@ -62,6 +62,7 @@ struct member_command {
     const char *cwd;
     mode_t umask;
     const char *state_dir, *checkpoint_dir;
+    const char *roles;   /* the text of the job's roles (common/roles_file.h); NULL: it has none */
     const char *address; /* of this node, as the leader sees it */
     uid_t slurm_user;
     struct handover handover;

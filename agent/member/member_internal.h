@@ -19,6 +19,7 @@
 #include "lib/world.h"
 
 struct job_control;
+struct replicas;
 struct rank_tail;
 
 /* A member that has not heard its leader for this many times heartbeat_timeout looks for another.
@@ -64,6 +65,8 @@ struct member_leader {
 
 /* The job, as the welcome of the first leader describes it. */
 struct member_job {
+    char id[16];
+    char *roles; /* the text of its roles; NULL: it has none */
     char **argv, **env;
     char *cwd, *state_dir, *checkpoint_dir;
     struct pattern *fail_pattern; /* NULL: none */
@@ -108,8 +111,9 @@ struct member {
         size_t unacked;     /* bytes that the leader has not written yet */
         bool paused;
     } output;
-    struct group *group; /* of the present world; NULL: none */
-    struct group *next;  /* of the next world, waiting at its gate */
+    struct group *group;       /* of the present world; NULL: none */
+    struct group *next;        /* of the next world, waiting at its gate */
+    struct replicas *replicas; /* NULL: the job has no roles */
     struct member_pmix pmix;
     struct store_server *store; /* NULL: there is none */
     struct reclaim *reclaim;    /* NULL: nothing announces that the node will be taken away */
@@ -178,6 +182,10 @@ void member_handle(struct member *m, json_object *msg);
 void member_drop_next(struct member *m);
 /* Tell the leader that no worker is left of the attempt for which they were started. */
 void member_send_drained(struct member *m, int started);
+
+/* member_replicas.c: the replicas of this node between workers and leader */
+/* A leader's welcome: replicas may be started here, if the job has roles. -1: it cannot be read. */
+int member_replicas_welcomed(struct member *m, json_object *msg);
 
 /* join.c: the member's leader, and the leader that follows when it is lost. */
 void member_join_begin(struct member *m);
@@ -260,6 +268,16 @@ bool group_log(struct group *group, int rank, int fd, const char *text, size_t l
 void group_kill(struct group *group);
 /* Would another group of the same kind fit beside this one? If not, text says why. */
 bool group_fits_twice(const struct group *group, char *text, size_t size);
+/* What all workers of this node have in common. The strings stay as long as the member. */
+void group_describe(struct member *m, struct workers_options *options);
+
+/* member_output.c: output of workers, to this process' own or to the leader */
+/* Of the worker with that rank, or of the task of a replica whose stream has that number and that
+ * name. */
+void member_output(struct member *m, const char *name, int rank, int fd, const char *data,
+                   size_t len);
+/* There is no more of it. */
+void member_output_ended(struct member *m, int rank);
 void member_pause_output(struct member *m, bool pause);
 /* The leader has written that many bytes of the output sent to it. */
 void member_output_written(struct member *m, size_t bytes);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/member/replicas.h"
 #include "agent/port.h"
 #include "common/log.h"
 #include "common/release_own.h"
@@ -36,6 +37,10 @@ static void welcomed(struct member *m, json_object *msg)
     member_join_welcomed(m, msg);
     member_reclaim_welcomed(m);
     member_notice_welcomed(m);
+    if (member_seeks(m))
+        return; /* it leads an earlier term */
+    if (member_replicas_welcomed(m, msg) != 0)
+        member_end(m, 1);
 }
 
 static void handle_welcome(struct member *m, json_object *msg)
@@ -54,8 +59,10 @@ static void handle_welcome(struct member *m, json_object *msg)
     }
     m->job.argv = json_get_strings(msg, "argv", 65536);
     m->job.env = json_get_strings(msg, "env", 65536);
-    if (m->job.argv == NULL || m->job.argv[0] == NULL || m->job.env == NULL || cwd == NULL ||
-        state == NULL || checkpoint == NULL || !json_get_int(msg, "umask", 0, 0777, &mask) ||
+    /* Each role has a command of its own. */
+    if (m->job.argv == NULL || (m->job.argv[0] == NULL && json_get_string(msg, "roles") == NULL) ||
+        m->job.env == NULL || cwd == NULL || state == NULL || checkpoint == NULL ||
+        !json_get_int(msg, "umask", 0, 0777, &mask) ||
         !json_get_int(msg, "min_nodes", 1, SIZES_NODES_MAX, &min) ||
         !json_get_int(msg, "max_nodes", 1, SIZES_NODES_MAX, &max) ||
         !json_get_int(msg, "max_restarts", 0, INT32_MAX, &restarts)) {
@@ -432,6 +439,7 @@ void member_handle(struct member *m, json_object *msg)
     };
 
     if (type == NULL || member_job_control_relay(m, type, msg) ||
+        (m->replicas != NULL && replicas_on_message(m->replicas, type, msg)) ||
         (m->pmix.server != NULL && pmix_on_message(m->pmix.server, type, msg)))
         return;
     if (strcmp(type, "refuse") == 0) {

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One start of a replica: its tasks on this node. */
+#ifndef ELASTIC_AGENT_MEMBER_REPLICA_H
+#define ELASTIC_AGENT_MEMBER_REPLICA_H
+
+#include <json-c/json.h>
+#include <uv.h>
+
+#include "agent/node_room.h"
+#include "agent/workers/workers.h"
+#include "lib/error.h"
+#include "lib/roles.h"
+
+struct replica;
+
+/* Handlers come from the loop only. */
+struct replica_hooks {
+    /* A message to the leader, which is taken over. */
+    void (*send)(json_object *msg, void *arg);
+    /* Output of a task: stream is its number, which no other task of the job has now, and name what
+     * its lines begin with. output_ended() follows when there is no more. */
+    void (*output)(const char *name, int stream, int fd, const char *data, size_t len, void *arg);
+    void (*output_ended)(int stream, void *arg);
+    /* No task is left here. The replica is to be destroyed. */
+    void (*drained)(struct replica *replica, void *arg);
+};
+
+struct replica_options {
+    uv_loop_t *loop;
+    const struct role *role;
+    int64_t id, start;
+    const char *name;          /* "collector-3" */
+    const struct world *world; /* the gang */
+    int node_index;            /* of this node in it */
+    int master_fd;             /* holds its MASTER_PORT, taken over; -1: another node does */
+    struct node_room *room;    /* has the GPUs */
+    const char *shared;        /* the job's directory; NULL: none */
+    const char *address;       /* of this node; NULL: not known */
+    /* What all workers of this node have in common. Its strings outlive the replica. */
+    const struct workers_options *common;
+};
+
+/* Choose the ports, take the GPUs, and start the tasks. What options point to is copied, but for
+ * role, room and the strings of common, which must outlive the replica. NULL with err: nothing has
+ * been started. */
+struct replica *replica_create(const struct replica_options *options,
+                               const struct replica_hooks *hooks, void *arg, struct error *err);
+/* Kill what is left of it, without a word. NULL is accepted. */
+void replica_destroy(struct replica *replica);
+
+bool replica_is(const struct replica *replica, int64_t id, int64_t start);
+/* Ask its tasks to end, and kill them after so many seconds. */
+void replica_drain(struct replica *replica, int signal, double seconds);
+/* The leader does not know it: say nothing of it any more. */
+void replica_disown(struct replica *replica);
+
+/* As the functions of workers.h. */
+void replica_pause_output(struct replica *replica, bool pause);
+void replica_pass_signal(struct replica *replica, int signal);
+void replica_end_stopped(struct replica *replica, double seconds);
+void replica_forgive_stopped(struct replica *replica);
+
+/* The message of that name about a start of a replica, for the leader. */
+json_object *replica_message(const char *type, int64_t id, int64_t start);
+/* A task has ended, or could not be started. */
+json_object *replica_exit_message(int64_t id, int64_t start, int task, int status,
+                                  const char *text);
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The replicas of this node (replicas.h). */
+#include "agent/member/replicas.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/member/replica.h"
+#include "agent/node_room.h"
+#include "agent/port.h"
+#include "common/log.h"
+#include "common/roles_file.h"
+#include "lib/json_get.h"
+
+#define NOT_STARTED 126 /* as of a command that cannot be executed */
+#define UNKNOWN     (-1)
+
+/* A replica on this node. */
+struct entry {
+    struct entry *next;
+    struct replica *replica;
+};
+
+struct replicas {
+    uv_loop_t *loop;
+    struct roles *roles;
+    struct node_room *room;
+    char **env; /* without the GPUs: each task has its own */
+    char *shared, *address;
+    struct replicas_hooks hooks;
+    void *arg;
+    struct entry *list;
+    bool room_due; /* the leader waits for it */
+    bool paused, stopped;
+};
+
+/* ---- what the leader hears ------------------------------------------------------------------- */
+
+static void send_room(struct replicas *all)
+{
+    json_object *msg;
+    struct slots_size size;
+
+    if (!all->room_due || all->list != NULL)
+        return;
+    all->room_due = false;
+    node_room_size(all->room, &size);
+    msg = json_object_new_object();
+    json_object_object_add(msg, "t", json_object_new_string("room"));
+    json_object_object_add(msg, "cpus", json_object_new_int(size.cpus));
+    json_object_object_add(msg, "gpus", json_object_new_int(size.gpus));
+    json_object_object_add(msg, "memory", json_object_new_int64(size.memory));
+    all->hooks.send(msg, all->arg);
+}
+
+/* What a message is about. */
+struct which {
+    int64_t id, start;
+};
+
+static bool read_which(json_object *msg, struct which *which)
+{
+    return json_get_int(msg, "replica", 1, INT64_MAX, &which->id) &&
+           json_get_int(msg, "start", 1, INT64_MAX, &which->start);
+}
+
+static void say_exit(struct replicas *all, const struct which *which, int task, int status,
+                     const char *text)
+{
+    all->hooks.send(replica_exit_message(which->id, which->start, task, status, text), all->arg);
+}
+
+/* ---- of a replica ---------------------------------------------------------------------------- */
+
+static void on_send(json_object *msg, void *arg)
+{
+    struct replicas *all = arg;
+
+    all->hooks.send(msg, all->arg);
+}
+
+static void on_output(const char *name, int stream, int fd, const char *data, size_t len, void *arg)
+{
+    struct replicas *all = arg;
+
+    all->hooks.output(name, stream, fd, data, len, all->arg);
+}
+
+static void on_output_ended(int stream, void *arg)
+{
+    struct replicas *all = arg;
+
+    all->hooks.output_ended(stream, all->arg);
+}
+
+static void on_drained(struct replica *replica, void *arg)
+{
+    struct replicas *all = arg;
+    struct entry **link = &all->list, *entry;
+
+    while ((*link)->replica != replica)
+        link = &(*link)->next;
+    entry = *link;
+    *link = entry->next;
+    free(entry);
+    replica_destroy(replica);
+    if (all->list != NULL)
+        return;
+    send_room(all);
+    all->hooks.none(all->arg);
+}
+
+static const struct replica_hooks replica_hooks = {
+    .send = on_send,
+    .output = on_output,
+    .output_ended = on_output_ended,
+    .drained = on_drained,
+};
+
+static struct replica *find(const struct replicas *all, const struct which *which)
+{
+    for (const struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        if (replica_is(entry->replica, which->id, which->start))
+            return entry->replica;
+    return NULL;
+}
+
+/* ---- task_start ------------------------------------------------------------------------------ */
+
+/* What a task_start says. */
+struct order {
+    struct which which;
+    const struct role *role;
+    const char *name;
+    struct world *world;
+    int64_t index;
+    int master_fd; /* -1: another node has chosen MASTER_PORT */
+};
+
+/* The first node of a gang chooses MASTER_PORT, which it adds to the message. */
+static int choose_port(json_object *msg, struct order *order, struct error *err)
+{
+    int64_t index, port;
+    int chosen;
+
+    if (!json_get_int(msg, "node_index", 0, INT32_MAX, &index) || index != 0 ||
+        !json_get_int(msg, "master_port", 0, 0, &port))
+        return 0;
+    order->master_fd = port_hold(&chosen, err);
+    if (order->master_fd < 0)
+        return -1;
+    json_object_object_add(msg, "master_port", json_object_new_int(chosen));
+    return 0;
+}
+
+static int read_order(const struct replicas *all, json_object *msg, struct order *order,
+                      struct error *err)
+{
+    const char *role = json_get_string(msg, "role");
+    int index = role != NULL ? roles_find(all->roles, role) : -1;
+
+    if (index < 0 || all->roles->list[index].kind != ROLE_REPLICAS)
+        return error_set(err, "no role of replicas is called '%s'", error_value(role).text);
+    order->role = &all->roles->list[index];
+    order->name = json_get_string(msg, "name");
+    if (order->name == NULL)
+        return error_set(err, "it has no name");
+    if (choose_port(msg, order, err) != 0)
+        return -1;
+    order->world = world_from_json(msg, err);
+    if (order->world == NULL)
+        return -1;
+    if (world_size(order->world) != order->role->gang.tasks)
+        return error_set(err, "%d tasks for a gang of %d", world_size(order->world),
+                         order->role->gang.tasks);
+    if (!json_get_int(msg, "node_index", 0, order->world->node_count - 1, &order->index))
+        return error_set(err, "there is no place in it for this node");
+    return 0;
+}
+
+/* Other nodes of the gang wait for it. */
+static void say_port(struct replicas *all, const struct order *order)
+{
+    json_object *msg;
+
+    if (order->master_fd < 0 || order->world->node_count < 2)
+        return;
+    msg = replica_message("task_port", order->which.id, order->which.start);
+    json_object_object_add(msg, "port", json_object_new_int(order->world->master_port));
+    all->hooks.send(msg, all->arg);
+}
+
+static int create(struct replicas *all, struct order *order, struct error *err)
+{
+    struct workers_options common = {0};
+    struct replica_options options = {
+        .loop = all->loop,
+        .role = order->role,
+        .id = order->which.id,
+        .start = order->which.start,
+        .name = order->name,
+        .world = order->world,
+        .node_index = (int)order->index,
+        .master_fd = order->master_fd,
+        .room = all->room,
+        .shared = all->shared,
+        .address = all->address,
+        .common = &common,
+    };
+    struct entry *entry = calloc(1, sizeof(*entry));
+
+    if (entry == NULL)
+        return error_set(err, "out of memory");
+    all->hooks.describe(&common, all->arg);
+    common.own_env = all->env;
+    order->master_fd = -1; /* the replica's, or closed */
+    entry->replica = replica_create(&options, &replica_hooks, all, err);
+    if (entry->replica == NULL) {
+        free(entry);
+        return -1;
+    }
+    entry->next = all->list;
+    all->list = entry;
+    if (all->paused)
+        replica_pause_output(entry->replica, true);
+    return 0;
+}
+
+/* Each task of this node has ended before it began. */
+static void say_unstarted(struct replicas *all, const struct order *order, const char *why)
+{
+    int first, count;
+
+    log_error("%s cannot be started: %s", order->name != NULL ? order->name : "a replica", why);
+    if (order->world == NULL || order->index < 0) {
+        say_exit(all, &order->which, UNKNOWN, UNKNOWN, why);
+        return;
+    }
+    first = world_first_rank(order->world, (int)order->index);
+    count = order->world->nodes[order->index].slots;
+    for (int i = 0; i < count; i++)
+        say_exit(all, &order->which, first + i, NOT_STARTED, why);
+}
+
+static void handle_start(struct replicas *all, const struct which *which, json_object *msg)
+{
+    struct order order = {.which = *which, .index = -1, .master_fd = -1};
+    struct error err = {""};
+    int rc;
+
+    if (all->stopped || find(all, which) != NULL)
+        return;
+    rc = read_order(all, msg, &order, &err);
+    if (rc == 0) {
+        say_port(all, &order);
+        rc = create(all, &order, &err);
+    }
+    if (rc != 0)
+        say_unstarted(all, &order, err.text);
+    if (order.master_fd >= 0)
+        close(order.master_fd);
+    world_destroy(order.world);
+}
+
+/* ---- task_drain, task_kill ------------------------------------------------------------------- */
+
+static void end_tasks(struct replicas *all, const struct which *which, int signal, double seconds)
+{
+    struct replica *replica = find(all, which);
+
+    if (replica != NULL)
+        replica_drain(replica, signal, seconds);
+    else
+        say_exit(all, which, UNKNOWN, UNKNOWN, "none of its tasks is here");
+}
+
+static void handle_drain(struct replicas *all, const struct which *which, json_object *msg)
+{
+    int64_t signal;
+
+    if (!json_get_int(msg, "signal", 1, SIGRTMAX, &signal))
+        signal = SIGTERM;
+    end_tasks(all, which, (int)signal, json_get_double(msg, "within", 0));
+}
+
+static void handle_kill(struct replicas *all, const struct which *which, json_object *msg)
+{
+    (void)msg;
+    end_tasks(all, which, SIGKILL, 0);
+}
+
+bool replicas_on_message(struct replicas *all, const char *type, json_object *msg)
+{
+    static const struct {
+        const char *type;
+        void (*handle)(struct replicas *all, const struct which *which, json_object *msg);
+    } table[] = {
+        {"task_start", handle_start},
+        {"task_drain", handle_drain},
+        {"task_kill", handle_kill},
+    };
+    struct which which;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strcmp(type, table[i].type) != 0)
+            continue;
+        if (read_which(msg, &which))
+            table[i].handle(all, &which, msg);
+        return true;
+    }
+    return false;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* A later release lets the replicas run on, and tells the leader of them. */
+void replicas_welcomed(struct replicas *all, const char *address)
+{
+    free(all->address);
+    all->address = address != NULL ? strdup(address) : NULL;
+    for (struct entry *entry = all->list; entry != NULL; entry = entry->next) {
+        replica_disown(entry->replica);
+        replica_drain(entry->replica, SIGKILL, 0);
+    }
+    all->room_due = true;
+    send_room(all);
+}
+
+bool replicas_any(const struct replicas *all)
+{
+    return all->list != NULL;
+}
+
+void replicas_stop(struct replicas *all, int signal, double seconds)
+{
+    all->stopped = true;
+    for (struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        replica_drain(entry->replica, signal, seconds);
+}
+
+void replicas_pause_output(struct replicas *all, bool pause)
+{
+    all->paused = pause;
+    for (struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        replica_pause_output(entry->replica, pause);
+}
+
+void replicas_pass_signal(struct replicas *all, int signal)
+{
+    for (struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        replica_pass_signal(entry->replica, signal);
+}
+
+void replicas_end_stopped(struct replicas *all, double seconds)
+{
+    for (struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        replica_end_stopped(entry->replica, seconds);
+}
+
+void replicas_forgive_stopped(struct replicas *all)
+{
+    for (struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        replica_forgive_stopped(entry->replica);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* Of the job's directory, where it is relative. */
+static char *absolute(const char *path, const char *cwd)
+{
+    char *result;
+
+    if (path[0] == '/' || cwd == NULL)
+        return strdup(path);
+    return asprintf(&result, "%s/%s", cwd, path) >= 0 ? result : NULL;
+}
+
+static int find_shared(struct replicas *all)
+{
+    struct workers_options common = {0};
+
+    if (all->roles->shared == NULL)
+        return 0;
+    all->hooks.describe(&common, all->arg);
+    all->shared = absolute(all->roles->shared, common.cwd);
+    return all->shared != NULL ? 0 : -1;
+}
+
+struct replicas *replicas_create(uv_loop_t *loop, const char *roles, char *const *env,
+                                 const struct replicas_hooks *hooks, void *arg, struct error *err)
+{
+    struct replicas *all = calloc(1, sizeof(*all));
+    struct node_machine machine;
+
+    if (all == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    all->loop = loop;
+    all->hooks = *hooks;
+    all->arg = arg;
+    node_machine_read(&machine);
+    all->roles = roles_text_read(roles, err);
+    if (all->roles == NULL) {
+        replicas_destroy(all);
+        return NULL;
+    }
+    all->room = node_room_create(env, &machine);
+    all->env = node_env_without_gpus(env);
+    if (all->room == NULL || all->env == NULL || find_shared(all) != 0) {
+        error_set(err, "out of memory");
+        replicas_destroy(all);
+        return NULL;
+    }
+    return all;
+}
+
+void replicas_destroy(struct replicas *all)
+{
+    struct entry *entry;
+
+    if (all == NULL)
+        return;
+    while ((entry = all->list) != NULL) {
+        all->list = entry->next;
+        replica_destroy(entry->replica);
+        free(entry);
+    }
+    node_room_destroy(all->room);
+    roles_destroy(all->roles);
+    strings_free(all->env);
+    free(all->shared);
+    free(all->address);
+    free(all);
+}

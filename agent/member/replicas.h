@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The replicas of this node: what the leader tells of them, and what it hears. */
+#ifndef ELASTIC_AGENT_MEMBER_REPLICAS_H
+#define ELASTIC_AGENT_MEMBER_REPLICAS_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
+#include <uv.h>
+
+#include "agent/workers/workers.h"
+#include "lib/error.h"
+
+struct replicas;
+
+struct replicas_hooks {
+    /* Fill in what all workers of this node have in common. The strings stay. */
+    void (*describe)(struct workers_options *options, void *arg);
+    /* A message to the leader, which is taken over. */
+    void (*send)(json_object *msg, void *arg);
+    /* As in struct replica_hooks. */
+    void (*output)(const char *name, int stream, int fd, const char *data, size_t len, void *arg);
+    void (*output_ended)(int stream, void *arg);
+    /* The last replica has ended; comes from the loop. */
+    void (*none)(void *arg);
+};
+
+/* roles is the text of the job's roles (common/roles_file.h), env the environment that Slurm has
+ * given this process; env must outlive the replicas. NULL with err. */
+struct replicas *replicas_create(uv_loop_t *loop, const char *roles, char *const *env,
+                                 const struct replicas_hooks *hooks, void *arg, struct error *err);
+/* Kill what is left, without a word. NULL is accepted. */
+void replicas_destroy(struct replicas *all);
+
+/* The node follows a leader, which knows nothing of the replicas that run here: they are killed.
+ * Then the leader hears what room there is. address: of this node, NULL: not known. */
+void replicas_welcomed(struct replicas *all, const char *address);
+
+/* Handle a message about replicas. False: it is another message. */
+bool replicas_on_message(struct replicas *all, const char *type, json_object *msg);
+
+bool replicas_any(const struct replicas *all);
+/* Ask all tasks to end, kill them after so many seconds, and start no more. */
+void replicas_stop(struct replicas *all, int signal, double seconds);
+
+/* As the functions of workers.h. A replica that is started later has its output paused, too. */
+void replicas_pause_output(struct replicas *all, bool pause);
+void replicas_pass_signal(struct replicas *all, int signal);
+void replicas_end_stopped(struct replicas *all, double seconds);
+void replicas_forgive_stopped(struct replicas *all);
+
+#endif
