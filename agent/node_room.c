@@ -199,8 +199,8 @@ char *node_room_take(struct node_room *room, int gpus, struct error *err)
     for (int i = 0; i < room->size.gpus; i++)
         left += !room->taken[i];
     if (left < gpus) {
-        error_set(err, "it needs %d GPUs, and %d of the %d of this node are free", gpus, left,
-                  room->size.gpus);
+        error_set(err, "it needs %d GPU%s, and %d of the %d of this node are free", gpus,
+                  gpus == 1 ? "" : "s", left, room->size.gpus);
         return NULL;
     }
     out = open_memstream(&list, &size);

@@ -470,12 +470,16 @@ tests_unit_test_output_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_L
 
 UNIT_TESTS += \
     tests/unit/test_probe \
+    tests/unit/test_replicas \
     tests/unit/test_worker_faults \
     tests/unit/test_workers
 WORKERS_FIXTURE = tests/unit/workers_fixture.c tests/unit/workers_fixture.h tests/unit/support.h
 tests_unit_test_probe_SOURCES = tests/unit/test_probe.c $(WORKERS_FIXTURE)
 tests_unit_test_probe_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_probe_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_replicas_SOURCES = tests/unit/test_replicas.c $(WORKERS_FIXTURE)
+tests_unit_test_replicas_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_replicas_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_worker_faults_SOURCES = tests/unit/test_worker_faults.c $(WORKERS_FIXTURE)
 tests_unit_test_worker_faults_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_worker_faults_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* agent/member/replicas: what the leader orders, real processes, and what the leader hears. */
+#include "tests/unit/workers_fixture.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/member/replicas.h"
+#include "common/roles_file.h"
+#include "lib/json_get.h"
+
+#define MESSAGES_MAX 32
+
+static const char *const ROLES =
+    "shared: ./data\n"
+    "roles:\n"
+    "  lead: {leads: yes, run: [sh, -c, 'echo out; echo why >&2; exit 3']}\n"
+    "  pair: {run: [sh, -c, 'echo $ELASTIC_PORT_B {task}; exec sleep 1000'], tasks: 2,\n"
+    "         ports: [a, b]}\n"
+    "  told: {run: [sh, -c, ': >$ELASTIC_READY_FILE; trap \"exit 5\" USR1; while :; do sleep 0.02;"
+    " done'],\n"
+    "         ready: {told: yes, every: 100ms}}\n"
+    "  gpu: {run: [sh, -c, 'echo gpus=$CUDA_VISIBLE_DEVICES; exec sleep 1000'], gpus: 1, tasks: "
+    "2}\n"
+    "  no-gpu: {run: [sh, -c, 'echo gpus=${CUDA_VISIBLE_DEVICES-none}.$SLURM_JOB_GPUS']}\n"
+    "  where: {run: [sh, -c, 'echo $ELASTIC_REPLICA $ELASTIC_SHARED_DIR']}\n"
+    "  deaf: {run: [sh, -c, 'trap \"\" TERM; echo deaf; while :; do sleep 0.02; done']}\n"
+    "  missing: {run: [/nonexistent/program]}\n"
+    "  checked: {run: [sh, -c, 'sleep 0.1; >checked.$ELASTIC_START; exec sleep 1000'],\n"
+    "            ready: {exec: [test, -e, 'checked.7'], every: 100ms}}\n"
+    "  talker: {run: [sh, -c, 'while :; do echo 0123456789012345678901234567890123456789; "
+    "done']}\n";
+
+struct scene {
+    struct run *run;
+    struct replicas *all;
+    json_object *heard[MESSAGES_MAX];
+    int count;
+    char output[4096], name[64];
+    size_t bytes;
+    int stream, ended, none;
+};
+
+static void describe(struct workers_options *options, void *arg)
+{
+    struct scene *s = arg;
+
+    *options = s->run->options;
+    options->cwd = s->run->dir;
+}
+
+static void hear(json_object *msg, void *arg)
+{
+    struct scene *s = arg;
+
+    assert_true(s->count < MESSAGES_MAX);
+    s->heard[s->count++] = msg;
+}
+
+static void on_output(const char *name, int stream, int fd, const char *data, size_t len, void *arg)
+{
+    struct scene *s = arg;
+    size_t used = strlen(s->output), room = sizeof(s->output) - 1 - used;
+
+    s->bytes += len;
+    s->stream = stream;
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    if (fd == 1)
+        strncat(s->output, data, len < room ? len : room);
+}
+
+static void on_output_ended(int stream, void *arg)
+{
+    (void)stream;
+    ((struct scene *)arg)->ended++;
+}
+
+static void on_none(void *arg)
+{
+    ((struct scene *)arg)->none++;
+}
+
+static char *text_of_roles(void)
+{
+    struct error err = {""};
+    struct roles *roles = roles_text_read(ROLES, &err);
+    char *text = roles != NULL ? roles_text(roles, &err) : NULL;
+
+    if (text == NULL)
+        fail_msg("%s", err.text);
+    roles_destroy(roles);
+    return text;
+}
+
+static void begin(struct scene *s)
+{
+    static char *const env[] = {"PATH=/usr/bin:/bin",      "SLURM_CPUS_ON_NODE=4",
+                                "SLURM_MEM_PER_NODE=1000", "CUDA_VISIBLE_DEVICES=5,7,9",
+                                "SLURM_JOB_GPUS=5,7,9",    NULL};
+    static const struct replicas_hooks hooks = {
+        .describe = describe,
+        .send = hear,
+        .output = on_output,
+        .output_ended = on_output_ended,
+        .none = on_none,
+    };
+    struct error err = {""};
+    char *text = text_of_roles();
+
+    *s = (struct scene){.run = run_create(1)};
+    s->all = replicas_create(&s->run->loop, text, env, &hooks, s, &err);
+    free(text);
+    assert_string_equal(err.text, "");
+}
+
+static void end(struct scene *s)
+{
+    replicas_destroy(s->all);
+    for (int i = 0; i < s->count; i++)
+        json_object_put(s->heard[i]);
+    run_destroy(s->run); /* no file is left */
+}
+
+/* The n-th message of that type, from 0; NULL: it has not come. */
+static json_object *heard(struct scene *s, const char *type, int n)
+{
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(json_get_string(s->heard[i], "t"), type) == 0 && n-- == 0)
+            return s->heard[i];
+    return NULL;
+}
+
+static json_object *await(struct scene *s, const char *type, int n)
+{
+    AWAIT(s->run, heard(s, type, n) != NULL);
+    return heard(s, type, n);
+}
+
+static void assert_number(json_object *msg, const char *key, int64_t expected)
+{
+    int64_t value;
+
+    assert_true(json_get_int(msg, key, INT64_MIN, INT64_MAX, &value));
+    assert_int_equal(value, expected);
+}
+
+static void assert_exit(json_object *msg, int task, int status, const char *text)
+{
+    assert_number(msg, "task", task);
+    assert_number(msg, "status", status);
+    assert_string_equal(json_get_string(msg, "text"), text);
+}
+
+static void tell(struct scene *s, const char *type, const char *fields)
+{
+    char text[1024];
+    json_object *msg;
+
+    snprintf(text, sizeof(text), "{\"t\":\"%s\",%s}", type, fields);
+    msg = json_tokener_parse(text);
+    assert_non_null(msg);
+    assert_true(replicas_on_message(s->all, type, msg));
+    json_object_put(msg);
+}
+
+/* On this node alone. */
+static void start_role(struct scene *s, int start, const char *role, int tasks)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "\"replica\":9,\"start\":%d,\"role\":\"%s\",\"name\":\"%s-3\",\"node_index\":0,"
+             "\"gen\":%d,\"nodes\":\"node1\",\"slots\":\"%d\",\"world\":%d,\"restarts\":0,"
+             "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\",\"master_port\":0",
+             start, role, role, start, tasks, tasks);
+    tell(s, "task_start", text);
+}
+
+static void kill_all(struct scene *s)
+{
+    replicas_stop(s->all, SIGKILL, 0);
+    AWAIT(s->run, !replicas_any(s->all));
+}
+
+static void test_room(void **state)
+{
+    struct scene s;
+    json_object *room;
+
+    (void)state;
+    begin(&s);
+    replicas_welcomed(s.all, "127.0.0.1");
+    room = heard(&s, "room", 0);
+    assert_non_null(room);
+    assert_number(room, "cpus", 4);
+    assert_number(room, "gpus", 3);
+    assert_number(room, "memory", 1000);
+    end(&s);
+}
+
+static void test_start_and_end(void **state)
+{
+    struct scene s;
+    json_object *running, *ended;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 1048577, "lead", 1);
+    assert_int_equal(s.count, 0);
+    start_role(&s, 1048577, "lead", 1); /* it is here */
+    running = await(&s, "task_running", 0);
+    assert_number(running, "replica", 9);
+    assert_number(running, "start", 1048577);
+    ended = await(&s, "task_exit", 0);
+    assert_number(ended, "start", 1048577);
+    assert_exit(ended, 0, 3, "why");
+    AWAIT(s.run, s.none > 0);
+    assert_string_equal(s.output, "out\n");
+    assert_string_equal(s.name, "lead-3");
+    assert_int_equal(s.stream, 1024);
+    assert_int_equal(s.ended, 1);
+    assert_int_equal(s.count, 2);
+    end(&s);
+}
+
+static int port_in(json_object *msg, size_t task, size_t port)
+{
+    json_object *ports;
+
+    assert_true(json_object_object_get_ex(msg, "ports", &ports));
+    ports = json_object_array_get_idx(ports, task);
+    assert_int_equal(json_object_array_length(ports), 2);
+    return json_object_get_int(json_object_array_get_idx(ports, port));
+}
+
+static void test_ports(void **state)
+{
+    struct scene s;
+    json_object *running;
+    char first[32], second[32];
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "pair", 2);
+    running = await(&s, "task_running", 0);
+    assert_int_not_equal(port_in(running, 0, 0), port_in(running, 0, 1));
+    assert_int_not_equal(port_in(running, 0, 1), port_in(running, 1, 1));
+    snprintf(first, sizeof(first), "%d 0\n", port_in(running, 0, 1));
+    snprintf(second, sizeof(second), "%d 1\n", port_in(running, 1, 1));
+    AWAIT(s.run, strstr(s.output, first) != NULL && strstr(s.output, second) != NULL);
+    assert_int_equal(s.stream / 1024, 4);
+    assert_true(strcmp(s.name, "pair-3.0") == 0 || strcmp(s.name, "pair-3.1") == 0);
+    tell(&s, "task_kill", "\"replica\":9,\"start\":4");
+    await(&s, "task_exit", 1);
+    assert_number(heard(&s, "task_exit", 0), "status", 128 + SIGKILL);
+    assert_number(heard(&s, "task_exit", 1), "status", 128 + SIGKILL);
+    AWAIT(s.run, !replicas_any(s.all));
+    end(&s);
+}
+
+/* The other half of the gang is elsewhere, and waits for the port. */
+static void test_gang_of_two_nodes(void **state)
+{
+    static const char *const fields =
+        "\"replica\":9,\"start\":4,\"role\":\"pair\",\"name\":\"pair-0\",\"node_index\":%d,"
+        "\"gen\":4,\"nodes\":\"node1,node2\",\"slots\":\"1,1\",\"world\":2,\"restarts\":0,"
+        "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\",\"master_port\":%d";
+    char text[512];
+    struct scene s;
+
+    (void)state;
+    for (int index = 0; index < 2; index++) {
+        begin(&s);
+        snprintf(text, sizeof(text), fields, index, index * 20000);
+        tell(&s, "task_start", text);
+        assert_int_equal(s.count, 1 - index); /* at once, or not at all */
+        if (index == 0)
+            assert_non_null(heard(&s, "task_port", 0));
+        await(&s, "task_running", 0);
+        kill_all(&s);
+        assert_exit(heard(&s, "task_exit", 0), index, 128 + SIGKILL, "ended by signal 9");
+        end(&s);
+    }
+}
+
+static void test_drain(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "told", 1);
+    await(&s, "task_ready", 0);
+    tell(&s, "task_drain", "\"replica\":9,\"start\":4,\"signal\":10,\"within\":30"); /* SIGUSR1 */
+    assert_exit(await(&s, "task_exit", 0), 0, 5, "ended with 5");
+    AWAIT(s.run, s.none > 0);
+    assert_null(heard(&s, "task_unready", 0));
+    end(&s);
+}
+
+static void test_drain_a_deaf_one(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "deaf", 1);
+    AWAIT(s.run, s.output[0] != '\0');
+    tell(&s, "task_drain", "\"replica\":9,\"start\":4,\"signal\":15,\"within\":0.2");
+    assert_exit(await(&s, "task_exit", 0), 0, 128 + SIGKILL, "ended by signal 9");
+    AWAIT(s.run, s.none > 0);
+    end(&s);
+}
+
+static void test_what_is_not_here(void **state)
+{
+    static const char *const types[] = {"task_drain", "task_kill"};
+    struct scene s;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(types); i++) {
+        begin(&s);
+        start_role(&s, 4, "told", 1);
+        tell(&s, types[i], "\"replica\":9,\"start\":3");
+        assert_exit(heard(&s, "task_exit", 0), -1, -1, "none of its tasks is here");
+        assert_number(heard(&s, "task_exit", 0), "start", 3);
+        await(&s, "task_ready", 0);
+        kill_all(&s);
+        end(&s);
+    }
+}
+
+static void test_gpus(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "gpu", 2);
+    AWAIT(s.run, strstr(s.output, "gpus=5\n") != NULL && strstr(s.output, "gpus=7\n") != NULL);
+    start_role(&s, 5, "gpu", 2);
+    assert_exit(heard(&s, "task_exit", 0), 0, 126,
+                "it needs 1 GPU, and 0 of the 3 of this node are free");
+    assert_exit(heard(&s, "task_exit", 1), 1, 126,
+                "it needs 1 GPU, and 0 of the 3 of this node are free");
+    tell(&s, "task_kill", "\"replica\":9,\"start\":4");
+    await(&s, "task_exit", 3);
+    AWAIT(s.run, !replicas_any(s.all));
+    s.output[0] = '\0';
+    start_role(&s, 6, "no-gpu", 1);
+    AWAIT(s.run, strcmp(s.output, "gpus=.\n") == 0);
+    kill_all(&s);
+    end(&s);
+}
+
+static void test_environment(void **state)
+{
+    struct scene s;
+    char expected[128];
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "where", 1);
+    await(&s, "task_exit", 0);
+    snprintf(expected, sizeof(expected), "where-3 %s/./data\n", s.run->dir);
+    assert_string_equal(s.output, expected);
+    assert_exit(heard(&s, "task_exit", 0), 0, 0, "");
+    kill_all(&s);
+    end(&s);
+}
+
+static void test_not_executable(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "missing", 1);
+    assert_exit(await(&s, "task_exit", 0), 0, 127,
+                "/nonexistent/program: No such file or directory");
+    AWAIT(s.run, s.none > 0);
+    assert_null(heard(&s, "task_running", 0));
+    end(&s);
+}
+
+static void test_unusable(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "nobody", 1);
+    assert_exit(heard(&s, "task_exit", 0), -1, -1, "no role of replicas is called 'nobody'");
+    start_role(&s, 5, "pair", 1);
+    assert_exit(heard(&s, "task_exit", 1), -1, -1, "1 tasks for a gang of 2");
+    tell(&s, "task_start", "\"replica\":9,\"start\":6,\"role\":\"lead\"");
+    assert_exit(heard(&s, "task_exit", 2), -1, -1, "it has no name");
+    tell(&s, "task_start", "\"replica\":0,\"start\":6"); /* of whom? */
+    assert_int_equal(s.count, 3);
+    assert_false(replicas_any(s.all));
+    end(&s);
+}
+
+static void test_probe(void **state)
+{
+    struct scene s;
+    char path[128];
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 7, "checked", 1);
+    assert_number(await(&s, "task_ready", 0), "task", 0);
+    snprintf(path, sizeof(path), "%s/checked.7", s.run->dir);
+    assert_int_equal(unlink(path), 0);
+    assert_string_equal(json_get_string(await(&s, "task_unready", 0), "text"),
+                        "its command ended with 1");
+    kill_all(&s);
+    end(&s);
+}
+
+/* It does not know what the leader before has started. */
+static void test_another_leader(void **state)
+{
+    struct scene s;
+    int before;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "pair", 2);
+    start_role(&s, 5, "told", 1);
+    await(&s, "task_running", 1);
+    await(&s, "task_ready", 0);
+    before = s.count;
+    replicas_welcomed(s.all, "127.0.0.1");
+    assert_int_equal(s.count, before); /* not while they are there */
+    await(&s, "room", 0);
+    assert_false(replicas_any(s.all));
+    assert_int_equal(s.count, before + 1);
+    start_role(&s, 1, "told", 1);
+    await(&s, "task_ready", 1);
+    kill_all(&s);
+    end(&s);
+}
+
+static void test_pressure(void **state)
+{
+    struct scene s;
+    size_t bytes;
+
+    (void)state;
+    begin(&s);
+    replicas_pause_output(s.all, true);
+    start_role(&s, 4, "talker", 1);
+    await(&s, "task_running", 0);
+    for (int i = 0; i < 10; i++)
+        assert_true(run_turn(s.run));
+    assert_int_equal(s.bytes, 0);
+    replicas_pause_output(s.all, false);
+    AWAIT(s.run, s.bytes > 200000);
+    replicas_pause_output(s.all, true);
+    bytes = s.bytes;
+    for (int i = 0; i < 10; i++)
+        assert_true(run_turn(s.run));
+    assert_int_equal(s.bytes, bytes);
+    replicas_stop(s.all, SIGTERM, 10);
+    assert_exit(await(&s, "task_exit", 0), 0, 128 + SIGTERM, "ended by signal 15");
+    AWAIT(s.run, s.none > 0);
+    start_role(&s, 5, "told", 1); /* no more */
+    assert_false(replicas_any(s.all));
+    end(&s);
+}
+
+/* In the middle of everything. */
+static void test_destroy(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "pair", 2);
+    start_role(&s, 5, "told", 1);
+    start_role(&s, 6, "talker", 1);
+    await(&s, "task_ready", 0);
+    end(&s);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_start_and_end),
+        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_gang_of_two_nodes),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_drain_a_deaf_one),
+        cmocka_unit_test(test_what_is_not_here),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_not_executable),
+        cmocka_unit_test(test_unusable),
+        cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_another_leader),
+        cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_destroy),
+    };
+
+    run_dispatch(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
