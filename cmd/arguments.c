@@ -4,12 +4,15 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/number.h"
+#include "lib/roles.h"
 #include "lib/sizes.h"
+#include "lib/text.h"
 
 #define WATCH_DEFAULT   2
 #define WATCH_MAX       3600
@@ -33,7 +36,9 @@ enum {
     OPTION_TIMEOUT,
     OPTION_PIECES,
     OPTION_DRY_RUN,
-    OPTION_OLDER_THAN
+    OPTION_OLDER_THAN,
+    OPTION_ROLE,
+    OPTION_FORMAT
 };
 
 #define JSON                                                                                       \
@@ -51,9 +56,14 @@ enum {
 
 static const struct option list_options[] = {
     {"all", no_argument, NULL, OPTION_ALL}, JSON, HELP, END};
-static const struct option show_options[] = {
+static const struct option look_options[] = {
     {"watch", optional_argument, NULL, OPTION_WATCH}, JSON, HELP, END};
-static const struct option resize_options[] = {JSON, HELP, END};
+static const struct option order_options[] = {JSON, HELP, END};
+static const struct option endpoints_options[] = {
+    {"role", required_argument, NULL, OPTION_ROLE},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    HELP,
+    END};
 static const struct option history_options[] = {
     {"timeline", no_argument, NULL, OPTION_TIMELINE},
     {"user", required_argument, NULL, OPTION_USER},
@@ -84,30 +94,6 @@ static const struct option shapes_options[] = {
 static const struct option describe_options[] = {
     {"pieces", no_argument, NULL, OPTION_PIECES}, HELP, END};
 
-static const struct syntax {
-    const char *name;
-    const char *operands; /* for messages */
-    int operand_count;
-    const struct option *options;
-    bool takes_file; /* the operand is a file, no job */
-} syntaxes[] = {
-    {"list", "no arguments besides options", 0, list_options, false},
-    {"show", "one argument: JOB", 1, show_options, false},
-    {"resize", "two arguments: JOB and N, +K or -K", 2, resize_options, false},
-    {"history", "one argument: JOB", 1, history_options, false},
-    {"clean", "no arguments besides options", 0, clean_options, false},
-    {"plan", "one argument: FILE", 1, plan_options, true},
-    {"topology", "an action first: collect, show, check or describe", -1, topology_options, false},
-};
-
-/* By enum topology_action. */
-static const struct syntax actions[] = {
-    {"topology collect", "no arguments besides options", 0, collect_options, false},
-    {"topology show", "no arguments besides options", 0, shapes_options, false},
-    {"topology check", "no arguments besides options", 0, shapes_options, false},
-    {"topology describe", "no arguments besides options", 0, describe_options, false},
-};
-
 /* A job id as Slurm prints it. */
 static int parse_job(const char *text, uint32_t *job_id, struct error *err)
 {
@@ -136,6 +122,137 @@ static int parse_size(const char *text, bool *relative, int *nodes, struct error
     return 0;
 }
 
+/* Names of roles and replicas have no other characters. */
+static bool is_plain(const char *text, size_t length)
+{
+    return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") >= length &&
+           *text >= 'a' && *text <= 'z';
+}
+
+static int parse_role(const char *text, const char **role, struct error *err)
+{
+    if (!is_plain(text, strlen(text)))
+        return error_set(err, "'%s' is not a role; give its name (collector)",
+                         error_value(text).text);
+    *role = text;
+    return 0;
+}
+
+/* ROLE-INDEX. */
+static int parse_replica(const char *text, const char **replica, struct error *err)
+{
+    const char *dash = strrchr(text, '-');
+    int index;
+    if (dash == NULL || !is_plain(text, (size_t)(dash - text)) ||
+        number_parse(dash + 1, strlen(dash + 1), 0, INT_MAX, &index) < 0)
+        return error_set(err, "'%s' is not a replica; give its name (collector-3)",
+                         error_value(text).text);
+    *replica = text;
+    return 0;
+}
+
+/* "collector=8", "collector=+2" or "collector=-2". The name of a role may have '-' and digits, so
+ * "collector-2" could be one. */
+static int parse_scale(const char *text, struct scale *scale, struct error *err)
+{
+    size_t role = strcspn(text, "=");
+    const char *size = text + role + (text[role] == '=');
+    bool sign = *size == '+' || *size == '-';
+    int n;
+    if (!is_plain(text, role) || text[role] == '\0')
+        return error_set(err,
+                         "'%s' is not a change of a role; give ROLE=N (collector=8), ROLE=+K "
+                         "(collector=+2) or ROLE=-K (collector=-2)",
+                         error_value(text).text);
+    if (number_parse(size + sign, strlen(size + sign), sign, ROLES_REPLICAS_MAX, &n) < 0)
+        return error_set(err,
+                         "'%s' is not a number of replicas; give one from 0 to %d (8) or a "
+                         "difference (+2, -2)",
+                         error_value(size).text, ROLES_REPLICAS_MAX);
+    *scale = (struct scale){text, (int)role, sign, *size == '-' ? -n : n};
+    return 0;
+}
+
+/* ---- operands: as many as the syntax allows -------------------------------------------------- */
+
+static int take_file(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    (void)count;
+    (void)err;
+    arguments->file = operands[0];
+    return 0;
+}
+
+static int take_job(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    (void)count;
+    return parse_job(operands[0], &arguments->job_id, err);
+}
+
+static int take_size(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_job(arguments, operands, count, err) < 0)
+        return -1;
+    return parse_size(operands[1], &arguments->relative, &arguments->nodes, err);
+}
+
+static int take_role(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_job(arguments, operands, count, err) < 0)
+        return -1;
+    return count > 1 ? parse_role(operands[1], &arguments->role, err) : 0;
+}
+
+static int take_replica(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_job(arguments, operands, count, err) < 0)
+        return -1;
+    return parse_replica(operands[1], &arguments->replica, err);
+}
+
+static int take_scales(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_job(arguments, operands, count, err) < 0)
+        return -1;
+    for (int i = 1; i < count; i++)
+        if (parse_scale(operands[i], &arguments->scales[arguments->scale_count++], err) < 0)
+            return -1;
+    return 0;
+}
+
+static const struct syntax {
+    const char *name;
+    const char *operands; /* for messages */
+    int least, most;      /* operands; least -1: an action */
+    int (*take)(struct arguments *, char **, int, struct error *); /* NULL: there are none */
+    const struct option *options;
+} syntaxes[] = {
+    {"list", "no arguments besides options", 0, 0, NULL, list_options},
+    {"show", "one argument: JOB", 1, 1, take_job, look_options},
+    {"resize", "two arguments: JOB and N, +K or -K", 2, 2, take_size, order_options},
+    {"history", "one argument: JOB", 1, 1, take_job, history_options},
+    {"roles", "one argument: JOB", 1, 1, take_job, look_options},
+    {"replicas", "one or two arguments: JOB and ROLE", 1, 2, take_role, look_options},
+    {"scale", "JOB and then one to 16 changes: ROLE=N, ROLE=+K or ROLE=-K", 2, 1 + SCALES_MAX,
+     take_scales, order_options},
+    {"fail", "two arguments: JOB and REPLICA", 2, 2, take_replica, order_options},
+    {"endpoints", "one argument: JOB", 1, 1, take_job, endpoints_options},
+    {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
+    {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
+    {"topology", "an action first: collect, show, check or describe", -1, -1, NULL,
+     topology_options},
+};
+
+/* By enum topology_action. */
+static const struct syntax actions[] = {
+    {"topology collect", "no arguments besides options", 0, 0, NULL, collect_options},
+    {"topology show", "no arguments besides options", 0, 0, NULL, shapes_options},
+    {"topology check", "no arguments besides options", 0, 0, NULL, shapes_options},
+    {"topology describe", "no arguments besides options", 0, 0, NULL, describe_options},
+};
+
+/* ---- options --------------------------------------------------------------------------------- */
+
 static int parse_watch(const char *text, double *seconds, struct error *err)
 {
     char *end = NULL;
@@ -160,6 +277,23 @@ static int parse_days(const char *text, int *days, struct error *err)
         return error_set(err, "--older-than=%s is not allowed; give days from 1 to %d",
                          error_value(text).text, DAYS_MAX);
     return 0;
+}
+
+static int parse_format(const char *text, enum endpoints_format *format, struct error *err)
+{
+    static const char *const names[] = {[ENDPOINTS_TEXT] = "text",
+                                        [ENDPOINTS_JSON] = "json",
+                                        [ENDPOINTS_HOSTS] = "hosts",
+                                        [ENDPOINTS_PROMETHEUS] = "prometheus",
+                                        [ENDPOINTS_HAPROXY] = "haproxy"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(text, names[i]) == 0) {
+            *format = (enum endpoints_format)i;
+            return 0;
+        }
+    return error_set(err,
+                     "--format=%s is not allowed; give text, json, hosts, prometheus or haproxy",
+                     error_value(text).text);
 }
 
 static int take_option(struct arguments *arguments, int option, const char *value,
@@ -205,13 +339,17 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     case OPTION_PIECES:
         arguments->pieces = true;
         return 0;
+    case OPTION_ROLE:
+        return parse_role(value, &arguments->role, err);
+    case OPTION_FORMAT:
+        return parse_format(value, &arguments->format, err);
     default:
         return -1;
     }
 }
 
-/* Getopt would take -2 for an option: move a difference of nodes out of its sight. Returns the
- * difference, or NULL. */
+/* Getopt would take -2 for an option: move a difference out of its sight. Returns the difference,
+ * or NULL. */
 static char *take_difference(int *argc, char **argv)
 {
     for (int i = 1; i < *argc && strcmp(argv[i], "--") != 0; i++) {
@@ -247,14 +385,16 @@ static int parse_options(const struct syntax *syntax, int argc, char **argv,
     optind = 0; /* glibc: begin again */
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", syntax->options, NULL)) != -1) {
-        const char *word = argv[optind - 1];
+        const char *word = argv[optind - 1], letter[] = {'-', (char)optopt, '\0'};
         if (option == ':')
             return error_set(err, "option '%s' needs a value", error_value(word).text);
         if (option == '?' && is_option(syntax->options, optopt))
             return error_set(err, "option '%s' takes no value", error_value(word).text);
+        /* A word of several letters ("-xy"): getopt is not behind it yet. */
         if (option == '?')
             return error_set(err, "unknown option '%s' of '%s'; see 'selastic %s --help'",
-                             error_value(word).text, syntax->name, first_word(syntax->name).text);
+                             error_value(optopt != 0 ? letter : word).text, syntax->name,
+                             first_word(syntax->name).text);
         if (take_option(arguments, option, optarg, err) < 0)
             return -1;
     }
@@ -262,21 +402,11 @@ static int parse_options(const struct syntax *syntax, int argc, char **argv,
 }
 
 static int parse_operands(const struct syntax *syntax, char **operands, int count,
-                          const char *difference, struct arguments *arguments, struct error *err)
+                          struct arguments *arguments, struct error *err)
 {
-    if (count + (difference != NULL) != syntax->operand_count)
+    if (count < syntax->least || count > syntax->most)
         return error_set(err, "'%s' takes %s", syntax->name, syntax->operands);
-    if (syntax->takes_file) {
-        arguments->file = operands[0];
-        return 0;
-    }
-    if (syntax->operand_count > 0 && count > 0 &&
-        parse_job(operands[0], &arguments->job_id, err) < 0)
-        return -1;
-    if (syntax->operand_count < 2)
-        return 0;
-    return parse_size(difference != NULL ? difference : operands[1], &arguments->relative,
-                      &arguments->nodes, err);
+    return syntax->take != NULL ? syntax->take(arguments, operands, count, err) : 0;
 }
 
 /* The syntax of the action that argv[1] names. NULL with err if argv[1] names no action. */
@@ -293,6 +423,14 @@ static const struct syntax *find_action(const char *word, struct arguments *argu
     return NULL;
 }
 
+int arguments_unknown(const char *name, struct error *err)
+{
+    char known[256] = "";
+    for (size_t i = 0; i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
+        text_append(known, sizeof(known), "%s, ", syntaxes[i].name);
+    return error_set(err, "unknown command '%s'; commands: %shelp", error_value(name).text, known);
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
     const struct syntax *syntax = NULL;
@@ -301,22 +439,22 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
         if (strcmp(argv[0], syntaxes[i].name) == 0)
             syntax = &syntaxes[i];
     if (syntax == NULL)
-        return error_set(
-            err,
-            "unknown command '%s'; commands: list, show, resize, history, clean, plan, "
-            "topology",
-            error_value(argv[0]).text);
-    if (syntax->operand_count < 0 && argc > 1 && argv[1][0] != '-') {
+        return arguments_unknown(argv[0], err);
+    if (syntax->least < 0 && argc > 1 && argv[1][0] != '-') {
         syntax = find_action(argv[1], arguments, err);
         if (syntax == NULL)
             return -1;
         argc--;
         argv++;
     }
-    char *difference = syntax->operand_count == 2 ? take_difference(&argc, argv) : NULL;
+    char *difference = syntax->most > 1 ? take_difference(&argc, argv) : NULL;
     if (parse_options(syntax, argc, argv, arguments, err) < 0)
         return -1;
     if (arguments->help)
         return 0;
-    return parse_operands(syntax, argv + optind, argc - optind, difference, arguments, err);
+    if (difference != NULL) {
+        argv[argc++] = difference; /* where it was taken from there is room */
+        argv[argc] = NULL;
+    }
+    return parse_operands(syntax, argv + optind, argc - optind, arguments, err);
 }

@@ -8,22 +8,45 @@
 
 #include "lib/error.h"
 
+#define SCALES_MAX 16 /* roles in one `selastic scale` */
+
+/* ROLE=N, ROLE=+K or ROLE=-K. */
+struct scale {
+    const char *text; /* as it was written */
+    int role_length;  /* of its beginning: the role */
+    bool relative;    /* replicas is a difference */
+    int replicas;
+};
+
+enum endpoints_format {
+    ENDPOINTS_TEXT,
+    ENDPOINTS_JSON,
+    ENDPOINTS_HOSTS,
+    ENDPOINTS_PROMETHEUS,
+    ENDPOINTS_HAPROXY
+};
+
 enum topology_action { TOPOLOGY_COLLECT, TOPOLOGY_SHOW, TOPOLOGY_CHECK, TOPOLOGY_DESCRIBE };
 
 struct arguments {
     bool help;
     bool json;
-    bool all;                    /* list: everybody's jobs */
-    bool timeline;               /* history: draw a chart */
-    double watch;                /* show: seconds between two looks, 0: once */
-    const char *user;            /* history: the job's owner, NULL: ask Slurm, else oneself */
-    const char *state_dir;       /* history: read this directory */
-    bool dry_run;                /* clean: remove nothing */
-    int days;                    /* clean: of rest */
-    uint32_t job_id;             /* 0: the subcommand takes none */
-    bool relative;               /* resize: nodes is a difference */
-    int nodes;                   /* resize */
-    enum topology_action action; /* topology; the following are for it */
+    bool all;                        /* list: everybody's jobs */
+    bool timeline;                   /* history: draw a chart */
+    double watch;                    /* show, roles, replicas: seconds between two looks, 0: once */
+    const char *user;                /* history: the job's owner, NULL: ask Slurm, else oneself */
+    const char *state_dir;           /* history: read this directory */
+    bool dry_run;                    /* clean: remove nothing */
+    int days;                        /* clean: of rest */
+    uint32_t job_id;                 /* 0: the subcommand takes none */
+    bool relative;                   /* resize: nodes is a difference */
+    int nodes;                       /* resize */
+    const char *role;                /* replicas, endpoints: only of this role; NULL: of all */
+    const char *replica;             /* fail */
+    struct scale scales[SCALES_MAX]; /* scale */
+    int scale_count;
+    enum endpoints_format format; /* endpoints */
+    enum topology_action action;  /* topology; the following are for it */
     /* Of shapes, to be read or written; NULL: the file that elastic.conf names. plan: the job
      * file. */
     const char *file;
@@ -33,10 +56,12 @@ struct arguments {
     bool pieces;           /* describe: for collect */
 };
 
-/* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "resize", "history",
- * "clean", "plan", "topology"), and argv ends with NULL. The order of argv changes, the strings
- * stay where they are.
+/* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "topology"), and argv
+ * ends with NULL. The order of argv changes, the strings stay where they are.
  * -1 with a message that says what would be right. */
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err);
+
+/* -1: there is no such subcommand. The message names those that there are. */
+int arguments_unknown(const char *name, struct error *err);
 
 #endif

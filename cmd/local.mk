@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += cmd/libselastic.la
 cmd_libselastic_la_SOURCES = \
     cmd/arguments.c \
     cmd/arguments.h \
+    cmd/endpoints.c \
+    cmd/endpoints.h \
     cmd/history_file.c \
     cmd/history_file.h \
     cmd/job_plan.c \
@@ -13,6 +15,9 @@ cmd_libselastic_la_SOURCES = \
     cmd/jobs.h \
     cmd/render.c \
     cmd/render.h \
+    cmd/render_parts.h \
+    cmd/replicas.c \
+    cmd/replicas.h \
     cmd/shape.c \
     cmd/shape.h \
     cmd/terminal_text.c \
@@ -45,13 +50,19 @@ cmd_selastic_SOURCES = \
     cmd/command.h \
     cmd/deadline.c \
     cmd/deadline.h \
+    cmd/endpoints_command.c \
+    cmd/fail.c \
     cmd/history.c \
     cmd/list.c \
+    cmd/order.c \
+    cmd/order.h \
     cmd/plan_command.c \
     cmd/print.c \
     cmd/query.c \
     cmd/query.h \
     cmd/resize.c \
+    cmd/roles_commands.c \
+    cmd/scale.c \
     cmd/selastic.c \
     cmd/show.c \
     cmd/topology.c \
@@ -61,7 +72,9 @@ cmd_selastic_SOURCES = \
     cmd/topology_run.c \
     cmd/topology_run.h \
     cmd/topology_site.c \
-    cmd/topology_site.h
+    cmd/topology_site.h \
+    cmd/view.c \
+    cmd/view.h
 cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 cmd_selastic_LDFLAGS = $(PROGRAM_LDFLAGS)

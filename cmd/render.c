@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/render_parts.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
 #include "lib/json_get.h"
@@ -29,7 +30,7 @@ static const char *plural(int64_t count, const char *many, const char *one)
     return count == 1 ? one : many;
 }
 
-static void number_cell(struct table *table, json_object *object, const char *key)
+void render_number_cell(struct table *table, json_object *object, const char *key)
 {
     int64_t number = field_int(object, key, -1);
     if (number < 0)
@@ -38,12 +39,12 @@ static void number_cell(struct table *table, json_object *object, const char *ke
         table_number(table, number);
 }
 
-static void text_cell(struct table *table, json_object *object, const char *key)
+void render_text_cell(struct table *table, json_object *object, const char *key)
 {
     table_cell(table, json_get_string(object, key));
 }
 
-static void duration_cell(struct table *table, double seconds)
+void render_duration_cell(struct table *table, double seconds)
 {
     char text[48];
     table_cell(table, text_duration(seconds, text, sizeof(text)));
@@ -141,7 +142,7 @@ static void put_generation(FILE *out, json_object *state, const struct render_op
     }
 }
 
-static void put_line(FILE *out, const char *label, const char *text, int width)
+void render_line(FILE *out, const char *label, const char *text, int width)
 {
     if (text == NULL || *text == '\0')
         return;
@@ -189,7 +190,7 @@ static void put_policy(FILE *out, json_object *state, int width)
         fprintf(line, "%sscale_config for %d world sizes", separator,
                 json_object_object_length(value));
     fclose(line);
-    put_line(out, "Policy", text_need(text), width);
+    render_line(out, "Policy", text_need(text), width);
     free(text);
 }
 
@@ -235,7 +236,7 @@ static void put_cost(FILE *out, json_object *state, int width)
             len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s%s", parts[i].before,
                                     money(value, amount, sizeof(amount)), parts[i].behind);
     }
-    put_line(out, "Cost", text, width);
+    render_line(out, "Cost", text, width);
 }
 
 /* "2026-12-01T08:00:00, expected end 07:10:00: in time (spot nodes are enough)" */
@@ -256,7 +257,7 @@ static void put_deadline(FILE *out, json_object *state, const struct render_opti
                                 json_get_bool(deadline, "in_time", true) ? "in time" : "late");
     if (why != NULL)
         snprintf(text + len, sizeof(text) - len, " (%.200s)", why);
-    put_line(out, "Deadline", text, options->width);
+    render_line(out, "Deadline", text, options->width);
 }
 
 /* What the node is about, and for how long yet. */
@@ -299,7 +300,7 @@ static void pool_state_cell(struct table *table, json_object *pool,
     const char *failure = json_get_string(pool, "failure");
     char text[400], clock[32];
     if (!(until > (double)options->now)) {
-        text_cell(table, pool, "why");
+        render_text_cell(table, pool, "why");
         return;
     }
     snprintf(text, sizeof(text), "paused until %s%s%.250s",
@@ -338,12 +339,12 @@ static void put_pools(FILE *out, json_object *state, const struct render_options
     struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
     for (size_t i = 0; i < json_object_array_length(pools); i++) {
         json_object *pool = json_object_array_get_idx(pools, i);
-        text_cell(table, pool, "pool");
-        text_cell(table, pool, "zone");
+        render_text_cell(table, pool, "pool");
+        render_text_cell(table, pool, "zone");
         amount_cell(table, pool, "price");
-        number_cell(table, pool, "ready");
-        number_cell(table, pool, "booting");
-        number_cell(table, pool, "pending");
+        render_number_cell(table, pool, "ready");
+        render_number_cell(table, pool, "booting");
+        render_number_cell(table, pool, "pending");
         amount_cell(table, pool, "node_hours");
         pool_state_cell(table, pool, options);
     }
@@ -366,11 +367,11 @@ static void put_members(FILE *out, json_object *state, const struct render_optio
     struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
     for (size_t i = 0; i < count; i++) {
         json_object *member = json_object_array_get_idx(members, i);
-        text_cell(table, member, "node");
-        number_cell(table, member, "job");
-        text_cell(table, member, "role");
-        text_cell(table, member, "pool");
-        number_cell(table, member, "slots");
+        render_text_cell(table, member, "node");
+        render_number_cell(table, member, "job");
+        render_text_cell(table, member, "role");
+        render_text_cell(table, member, "pool");
+        render_number_cell(table, member, "slots");
         ranks_cell(table, member);
         member_state_cell(table, member, options);
     }
@@ -394,15 +395,15 @@ static void put_extensions(FILE *out, json_object *state, const struct render_op
         json_object *extension = json_object_array_get_idx(extensions, i);
         double begin = field_double(extension, "begin");
         char clock[32];
-        number_cell(table, extension, "job");
-        number_cell(table, extension, "nodes");
-        text_cell(table, extension, "pool");
+        render_number_cell(table, extension, "job");
+        render_number_cell(table, extension, "nodes");
+        render_text_cell(table, extension, "pool");
         extension_state_cell(table, extension, options);
         /* A time that has passed tells nothing: from then on the reason is shown. */
         table_cell(table, begin > (double)options->now
                               ? text_clock(begin, options->now, clock, sizeof(clock))
                               : NULL);
-        text_cell(table, extension, "reason");
+        render_text_cell(table, extension, "reason");
     }
     fputc('\n', out);
     table_print(table, out, options->width);
@@ -419,7 +420,7 @@ static void put_leader(FILE *out, json_object *state, int width)
         return;
     snprintf(text, sizeof(text), "%.250s, since the leading node was lost (term %lld)", leader,
              (long long)term);
-    put_line(out, "Leader", text, width);
+    render_line(out, "Leader", text, width);
 }
 
 /* Only if it is another one. One that is older than such words does not say it. */
@@ -431,7 +432,7 @@ static void put_release(FILE *out, json_object *state, const struct render_optio
         return;
     snprintf(text, sizeof(text), "%.40s leads the job, this selastic is of %.40s", release,
              options->release);
-    put_line(out, "Release", text, options->width);
+    render_line(out, "Release", text, options->width);
 }
 
 char *render_state(json_object *state, const struct render_options *options)
@@ -442,21 +443,21 @@ char *render_state(json_object *state, const struct render_options *options)
     put_heading(out, state);
     put_size(out, state);
     put_generation(out, state, options);
-    put_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
-    put_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
+    render_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
+    render_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
     put_deadline(out, state, options);
     put_cost(out, state, options->width);
-    put_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
+    render_line(out, "Newcomers", json_get_string(state, "newcomers"), options->width);
     put_leader(out, state, options->width);
     put_release(out, state, options);
-    put_line(out, "Left out", json_get_string(state, "left_out"), options->width);
-    put_line(out, "To be replaced", json_get_string(state, "advised"), options->width);
-    put_line(out, "Next", json_get_string(state, "next_world"), options->width);
+    render_line(out, "Left out", json_get_string(state, "left_out"), options->width);
+    render_line(out, "To be replaced", json_get_string(state, "advised"), options->width);
+    render_line(out, "Next", json_get_string(state, "next_world"), options->width);
     put_policy(out, state, options->width);
-    put_line(out, "State directory", json_get_string(state, "state_dir"), options->width);
-    put_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"), options->width);
-    put_line(out, "PMIx", json_get_string(state, "pmix"), options->width);
-    put_line(out, "elastic.conf", json_get_string(state, "conf"), options->width);
+    render_line(out, "State directory", json_get_string(state, "state_dir"), options->width);
+    render_line(out, "Checkpoints", json_get_string(state, "checkpoint_dir"), options->width);
+    render_line(out, "PMIx", json_get_string(state, "pmix"), options->width);
+    render_line(out, "elastic.conf", json_get_string(state, "conf"), options->width);
     put_members(out, state, options);
     put_extensions(out, state, options);
     put_pools(out, state, options);
@@ -464,7 +465,7 @@ char *render_state(json_object *state, const struct render_options *options)
     return text_need(text);
 }
 
-static void bounds_cell(struct table *table, json_object *job)
+void render_bounds_cell(struct table *table, json_object *job)
 {
     char text[64];
     int64_t min = field_int(job, "min", -1), max = field_int(job, "max", -1);
@@ -490,15 +491,15 @@ char *render_list(json_object *list, const struct render_options *options)
     for (size_t i = 0; i < count; i++) {
         json_object *job = json_object_array_get_idx(jobs, i);
         char *name = text_clean(json_get_string(job, "name"), 20);
-        number_cell(table, job, "job");
+        render_number_cell(table, job, "job");
         table_cell(table, name);
-        text_cell(table, job, "user");
-        text_cell(table, job, "state");
-        number_cell(table, job, "size");
-        bounds_cell(table, job);
-        number_cell(table, job, "generation");
-        number_cell(table, job, "pending");
-        text_cell(table, job, "why");
+        render_text_cell(table, job, "user");
+        render_text_cell(table, job, "state");
+        render_number_cell(table, job, "size");
+        render_bounds_cell(table, job);
+        render_number_cell(table, job, "generation");
+        render_number_cell(table, job, "pending");
+        render_text_cell(table, job, "why");
         free(name);
     }
     FILE *out = text_need(open_memstream(&text, &size));
@@ -533,12 +534,12 @@ char *render_clean(json_object *list, const struct render_options *options)
     struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
     for (size_t i = 0; i < field_count(list, "directories"); i++) {
         json_object *directory = json_object_array_get_idx(directories, i);
-        number_cell(table, directory, "job");
-        duration_cell(table, (double)options->now - field_double(directory, "changed"));
+        render_number_cell(table, directory, "job");
+        render_duration_cell(table, (double)options->now - field_double(directory, "changed"));
         bytes_cell(table, (double)field_int(directory, "bytes", 0));
-        text_cell(table, directory, "action");
-        text_cell(table, directory, "directory");
-        text_cell(table, directory, "why");
+        render_text_cell(table, directory, "action");
+        render_text_cell(table, directory, "directory");
+        render_text_cell(table, directory, "why");
     }
     FILE *out = text_need(open_memstream(&text, &size));
     table_print(table, out, options->width);
@@ -591,20 +592,20 @@ static void generation_row(struct table *table, json_object *generation, bool co
     char clock[32], text[32];
     double cost = field_double(generation, "cost");
     double hours = field_double(generation, "on_demand_hours");
-    number_cell(table, generation, "generation");
+    render_number_cell(table, generation, "generation");
     table_cell(table,
                text_clock(field_double(generation, "time"), options->now, clock, sizeof(clock)));
-    text_cell(table, generation, "kind");
-    number_cell(table, generation, "size");
-    number_cell(table, generation, "workers");
-    duration_cell(table, lasted(generation, options));
-    duration_cell(table, field_double(generation, "pause"));
+    render_text_cell(table, generation, "kind");
+    render_number_cell(table, generation, "size");
+    render_number_cell(table, generation, "workers");
+    render_duration_cell(table, lasted(generation, options));
+    render_duration_cell(table, field_double(generation, "pause"));
     if (costs)
         table_cell(table, cost >= 0 ? money(cost, text, sizeof(text)) : NULL);
     snprintf(text, sizeof(text), "%.2f h", hours);
     if (on_demand)
         table_cell(table, hours >= 0 ? text : NULL);
-    text_cell(table, generation, "reason");
+    render_text_cell(table, generation, "reason");
 }
 
 char *render_history(json_object *history, const struct render_options *options)

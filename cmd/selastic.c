@@ -10,16 +10,17 @@
 #include "common/log.h"
 #include "common/release_own.h"
 
-static const struct command *const commands[] = {&list_command,    &show_command,  &resize_command,
-                                                 &history_command, &clean_command, &plan_command,
-                                                 &topology_command};
+static const struct command *const commands[] = {
+    &list_command,      &show_command,     &resize_command, &history_command,
+    &roles_command,     &replicas_command, &scale_command,  &fail_command,
+    &endpoints_command, &clean_command,    &plan_command,   &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)
 {
     fputs("Usage: selastic COMMAND [ARGUMENT]...\n\nCommands:\n", out);
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
         "\n'selastic COMMAND --help' explains a command. 'selastic --version' prints the version.\n"
         "Exit status: 0 success, 1 refused or failed, 2 wrong command line. See selastic(1).\n",
@@ -43,10 +44,7 @@ static enum exit_status wrong_usage(const struct error *err)
 static enum exit_status unknown_command(const char *name)
 {
     struct error err;
-    error_set(&err,
-              "unknown command '%s'; commands: list, show, resize, history, clean, plan, "
-              "topology, help",
-              error_value(name).text);
+    arguments_unknown(name, &err);
     return wrong_usage(&err);
 }
 

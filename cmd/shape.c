@@ -21,6 +21,7 @@ enum kind {
     KIND_TEXTS,   /* array of strings */
     KIND_OBJECT,  /* object of a shape */
     KIND_OBJECTS, /* array of objects of the same shape */
+    KIND_INTS,    /* object of integers, without fixed keys */
     KIND_FREE,    /* object without fixed keys */
 };
 
@@ -121,6 +122,39 @@ static const struct shape generation_shape[] = {
     {NULL, KIND_INT, NULL},
 };
 
+static const struct shape role_shape[] = {
+    {"name", KIND_TEXT, NULL}, {"kind", KIND_TEXT, NULL}, {"leads", KIND_BOOL, NULL},
+    {"min", KIND_INT, NULL},   {"max", KIND_INT, NULL},   {"target", KIND_INT, NULL},
+    {"tasks", KIND_INT, NULL}, {"ready", KIND_INT, NULL}, {"size", KIND_TEXT, NULL},
+    {"more", KIND_TEXT, NULL}, {NULL, KIND_INT, NULL},
+};
+
+static const struct shape roles_shape[] = {
+    {"job", KIND_INT, NULL},
+    {"epoch", KIND_INT, NULL},
+    {"roles", KIND_OBJECTS, role_shape},
+    {NULL, KIND_INT, NULL},
+};
+
+static const struct shape task_shape[] = {
+    {"task", KIND_INT, NULL},   {"node", KIND_TEXT, NULL},  {"address", KIND_TEXT, NULL},
+    {"state", KIND_TEXT, NULL}, {"ports", KIND_INTS, NULL}, {NULL, KIND_INT, NULL},
+};
+
+static const struct shape replica_shape[] = {
+    {"name", KIND_TEXT, NULL},    {"role", KIND_TEXT, NULL},   {"index", KIND_INT, NULL},
+    {"id", KIND_INT, NULL},       {"state", KIND_TEXT, NULL},  {"start", KIND_INT, NULL},
+    {"since", KIND_NUMBER, NULL}, {"reason", KIND_TEXT, NULL}, {"tasks", KIND_OBJECTS, task_shape},
+    {NULL, KIND_INT, NULL},
+};
+
+static const struct shape replicas_shape[] = {
+    {"job", KIND_INT, NULL},
+    {"epoch", KIND_INT, NULL},
+    {"replicas", KIND_OBJECTS, replica_shape},
+    {NULL, KIND_INT, NULL},
+};
+
 int64_t field_int(json_object *object, const char *key, int64_t missing)
 {
     json_object *value = NULL;
@@ -211,6 +245,19 @@ static json_object *copy_free(json_object *value, int depth)
     return copy;
 }
 
+/* Without those that are no integers. */
+static json_object *copy_ints(json_object *value)
+{
+    json_object *copy = text_need(json_object_new_object());
+    if (!json_object_is_type(value, json_type_object))
+        return copy;
+    json_object_object_foreach (value, key, member) {
+        if (json_object_is_type(member, json_type_int))
+            json_object_object_add(copy, key, copy_number(member));
+    }
+    return copy;
+}
+
 static json_object *copy_shape(const struct shape *shape, json_object *object);
 
 /* The entries of an array that have the right type. */
@@ -247,6 +294,8 @@ static json_object *copy_field(const struct shape *field, json_object *value)
     case KIND_TEXTS:
     case KIND_OBJECTS:
         return copy_array(field, value);
+    case KIND_INTS:
+        return copy_ints(value);
     case KIND_FREE:
         return json_object_is_type(value, json_type_object) ? copy_free(value, 0) : NULL;
     }
@@ -267,6 +316,16 @@ static json_object *copy_shape(const struct shape *shape, json_object *object)
 json_object *shape_state(json_object *answer)
 {
     return copy_shape(state_shape, answer);
+}
+
+json_object *shape_roles(json_object *answer)
+{
+    return copy_shape(roles_shape, answer);
+}
+
+json_object *shape_replicas(json_object *answer)
+{
+    return copy_shape(replicas_shape, answer);
 }
 
 json_object *shape_generation(json_object *generation)

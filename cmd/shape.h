@@ -14,6 +14,11 @@
  * missing or of another type is null (an empty array for arrays). */
 json_object *shape_state(json_object *answer);
 
+/* The same of a `roles` answer: {"job", "epoch", "roles": [...]} and {"job", "epoch", "replicas":
+ * [...]}. */
+json_object *shape_roles(json_object *answer);
+json_object *shape_replicas(json_object *answer);
+
 /* The same of one generation of a `history` answer or of history.jsonl. NULL: it has no number or
  * time. */
 json_object *shape_generation(json_object *generation);

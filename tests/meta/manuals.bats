@@ -51,8 +51,20 @@ same_options() {
     done
 }
 
+# commands: those of selastic.
+commands() {
+    "$prefix/bin/selastic" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p'
+}
+
+@test "selastic(1) and --help name the same commands" {
+    nothing "$(for command in $(commands); do
+        grep -q "^\.Cm $command" "$(page_of selastic)" && grep -q "^\.It Cm $command" "$(page_of selastic)" ||
+            echo "$command"
+    done)" "not in selastic(1)"
+}
+
 @test "selastic(1) and --help name the same options" {
-    help=$(for command in list show resize history clean plan topology; do "$prefix/bin/selastic" help "$command"; done
+    help=$(for command in $(commands); do "$prefix/bin/selastic" help "$command"; done
         echo --version)
     same_options "$(page_of selastic)" "$help"
 }
@@ -67,7 +79,10 @@ completed() {
 @test "the bash completion of selastic offers the options of --help" {
     # shellcheck source=../../etc/selastic.bash-completion
     . "$top_srcdir/etc/selastic.bash-completion"
-    for command in list show resize history clean plan; do
+    COMP_WORDS=(selastic '') COMP_CWORD=1
+    _selastic
+    diff <(commands) <(printf '%s\n' "${COMPREPLY[@]}" | grep -vx -e help -e '--.*')
+    for command in $(commands | grep -vx topology); do
         diff <("$prefix/bin/selastic" help "$command" | options) <(completed "$command" | sort -u)
     done
     diff <("$prefix/bin/selastic" help topology | options) \

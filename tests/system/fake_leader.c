@@ -2,7 +2,8 @@
 /* A leader that says what it is told to: `fake_leader ANSWERS.json [silent|break]`, run in a job
  * by srun.
  *
- * ANSWERS.json holds an answer for each request by its type. Requests are printed, one a line.
+ * ANSWERS.json holds an answer for each request by its type, or a list of answers: one after the
+ * other, the last one from then on. Requests are printed, one a line.
  * silent: authenticates whoever asks, and says nothing more. break: closes the connection
  * instead of answering. */
 #include <stdbool.h>
@@ -24,6 +25,17 @@ static void on_open(struct link *link, void *arg)
 {
 }
 
+static json_object *next_of(json_object *answers)
+{
+    json_object *first;
+    if (!json_object_is_type(answers, json_type_array))
+        return json_object_get(answers);
+    first = json_object_get(json_object_array_get_idx(answers, 0));
+    if (json_object_array_length(answers) > 1)
+        json_object_array_del_idx(answers, 0, 1);
+    return first;
+}
+
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
     const struct leader *leader = arg;
@@ -35,7 +47,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         link_close(link, "as told");
     else if (strcmp(leader->mode, "silent") != 0 && type &&
              json_object_object_get_ex(leader->answers, type, &answer))
-        link_send(link, json_object_get(answer));
+        link_send(link, next_of(answer));
 }
 
 static void on_closed(struct link *link, const char *why, void *arg)

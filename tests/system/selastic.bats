@@ -28,7 +28,10 @@ resize = {"t": "done", "message": "job 12: grows, as nodes become free, to 6 nod
 if len(sys.argv) > 3:
     resize = {"t": "error", "message": sys.argv[3]}
 state, history = (json.load(open(name)) for name in sys.argv[1:3])
-json.dump({"show": state, "history": history, "resize": resize}, sys.stdout)
+scale = [{"t": "done", "message": "job 12: collector: 8 replicas (was 4)"}, {"t": "error", "message": "rollout: MIN is 0"}]
+fail = {"t": "done", "message": "job 12: collector-3 is replaced"}
+roles = json.load(open("roles.json" if len(sys.argv) == 3 else "roles-hostile.json"))
+json.dump({"show": state, "history": history, "resize": resize, "roles": roles, "scale": scale, "fail": fail}, sys.stdout)
 PYTHON
 }
 
@@ -41,6 +44,9 @@ lead() {
 
 # A job that ends when FILE appears.
 until_exists() { submit "${@:2}" --wrap "until [ -e $1 ]; do sleep 0.1; done"; }
+
+# same FILE: the output is what the file of tests/unit/selastic has.
+same() { diff <(printf '%s\n' "$output") <(printf '%s\n' "$(cat "$TREE/tests/unit/selastic/$1")"); }
 
 # harmless: the output has no control characters but newlines.
 harmless() { ! LC_ALL=C grep -q '[[:cntrl:]]' <<<"$output"; }
@@ -65,7 +71,8 @@ write_history() {
 @test "wrong usage is told in one line, with status 2" {
     run -2 as_user selastic
     [[ $output == "Usage: selastic COMMAND"* ]]
-    for wrong in "frob" "list 12" "show" "show twelve" "resize 12" "resize 12 0" "show 12 --watch=0" "list --frob"; do
+    for wrong in "frob" "list 12" "show" "show twelve" "resize 12" "resize 12 0" "show 12 --watch=0" "list --frob" \
+        "scale 12 collector-2" "fail 12 collector" "endpoints 12 --format=yaml"; do
         # shellcheck disable=SC2086
         run -2 as_user selastic $wrong
         [[ ${#lines[@]} == 1 && $output == "selastic: "* ]]
@@ -138,7 +145,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
 
 @test "help and version" {
     run -0 as_user selastic --help
-    for command in list show resize history clean plan; do
+    for command in list show resize history roles replicas scale fail endpoints clean plan; do
         [[ $output == *"$command"* ]]
         run -0 as_user selastic help "$command"
         [[ $output == "Usage: selastic $command"* ]]
@@ -201,6 +208,50 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     wait_for 10 says "$TB_WORK/$job.out" '^\{"t":"resize",.*"delta":1[,}]'
 }
 
+@test "roles, replicas and endpoints print what the leader says" {
+    job=$(lead good "")
+    run -0 as_user selastic roles "$job"
+    [[ $output == "NAME "*$'\nlearner      world              1/2  1:2\n'* ]]
+    run -0 as_user selastic roles "$job" --json
+    same roles.out.json
+    run -0 as_user selastic replicas "$job" rollout
+    [[ $output == "NAME "*$'\nrollout-0  ready  '*"  gpu[07-08,10]  http=31001 master=31002 ..." ]]
+    run -0 as_user selastic replicas "$job" rollout --json
+    same replicas.out.json
+    run -1 as_user selastic replicas "$job" server
+    [ "$output" = "selastic: error: job 12 has no role 'server'; its roles: coordinator, learner, collector, rollout" ]
+    for format in text:txt hosts:hosts haproxy:haproxy json:out.json prometheus:prometheus.json; do
+        run -0 as_user selastic endpoints "$job" --format="${format%%:*}"
+        same "endpoints.${format#*:}"
+    done
+    run -0 as_user selastic endpoints "$job" --role=collector --format=hosts
+    [ "$output" = $'10.0.0.1 collector-0\nfd00::2 collector-1' ]
+    run -1 as_user selastic endpoints "$job" --role=server
+    [[ $output == "selastic: error: job 12 has no role 'server'"* ]]
+}
+
+@test "scale and fail send what was asked; scale stops at the first change that is refused" {
+    job=$(lead good "")
+    run -1 as_user selastic scale "$job" collector=8 rollout=-2 collector=+1
+    diff - <(echo "$output") <<'OUT'
+job 12: collector: 8 replicas (was 4)
+selastic: error: rollout=-2 (done before it: collector=8): rollout: MIN is 0
+OUT
+    run -1 as_user selastic scale "$job" collector=0
+    [ "$output" = "selastic: error: rollout: MIN is 0" ]
+    run -0 as_user selastic fail "$job" collector-3
+    [ "$output" = "job 12: collector-3 is replaced" ]
+    run -0 as_user selastic fail "$job" collector-3 --json
+    [[ $output == *"\"job\":$job,"*'"message":"job 12: collector-3 is replaced"'* ]]
+    diff - <(sed -n 's/"release.*"oldest":[0-9]*,//; /^{"t":"\(scale\|fail\)/p' "$TB_WORK/$job.out") <<'OUT'
+{"t":"scale","role":"collector","count":8}
+{"t":"scale","role":"rollout","delta":-2}
+{"t":"scale","role":"collector","count":0}
+{"t":"fail","replica":"collector-3"}
+{"t":"fail","replica":"collector-3"}
+OUT
+}
+
 @test "history of a running job, with a timeline" {
     job=$(lead good answer)
     run -0 as_user selastic history "$job" --timeline
@@ -252,7 +303,8 @@ assert (job["pending"], job["running"], job["sizes"]) == (1, 1, "2:6"), job' <<<
 
 @test "a hostile leader cannot move the terminal's cursor" {
     job=$(lead hostile answer)
-    for command in "show $job" "show $job --json" "list" "list --json" "history $job --timeline"; do
+    for command in "show $job" "show $job --json" "list" "list --json" "history $job --timeline" "roles $job" \
+        "replicas $job" "replicas $job --json" "endpoints $job"; do
         # shellcheck disable=SC2086
         run -0 as_user selastic $command
         harmless

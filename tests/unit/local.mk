@@ -310,6 +310,7 @@ UNIT_TESTS += \
     tests/unit/test_selastic_deadline \
     tests/unit/test_selastic_jobs \
     tests/unit/test_selastic_render \
+    tests/unit/test_selastic_roles \
     tests/unit/test_selastic_samples
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
 tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
@@ -342,10 +343,18 @@ EXTRA_DIST += \
 tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
 tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_roles_SOURCES = tests/unit/test_selastic_roles.c
+tests_unit_test_selastic_roles_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_roles_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_samples_SOURCES = tests/unit/test_selastic_samples.c
 tests_unit_test_selastic_samples_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_samples_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 EXTRA_DIST += \
+    tests/unit/selastic/endpoints.haproxy \
+    tests/unit/selastic/endpoints.hosts \
+    tests/unit/selastic/endpoints.out.json \
+    tests/unit/selastic/endpoints.prometheus.json \
+    tests/unit/selastic/endpoints.txt \
     tests/unit/selastic/history-later.txt \
     tests/unit/selastic/history.json \
     tests/unit/selastic/history.jsonl \
@@ -355,6 +364,16 @@ EXTRA_DIST += \
     tests/unit/selastic/list-100.txt \
     tests/unit/selastic/list.json \
     tests/unit/selastic/list.txt \
+    tests/unit/selastic/replicas-hostile.txt \
+    tests/unit/selastic/replicas-rollout.txt \
+    tests/unit/selastic/replicas.out.json \
+    tests/unit/selastic/replicas.txt \
+    tests/unit/selastic/roles-example.json \
+    tests/unit/selastic/roles-hostile.json \
+    tests/unit/selastic/roles-hostile.txt \
+    tests/unit/selastic/roles.json \
+    tests/unit/selastic/roles.out.json \
+    tests/unit/selastic/roles.txt \
     tests/unit/selastic/state-growing-60.txt \
     tests/unit/selastic/state-growing.json \
     tests/unit/selastic/state-growing.out.json \

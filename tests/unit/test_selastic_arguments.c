@@ -12,11 +12,12 @@
 
 #include "cmd/arguments.h"
 
-#define WORDS_MAX 8
+#define WORDS_MAX 20
 
 static int parse(const char *line, struct arguments *arguments, struct error *err)
 {
     static char copy[256];
+    assert_true(strlen(line) < sizeof(copy));
     char *words[WORDS_MAX + 1] = {NULL}, *rest = NULL;
     int count = 0;
     strcpy(copy, line);
@@ -160,6 +161,122 @@ static void test_bad_jobs(void **unused)
     }
 }
 
+static void assert_scale(const char *line, int index, const char *role, bool relative, int n)
+{
+    struct arguments arguments = good(line);
+    const struct scale *scale = &arguments.scales[index];
+    assert_int_equal(arguments.job_id, 12);
+    assert_true(index < arguments.scale_count);
+    assert_int_equal(scale->role_length, strlen(role));
+    assert_memory_equal(scale->text, role, strlen(role));
+    assert_int_equal(scale->relative, relative);
+    assert_int_equal(scale->replicas, n);
+}
+
+static void test_scale(void **unused)
+{
+    assert_scale("scale 12 collector=8", 0, "collector", false, 8);
+    assert_scale("scale 12 collector=0", 0, "collector", false, 0);
+    assert_scale("scale 12 collector=10000", 0, "collector", false, 10000);
+    assert_scale("scale 12 collector=+2", 0, "collector", true, 2);
+    assert_scale("scale 12 collector=-2 --json", 0, "collector", true, -2);
+    assert_scale("scale 12 shard-3=-2", 0, "shard-3", true, -2);
+    assert_scale("scale 12 a=1 b-2=+3 c=-4", 2, "c", true, -4);
+    assert_int_equal(good("scale 12 a=1 b-2=+3 c=-4").scale_count, 3);
+    assert_true(good("scale --help").help);
+    assert_refused("scale 12", "'scale' takes JOB and then one to 16 changes: ROLE=N, ROLE=+K or "
+                               "ROLE=-K");
+    assert_refused("scale 12 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1",
+                   "'scale' takes JOB and then one to 16 changes: ROLE=N, ROLE=+K or ROLE=-K");
+    assert_refused("scale a=1 12", "'a=1' is not a job id; give the number that squeue shows (of "
+                                   "an array's task: squeue -o %A)");
+}
+
+/* The name of a role may end with -2: only with = it is clear what is meant. */
+static void test_bad_scales(void **unused)
+{
+    static const char *const bad[] = {"collector", "collector+2", "collector-2", "=8",   "8",
+                                      "-2",        "+2",          "Collector=8", "-a=8", "a:8"};
+    static const char *const numbers[] = {"",    "x",   "10001", "+0",  "-0",
+                                          "++2", "+-2", "2:4",   "0x6", "6.0"};
+    char line[64], message[256];
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        bool option = strcmp(bad[i], "-a=8") == 0;
+        snprintf(line, sizeof(line), "scale 12 %s", bad[i]);
+        snprintf(message, sizeof(message),
+                 "'%s' is not a change of a role; give ROLE=N (collector=8), ROLE=+K "
+                 "(collector=+2) or ROLE=-K (collector=-2)",
+                 bad[i]);
+        assert_refused(line, option ? "unknown option '-a' of 'scale'; see 'selastic scale "
+                                      "--help'"
+                                    : message);
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        snprintf(line, sizeof(line), "scale 12 a=1 b=%s", numbers[i]);
+        snprintf(message, sizeof(message),
+                 "'%s' is not a number of replicas; give one from 0 to 10000 (8) or a difference "
+                 "(+2, -2)",
+                 numbers[i]);
+        assert_refused(line, message);
+    }
+}
+
+static void test_roles(void **unused)
+{
+    assert_int_equal(good("roles 12").job_id, 12);
+    assert_true(good("roles 12 --watch=5 --json").watch > 4.9);
+    assert_refused("roles", "'roles' takes one argument: JOB");
+    assert_refused("roles 12 collector", "'roles' takes one argument: JOB");
+}
+
+static void test_replicas(void **unused)
+{
+    assert_null(good("replicas 12").role);
+    assert_string_equal(good("replicas 12 shard-3 --watch").role, "shard-3");
+    assert_refused("replicas", "'replicas' takes one or two arguments: JOB and ROLE");
+    assert_refused("replicas 12 a b", "'replicas' takes one or two arguments: JOB and ROLE");
+    assert_refused("replicas 12 A", "'A' is not a role; give its name (collector)");
+    assert_refused("replicas 12 -2", "'-2' is not a role; give its name (collector)");
+}
+
+static void test_fail(void **unused)
+{
+    static const char *const bad[] = {"collector",   "collector-", "3",    "-3",
+                                      "collector-x", "A-3",        "a=-3", "--"};
+    assert_string_equal(good("fail 12 collector-3").replica, "collector-3");
+    assert_string_equal(good("fail 12 shard-3-10000 --json").replica, "shard-3-10000");
+    assert_refused("fail 12", "'fail' takes two arguments: JOB and REPLICA");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char line[64], message[128];
+        snprintf(line, sizeof(line), "fail 12 %s", bad[i]);
+        snprintf(message, sizeof(message), "'%s' is not a replica; give its name (collector-3)",
+                 bad[i]);
+        assert_refused(line, strcmp(bad[i], "--") == 0
+                                 ? "'fail' takes two arguments: JOB and REPLICA"
+                                 : message);
+    }
+}
+
+static void test_endpoints(void **unused)
+{
+    assert_int_equal(good("endpoints 12").format, ENDPOINTS_TEXT);
+    assert_null(good("endpoints 12").role);
+    assert_string_equal(good("endpoints 12 --role=collector").role, "collector");
+    assert_int_equal(good("endpoints 12 --format text").format, ENDPOINTS_TEXT);
+    assert_int_equal(good("endpoints 12 --format=json").format, ENDPOINTS_JSON);
+    assert_int_equal(good("endpoints 12 --format=hosts").format, ENDPOINTS_HOSTS);
+    assert_int_equal(good("endpoints 12 --format=prometheus").format, ENDPOINTS_PROMETHEUS);
+    assert_int_equal(good("endpoints 12 --format=haproxy").format, ENDPOINTS_HAPROXY);
+    assert_refused("endpoints", "'endpoints' takes one argument: JOB");
+    assert_refused("endpoints 12 --format=yaml", "--format=yaml is not allowed; give text, json, "
+                                                 "hosts, prometheus or haproxy");
+    assert_refused("endpoints 12 --format=", "--format= is not allowed; give text, json, hosts, "
+                                             "prometheus or haproxy");
+    assert_refused("endpoints 12 --role=a,b", "'a,b' is not a role; give its name (collector)");
+    assert_refused("endpoints 12 --json",
+                   "unknown option '--json' of 'endpoints'; see 'selastic endpoints --help'");
+}
+
 static void test_history(void **unused)
 {
     struct arguments arguments = good("history 12 --timeline --user ada --state-dir=/x/12");
@@ -199,11 +316,14 @@ static void test_bad_options(void **unused)
     assert_refused("list --jason",
                    "unknown option '--jason' of 'list'; see 'selastic list --help'");
     assert_refused("show 12 -x", "unknown option '-x' of 'show'; see 'selastic show --help'");
+    assert_refused("show 12 -xy", "unknown option '-x' of 'show'; see 'selastic show --help'");
     assert_refused("show 12 --all", "unknown option '--all' of 'show'; see 'selastic show --help'");
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
+    assert_refused("list --help=yes", "option '--help=yes' takes no value");
     assert_refused("delete 12", "unknown command 'delete'; commands: list, show, resize, history, "
-                                "clean, plan, topology");
+                                "roles, replicas, scale, fail, endpoints, clean, plan, topology, "
+                                "help");
 }
 
 int main(void)
@@ -212,7 +332,10 @@ int main(void)
         cmocka_unit_test(test_list),        cmocka_unit_test(test_show),
         cmocka_unit_test(test_watch),       cmocka_unit_test(test_topology),
         cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_bad_jobs),    cmocka_unit_test(test_history),
+        cmocka_unit_test(test_bad_jobs),    cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_bad_scales),  cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_replicas),    cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_endpoints),   cmocka_unit_test(test_history),
         cmocka_unit_test(test_plan),        cmocka_unit_test(test_clean),
         cmocka_unit_test(test_bad_options),
     };
