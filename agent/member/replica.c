@@ -17,9 +17,7 @@
 #include "lib/json_get.h"
 #include "lib/role_task.h"
 
-#define STREAM_STARTS (1 << 20) /* starts whose streams have different numbers … */
-#define STREAM_TASKS  1024      /* … with so many tasks each */
-#define FILES_MAX     80
+#define FILES_MAX 80
 
 struct task {
     struct replica *replica;
@@ -95,7 +93,7 @@ static json_object *task_message(const struct task *task, const char *type)
 
 static int stream_of(const struct task *task)
 {
-    return (int)(task->replica->options.start % STREAM_STARTS) * STREAM_TASKS + task->number;
+    return role_task_stream(task->replica->options.start, task->number);
 }
 
 static struct task *task_of(struct replica *r, int rank)
