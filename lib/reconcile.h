@@ -136,7 +136,7 @@ struct reconcile_actions {
 struct reconcile_options {
     const struct roles *roles; /* stays the caller's, and outlives the machine */
     double grow_delay; /* seconds without requests after Slurm took a node, or refused one */
-    int max_pending;   /* requests that may wait in the queue; of all roles */
+    int max_pending;   /* requests that may wait in the queue; of all roles. 0: none is made */
     int first_start;   /* larger than the numbers of all starts before */
 };
 

@@ -147,6 +147,8 @@ static void why_more(const struct reconcile *r, int role, double now, char *text
     else if (pause > 0)
         snprintf(text, size, "%d are missing, asked for in %.0f s%s%s", missing, pause,
                  state->refusal[0] != '\0' ? ": " : "", state->refusal);
+    else if (r->options.max_pending <= 0)
+        snprintf(text, size, "the nodes of the job have no room for %d more", missing);
     else
         snprintf(text, size, "%d are missing", missing);
 }

@@ -10,6 +10,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
 #include "agent/leader/planning.h"
@@ -33,6 +34,8 @@ static const char *member_state(const struct leader *leader, const struct leader
         return "leaving";
     if (m->part->place >= 0)
         return "training";
+    if (m->has_room)
+        return "working";
     return change_world(leader->change) != NULL ? "parked" : "joining";
 }
 
@@ -136,6 +139,24 @@ static json_object *pmix_json(const struct leader *leader)
     return NULL;
 }
 
+/* A job with roles has no world; its nodes run replicas. */
+static const char *phase_text(const struct leader *leader)
+{
+    return leader_roles_run(leader) && !change_is_ending(leader->change)
+               ? "running"
+               : change_phase_text(leader->change);
+}
+
+static int node_count(const struct leader *leader)
+{
+    const struct world *world = change_world(leader->change);
+    int count = 0;
+
+    for (int i = 0; i < roster_count(leader); i++)
+        count += roster_at(leader, i)->has_room && roster_at(leader, i)->link != NULL;
+    return world != NULL ? world->node_count : count;
+}
+
 static json_object *state_json(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
@@ -152,10 +173,10 @@ static json_object *state_json(struct leader *leader)
                                                           slurm_look_base(leader)->name != NULL
                                                       ? slurm_look_base(leader)->name
                                                       : ""));
-    json_object_object_add(msg, "phase", json_object_new_string(change_phase_text(leader->change)));
+    json_object_object_add(msg, "phase", json_object_new_string(phase_text(leader)));
     json_object_object_add(msg, "generation",
                            json_object_new_int(change_generation(leader->change)));
-    json_object_object_add(msg, "size", json_object_new_int(world != NULL ? world->node_count : 0));
+    json_object_object_add(msg, "size", json_object_new_int(node_count(leader)));
     json_object_object_add(
         msg, "sizes", json_object_new_string(sizes_format(&o->policy->sizes, text, sizeof(text))));
     json_object_object_add(msg, "min", json_object_new_int(o->policy->sizes.min));
@@ -172,6 +193,8 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "pools", market_pools_json(leader));
     json_object_object_add(msg, "cost", market_cost_json(leader));
     json_object_object_add(msg, "deadline", market_deadline_json(leader));
+    if (leader_roles_any(leader))
+        leader_roles_summary(leader, leader->why.size, sizeof(leader->why.size));
     json_object_object_add(msg, "why_size", json_object_new_string(leader->why.size));
     if (change_next(leader->change)->world != NULL)
         json_object_object_add(
@@ -240,6 +263,9 @@ static json_object *resize(struct leader *leader, json_object *msg)
     sizes_format(sizes, text, sizeof(text));
     if (change_is_ending(leader->change) || change_stopping(leader->change))
         return control_answer("error", "job %u is ending", job);
+    if (leader_roles_any(leader))
+        return control_answer(
+            "error", "job %u has roles: `selastic scale %u ROLE=N` sets their sizes", job, job);
     if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
         if (!json_get_int(msg, "delta", -SIZES_NODES_MAX, SIZES_NODES_MAX, &delta))
             return control_answer("error", "a resize needs a number of nodes");

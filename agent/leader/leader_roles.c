@@ -31,6 +31,7 @@ struct leader_roles {
     uv_timer_t timer;
     int epoch;      /* of the endpoints: a number that only grows */
     bool base_done; /* the nodes of the base that come at all are there */
+    bool room_said; /* users have been told of which replicas there is no room for */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -64,6 +65,24 @@ static void feed(struct leader *leader, struct reconcile_fact fact)
     run_in(leader, 0);
 }
 
+/* Such a job would seem to hang. */
+static void say_no_room(struct leader *leader)
+{
+    const struct roles_view *view = &leader->roles->view;
+
+    if (!leader->roles->base_done || leader->roles->room_said)
+        return;
+    leader->roles->room_said = true;
+    for (int i = 0; i < view->roles->count; i++) {
+        int wanted = reconcile_in_state(view->reconcile, i, REPLICA_WANTED);
+
+        if (wanted > 0)
+            log_info("job %u: %s: the nodes of the job have no room for %d of %d replicas",
+                     leader->options->job, view->roles->list[i].name, wanted,
+                     reconcile_target(view->reconcile, i));
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
@@ -81,6 +100,7 @@ static void on_timer(uv_timer_t *timer)
     carry_out(leader, &actions);
     free(actions.list);
     gangs_prune(own->view.gangs, own->view.reconcile);
+    say_no_room(leader);
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -377,6 +397,24 @@ void leader_roles_exit(struct leader *leader, struct leader_member *m, json_obje
 }
 
 /* ---- what others see ------------------------------------------------------------------------- */
+
+bool leader_roles_run(const struct leader *leader)
+{
+    return leader_roles_any(leader) && leader->roles->base_done;
+}
+
+void leader_roles_summary(struct leader *leader, char *text, size_t size)
+{
+    const struct roles_view *view = &leader->roles->view;
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < view->roles->count && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s %d/%d", i > 0 ? ", " : "",
+                                   view->roles->list[i].name,
+                                   reconcile_in_state(view->reconcile, i, REPLICA_READY),
+                                   reconcile_target(view->reconcile, i));
+}
 
 void leader_roles_describe(struct leader *leader, json_object *into)
 {

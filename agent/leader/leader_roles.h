@@ -41,6 +41,10 @@ void leader_roles_ready(struct leader *leader, struct leader_member *m, json_obj
 void leader_roles_unready(struct leader *leader, struct leader_member *m, json_object *msg);
 void leader_roles_exit(struct leader *leader, struct leader_member *m, json_object *msg);
 
+/* In a line for `selastic show`: "coordinator 1/1, server 3/5". */
+void leader_roles_summary(struct leader *leader, char *text, size_t size);
+/* Do the roles run: is the base there? */
+bool leader_roles_run(const struct leader *leader);
 /* What selastic shows: adds "epoch", "roles" and "replicas". */
 void leader_roles_describe(struct leader *leader, json_object *into);
 /* What users ask. -1 with err: it cannot be done. The new size is in *size, the one before in

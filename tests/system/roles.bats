@@ -155,6 +155,33 @@ YAML
     wait_for 20 nothing_is_left_of "$job"
 }
 
+@test "the leading node is lost: another node leads, and starts all replicas anew" {
+    job_file over.yaml <<'YAML'
+  server:
+    run: [PROGRAM, serve, "{port}"]
+    replicas: 4
+    ports: [http]
+    ready: {tcp: yes, every: 200ms}
+  big: {run: [sleep, "100"], cpus: 100}
+YAML
+    job=$(run_roles over.yaml 3)
+    wait_for 30 ready_are "$job" server 4
+    says "$TB_WORK/$job.out" 'big: the nodes of the job have no room for 1 of 1 replicas'
+    as_user selastic show "$job" | tee "$TB_HOME/show"
+    says "$TB_HOME/show" ': running, 3 nodes'
+    says "$TB_HOME/show" 'coordinator 1/1, server 4/4, big 0/1'
+    run -1 as_user selastic resize "$job" 2
+    [[ $output == *"has roles: \`selastic scale $job ROLE=N\` sets their sizes"* ]]
+    "$TESTBED" crash --dir "$TB_DIR" n1
+    wait_for 40 eval "[[ \$(as_user selastic show $job --json | json_value 's[\"term\"]') == 1 ]]"
+    wait_for 40 ready_are "$job" server 4
+    wait_for 20 ready_are "$job" coordinator 1
+    each_answers "$job"
+    "$TESTBED" boot --dir "$TB_DIR" n1
+    echo 0 >"$TB_WORK/log-$job/end"
+    wait_for 20 nothing_is_left_of "$job"
+}
+
 @test "what cannot be run is said in one line" {
     job_file world.yaml <<'YAML'
   learner: {kind: world, nodes: 1, run: [PROGRAM]}
