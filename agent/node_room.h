@@ -19,8 +19,8 @@ struct node_machine {
 
 void node_machine_read(struct node_machine *machine);
 
-/* The ids of the GPUs that the job has on this node, from its environment ("K=V"): new strings, NULL
- * after the last; free with strings_free. NULL: out of memory. */
+/* The ids of the GPUs that the job has on this node, from its environment ("K=V"): new strings,
+ * NULL after the last; free with strings_free. NULL: out of memory. */
 char **node_gpus(char *const *env);
 
 /* The rest of that environment, without what names the GPUs: a copy, free with strings_free. NULL:
@@ -42,8 +42,8 @@ char *node_room_take(struct node_room *room, int gpus, struct error *err);
 /* Take back what node_room_take() gave. NULL is accepted. */
 void node_room_give(struct node_room *room, const char *ids);
 
-/* The variables by which the programs of this node know their GPUs. A node without GPUs has neither,
- * and one of AMD's not CUDA's, by which AMD's programs would choose once more. */
+/* The variables by which the programs of this node know their GPUs. A node without GPUs has
+ * neither, and one of AMD's not CUDA's, by which AMD's programs would choose once more. */
 bool node_room_cuda(const struct node_room *room);
 bool node_room_rocr(const struct node_room *room);
 

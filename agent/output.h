@@ -13,8 +13,9 @@ struct output;
 
 /* Write to descriptors 1 and 2, whole lines of a rank at a time. What others write to the same pipe
  * never tears a line of at most PIPE_BUF bytes; other ranks of this output never tear a line of at
- * most 64 KiB. With label each line begins with "RANK: ", or with the name of output_label(). drained(arg) is called when the queue
- * falls below the low mark after it was above the high mark. */
+ * most 64 KiB. With label each line begins with "RANK: ", or with the name of output_label().
+ * drained(arg) is called when the queue falls below the low mark after it was above the high
+ * mark. */
 struct output *output_create(uv_loop_t *loop, bool label, void (*drained)(void *arg), void *arg);
 
 /* Queue output of a rank for fd 1 or 2. The beginning of a line waits for its end, or for
@@ -30,8 +31,8 @@ bool output_write(struct output *output, int rank, int fd, const char *data, siz
 /* Descriptors 1 and 2 are now descriptors of a regular file. */
 void output_redirect(struct output *output);
 
-/* With label, lines of that rank begin with "NAME: " from now on. Without memory they begin with the
- * number. */
+/* With label, lines of that rank begin with "NAME: " from now on. Without memory they begin with
+ * the number. */
 void output_label(struct output *output, int rank, const char *name);
 
 /* Write the lines that a rank has begun and not ended, and forget its name. */

@@ -35,8 +35,8 @@ struct probe_handlers {
 #define PROBE_FAILURES 3
 #define PROBE_LIMIT_MS 10000 /* for a look; a command has `every` if that is longer */
 
-/* Handlers are called from the loop only. What options point to must outlive the probe. NULL: out of
- * memory. */
+/* Handlers are called from the loop only. What options point to must outlive the probe. NULL: out
+ * of memory. */
 struct probe *probe_create(uv_loop_t *loop, const struct probe_options *options,
                            const struct probe_handlers *handlers, void *arg);
 

@@ -469,7 +469,7 @@ struct replica *replica_create(const struct replica_options *options,
     return NULL;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 bool replica_is(const struct replica *r, int64_t id, int64_t start)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last line that a program has written to stderr: the reason for its end, when nothing better is
- * known. */
+/* The last line that a program has written to stderr: the reason for its end, when nothing better
+ * is known. */
 #ifndef ELASTIC_AGENT_MEMBER_TAIL_H
 #define ELASTIC_AGENT_MEMBER_TAIL_H
 
