@@ -280,7 +280,6 @@ advance_node() {
     ((NOW >= ${UNTIL[$1]:-0})) || return 0
     case ${POWER[$1]:-off} in
     booting)
-        [[ ! $REAL ]] || choose_namespace_cpu
         (boot_node "$1" -b)
         POWER[$1]=running
         ;;

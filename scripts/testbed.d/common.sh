@@ -6,7 +6,7 @@ MAX_NODES=512 MAX_CPUS=256 MAX_GPUS=16
 LEAF_NODES=4 # below one leaf switch of --tree
 
 # What run/testbed keeps from up for the other commands.
-RECORD=(NODES SUBMITTER SLURM PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS REAL SIMPLE NAMESPACE_CPU CLOUD)
+RECORD=(NODES SUBMITTER SLURM PREFIX LIBRARY_DIR PYTHON_DIR PORT NETWORK OWN_CPUS REAL SIMPLE CLOUD)
 
 # The first three parts of the addresses of a testbed with --netns.
 NETWORK=

@@ -97,7 +97,8 @@ choose_form() {
 
 # Sets NAMESPACE_CPU. Slurm binds the namespace of a job to a file in that of the node, which Linux
 # allows only if the job's has a higher number. Linux 6.18 hands out numbers to each processor by the
-# thousand, so nodes' namespaces are made on the processor whose numbers are the lowest.
+# thousand, so nodes' namespaces are made on the processor whose numbers are the lowest. Which that is
+# changes with time.
 choose_namespace_cpu() {
     local cpu id lowest=
     NAMESPACE_CPU=
@@ -115,10 +116,10 @@ choose_namespace_cpu() {
 
 # Prints the processors that this may run on, as taskset -c takes them.
 own_processors() {
-    local key value
-    while read -r key value; do
-        [[ $key != Cpus_allowed_list: ]] || printf '%s\n' "$value"
-    done </proc/self/status
+    local said
+    # Not line by line from /proc/self/status: it changes while it is read.
+    said=$(taskset -cp "$BASHPID")
+    printf '%s\n' "${said##*: }"
 }
 
 # Sets GROUPS_OF to a node's group in each hierarchy.

@@ -236,6 +236,7 @@ boot_node() {
     ! daemon_alive "slurmd.$1" || die "$1 is running"
     sed -i "/^slurmd.$1 /d" "$PIDS"
     [[ ! $NETWORK ]] || set_link "$1" up
+    [[ ! $REAL ]] || choose_namespace_cpu
     start_node "$@"
 }
 
