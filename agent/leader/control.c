@@ -34,7 +34,7 @@ static const char *member_state(const struct leader *leader, const struct leader
         return "leaving";
     if (m->part->place >= 0)
         return "training";
-    if (m->has_room)
+    if (m->room > 0)
         return "working";
     return change_world(leader->change) != NULL ? "parked" : "joining";
 }
@@ -153,7 +153,7 @@ static int node_count(const struct leader *leader)
     int count = 0;
 
     for (int i = 0; i < roster_count(leader); i++)
-        count += roster_at(leader, i)->has_room && roster_at(leader, i)->link != NULL;
+        count += roster_at(leader, i)->room > 0 && roster_at(leader, i)->link != NULL;
     return world != NULL ? world->node_count : count;
 }
 

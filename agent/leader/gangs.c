@@ -81,7 +81,7 @@ static bool fill_world(struct leader *leader, struct gang *gang, const struct re
         if (i > 0 && i < gang->tasks && replica->tasks[i].node == replica->tasks[i - 1].node)
             continue;
         if (place >= 0) {
-            m = roster_by_id(leader, gang->members[place]);
+            m = roster_by_room(leader, gang->members[place]);
             if (m == NULL || world_set_node(gang->world, place, m->part->node, i - first) != 0)
                 return false;
         }
@@ -89,7 +89,7 @@ static bool fill_world(struct leader *leader, struct gang *gang, const struct re
             break;
         gang->members[++place] = replica->tasks[i].node;
         first = i;
-        m = roster_by_id(leader, replica->tasks[i].node);
+        m = roster_by_room(leader, replica->tasks[i].node);
         if (m == NULL ||
             (place == 0 && (gang->world->master_addr = strdup(m->part->address)) == NULL))
             return false;
@@ -138,7 +138,7 @@ static json_object *task_message(const char *type, int replica, int start)
 
 static void send_start(struct leader *leader, const struct gang *gang, int place)
 {
-    struct leader_member *m = roster_by_id(leader, gang->members[place]);
+    struct leader_member *m = roster_by_room(leader, gang->members[place]);
     json_object *msg = world_to_json(gang->world);
 
     json_object_object_add(msg, "t", json_object_new_string("task_start"));
@@ -170,7 +170,7 @@ bool gangs_end(struct leader *leader, struct gangs *gangs, const struct replica 
                double seconds)
 {
     struct gang *gang = find(gangs, replica);
-    struct leader_member *m = roster_by_id(leader, node);
+    struct leader_member *m = roster_by_room(leader, node);
     json_object *msg;
 
     if (gang == NULL || place_of(gang, node) >= gang->told)

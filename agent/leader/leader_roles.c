@@ -29,6 +29,7 @@
 struct leader_roles {
     struct roles_view view; /* its roles are NULL: the job has none */
     uv_timer_t timer;
+    int nodes;      /* that have been there so far */
     int epoch;      /* of the endpoints: a number that only grows */
     bool base_done; /* the nodes of the base that come at all are there */
     bool room_said; /* users have been told of which replicas there is no room for */
@@ -210,7 +211,7 @@ static bool has_assembled(const struct leader *leader)
         const struct leader_member *m = roster_at(leader, i);
 
         joined += m->part->base && m->link != NULL;
-        rooms += m->part->base && m->has_room;
+        rooms += m->part->base && m->room > 0;
     }
     if (lease_term(leader) > 0)
         return change_phase(leader->change) == CHANGE_WAITING && joined > 0 && rooms >= joined;
@@ -230,14 +231,14 @@ void leader_roles_look(struct leader *leader)
 
 void leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    struct reconcile_node node = {.id = m->id, .job = m->part->job, .role = -1};
+    struct reconcile_node node = {.job = m->part->job, .role = -1};
     int64_t cpus, gpus, memory;
 
-    if (!leader_roles_any(leader) || m->has_room || !json_get_int(msg, "cpus", 0, 65536, &cpus) ||
+    if (!leader_roles_any(leader) || m->room > 0 || !json_get_int(msg, "cpus", 0, 65536, &cpus) ||
         !json_get_int(msg, "gpus", 0, 1024, &gpus) ||
         !json_get_int(msg, "memory", 0, INT64_MAX / 2, &memory))
         return;
-    m->has_room = true;
+    node.id = m->room = ++leader->roles->nodes;
     node.size = (struct slots_size){.cpus = (int)cpus, .gpus = (int)gpus, .memory = memory};
     node.safe = m->part->base;
     feed(leader, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &node});
@@ -248,10 +249,11 @@ void leader_roles_member_gone(struct leader *leader, const struct leader_member 
 {
     char why[WORLD_NAME_MAX + 16];
 
-    if (!leader_roles_any(leader) || !m->has_room || leader_has_ended(leader))
+    if (!leader_roles_any(leader) || m->room == 0 || leader_has_ended(leader))
         return;
     snprintf(why, sizeof(why), "node %s lost", m->part->node);
-    feed(leader, (struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = m->id, .text = why});
+    feed(leader,
+         (struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = m->room, .text = why});
 }
 
 void leader_roles_stop(struct leader *leader, const char *reason)
@@ -279,14 +281,14 @@ static const struct replica *subject(struct leader *leader, const struct leader_
     const struct replica *replica;
     int64_t id, number;
 
-    if (!leader_roles_any(leader) || !json_get_int(msg, "replica", 1, INT32_MAX, &id) ||
+    if (m->room == 0 || !json_get_int(msg, "replica", 1, INT32_MAX, &id) ||
         !json_get_int(msg, "start", 1, INT32_MAX, &number))
         return NULL;
     replica = reconcile_find(leader->roles->view.reconcile, (int)id);
     if (replica == NULL || replica->start != number)
         return NULL;
     for (int i = 0; i < leader->roles->view.roles->list[replica->role].gang.tasks; i++)
-        if (replica->tasks[i].node == m->id)
+        if (replica->tasks[i].node == m->room)
             return replica;
     return NULL;
 }
@@ -301,7 +303,7 @@ static const struct replica *task_of(struct leader *leader, const struct leader_
     if (replica == NULL ||
         !json_get_int(msg, "task", 0, leader->roles->view.roles->list[replica->role].gang.tasks - 1,
                       &number) ||
-        replica->tasks[number].node != m->id)
+        replica->tasks[number].node != m->room)
         return NULL;
     *task = (int)number;
     return replica;
@@ -311,7 +313,7 @@ void leader_roles_port(struct leader *leader, struct leader_member *m, json_obje
 {
     const struct replica *replica = subject(leader, m, msg);
 
-    if (replica != NULL && replica->tasks[0].node == m->id)
+    if (replica != NULL && replica->tasks[0].node == m->room)
         gangs_port(leader, leader->roles->view.gangs, replica, msg);
 }
 
@@ -323,14 +325,14 @@ void leader_roles_running(struct leader *leader, struct leader_member *m, json_o
 
     if (replica == NULL)
         return;
-    gangs_running(leader->roles->view.gangs, replica, m->id, msg);
+    gangs_running(leader->roles->view.gangs, replica, m->room, msg);
     fact.replica = replica->id;
     fact.start = replica->start;
     tasks = leader->roles->view.roles->list[replica->role].gang.tasks;
     for (fact.task = 0; fact.task < tasks; fact.task++) {
         replica = reconcile_find(leader->roles->view.reconcile, fact.replica);
         if (replica != NULL && replica->start == fact.start &&
-            replica->tasks[fact.task].node == m->id)
+            replica->tasks[fact.task].node == m->room)
             feed(leader, fact);
     }
 }
@@ -382,7 +384,7 @@ void leader_roles_exit(struct leader *leader, struct leader_member *m, json_obje
         /* The node has none of its tasks. */
         replica = subject(leader, m, msg);
         if (replica != NULL && json_get_int(msg, "task", -1, -1, &status))
-            never_started(leader, replica, m->id);
+            never_started(leader, replica, m->room);
         return;
     }
     if (!json_get_int(msg, "status", 0, 255, &status))

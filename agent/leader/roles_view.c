@@ -42,7 +42,7 @@ static json_object *tasks_json(struct leader *leader, const struct roles_view *v
 
     for (int i = 0; i < tasks; i++) {
         const struct replica_task *task = &replica->tasks[i];
-        const struct leader_member *m = task->node != 0 ? roster_by_id(leader, task->node) : NULL;
+        const struct leader_member *m = task->node != 0 ? roster_by_room(leader, task->node) : NULL;
         json_object *one = json_object_new_object();
 
         if (m == NULL) {

@@ -47,6 +47,14 @@ struct leader_member *roster_by_id(const struct leader *leader, int id)
                                                                           : NULL;
 }
 
+struct leader_member *roster_by_room(const struct leader *leader, int room)
+{
+    for (int i = 0; i < leader->roster->count; i++)
+        if (leader->roster->members[i]->room == room)
+            return leader->roster->members[i];
+    return NULL;
+}
+
 struct leader_member *roster_by_link(const struct leader *leader, const struct link *link)
 {
     for (int i = 0; i < roster_count(leader); i++)

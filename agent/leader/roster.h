@@ -36,7 +36,7 @@ struct leader_member {
     double seen;    /* the newest time of ours that it has sent back */
     bool heard;     /* … was not long ago when that was last looked at */
     int unwritten;  /* pieces of its output that the leader's output holds */
-    bool has_room;  /* it has said what its node has for replicas of roles */
+    int room;       /* its node's number in lib/reconcile, in the order of "room"; 0: it has none */
 };
 
 /* NULL: out of memory. */
@@ -52,6 +52,8 @@ unsigned roster_arrivals(const struct leader *leader);
 struct leader_member *roster_at(const struct leader *leader, int i);
 /* NULL: there is none. */
 struct leader_member *roster_by_id(const struct leader *leader, int id);
+/* … by the number of its node in lib/reconcile. */
+struct leader_member *roster_by_room(const struct leader *leader, int room);
 struct leader_member *roster_by_link(const struct leader *leader, const struct link *link);
 /* The nodes of all members that are there: a new array of their names. NULL: out of memory. */
 char **roster_nodes(const struct leader *leader);
