@@ -13,18 +13,20 @@ import sys
 import time
 from pathlib import Path
 
+from slurm_elastic import roles
+
 LOG = Path(os.environ["LOG"])
 ME = ".".join(os.environ[f"ELASTIC_{name}"] for name in ("REPLICA", "TASK", "START"))
 
 
-def note(suffix="", text=str(os.getpid())):
+def note(suffix, text):
     part = LOG / f".{ME}{suffix}"
     part.write_text(text + "\n")
     part.rename(LOG / f"{ME}{suffix}")
 
 
 def end(_number, _frame):
-    note(".drained")
+    note(".drained", "")
     sys.exit(0)
 
 
@@ -66,12 +68,14 @@ def gang():
                     break
             except ConnectionRefusedError:
                 time.sleep(0.1)
-    note(".met", f"{os.environ['RANK']} {os.environ['SLURMD_NODENAME']} {os.environ['SLURM_NODELIST']}")
+    names = ("RANK", "SLURMD_NODENAME", "SLURM_NODELIST")
+    note(".met", " ".join(os.environ[name] for name in names))
+    roles.ready()
     while True:
         time.sleep(1)
 
 
 signal.signal(signal.SIGTERM, end)
 print("started", flush=True)
-note()
+note("", str(os.getpid()))
 {"lead": lead, "serve": lambda: serve(int(sys.argv[2])), "gang": gang}[sys.argv[1]]()

@@ -118,10 +118,12 @@ YAML
     run: [PROGRAM, gang]
     tasks: 4
     per-node: 2
+    ready: told
     restart: {backoff: 200ms..1s}
 YAML
     job=$(run_roles gang.yaml 2)
     wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/pair-0.*.met 2>/dev/null | wc -l) == 4 ]]"
+    wait_for 10 ready_are "$job" pair 1
     [ "$(sort -u "$TB_WORK/log-$job"/pair-0.*.met | cut -d' ' -f1,3 | tr '\n' ,)" = "0 n[1-2],1 n[1-2],2 n[1-2],3 n[1-2]," ]
     as_user kill -KILL "$(cat "$TB_WORK/log-$job"/pair-0.3.[0-9])"
     wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/pair-0.*.met 2>/dev/null | wc -l) == 8 ]]"

@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a program of a job with roles asks and says."""
+
+import json
+import os
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import tap
+from slurm_elastic import roles
+
+ENVIRONMENT = {
+    "ELASTIC_ROLE": "web-shop",
+    "ELASTIC_REPLICA": "web-shop-12",
+    "ELASTIC_REPLICA_INDEX": "12",
+    "ELASTIC_TASK": "3",
+    "ELASTIC_TASKS": "4",
+    "ELASTIC_START": "77",
+    "ELASTIC_PORT": "20001",
+    "ELASTIC_PORT_HTTP": "20001",
+    "ELASTIC_PORT_DATA_IN": "20002",
+}
+
+
+def replica(role, index, tasks=1):
+    return {
+        "role": role,
+        "name": f"{role}-{index}",
+        "tasks": [
+            {"task": i, "node": f"n{i}", "address": f"10.0.0.{i}", "ports": {"http": 2000 + i}}
+            for i in range(tasks)
+        ],
+    }
+
+
+class Roles(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.dir = Path(directory.name)
+        changed = mock.patch.dict(os.environ, {"ELASTIC_STATE_DIR": directory.name})
+        changed.start()
+        self.addCleanup(changed.stop)
+
+    def write(self, *replicas):
+        (self.dir / "new").write_text(json.dumps({"epoch": 1, "replicas": replicas}))
+        (self.dir / "new").rename(self.dir / "endpoints.json")
+
+    def test_me(self):
+        self.assertIsNone(roles.me())
+        with mock.patch.dict(os.environ, ENVIRONMENT):
+            me = roles.me()
+        ports = {"http": 20001, "data-in": 20002}
+        self.assertEqual(me, roles.Task("web-shop", "web-shop-12", 12, 3, 4, 77, ports))
+
+    def test_ready(self):
+        roles.ready()  # nobody looks
+        path = self.dir / "ready"
+        with mock.patch.dict(os.environ, {"ELASTIC_READY_FILE": str(path)}):
+            roles.ready()
+            roles.ready()
+        self.assertTrue(path.exists())
+
+    def test_endpoints(self):
+        self.assertEqual(roles.endpoints(), [])
+        self.write(replica("server", 0), replica("pair", 0, 2), replica("server", 7))
+        self.assertEqual([e.replica for e in roles.endpoints("server")], ["server-0", "server-7"])
+        self.assertEqual(
+            roles.endpoints("pair")[1],
+            roles.Endpoint("pair", "pair-0", 1, "n1", "10.0.0.1", {"http": 2001}),
+        )
+        self.assertEqual(len(roles.endpoints()), 4)
+        self.assertEqual(roles.endpoints("none"), [])
+
+    def test_wait(self):
+        with self.assertRaisesRegex(TimeoutError, "0 of 1 replicas of server are ready"):
+            roles.wait("server", timeout=0)
+        self.write(replica("pair", 0, 2))
+        with self.assertRaisesRegex(TimeoutError, "1 of 2 replicas of pair are ready"):
+            roles.wait("pair", 2, timeout=0.3)
+        later = threading.Timer(0.5, self.write, [replica("server", 0), replica("server", 1)])
+        later.start()
+        self.assertEqual(len(roles.wait("server", 2, timeout=20)), 2)
+        later.join()
+
+
+if __name__ == "__main__":
+    tap.main()
