@@ -405,6 +405,11 @@ LINK_TEST_CPPFLAGS = \
     $(SODIUM_CFLAGS)
 LINK_TEST_FIXTURE = tests/unit/link_fixture.c tests/unit/link_fixture.h
 LINK_TEST_LIBS = common/libelasticcommon.la $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test_member
+tests_unit_test_member_SOURCES = tests/unit/test_member.c $(LINK_TEST_FIXTURE)
+tests_unit_test_member_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
+tests_unit_test_member_LDADD = agent/libelasticagent.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+    $(JSONC_LIBS) $(SODIUM_LIBS)
 tests_unit_test_farewell_SOURCES = tests/unit/test_farewell.c $(LINK_TEST_FIXTURE)
 tests_unit_test_farewell_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_farewell_LDADD = agent/libelasticagent.la $(LINK_TEST_LIBS)

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* agent/member: a node of a job with roles, and a leader that says what the test says. */
+#include "tests/unit/support.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "agent/member/member.h"
+#include "agent/workers/exec_worker.h"
+#include "agent/workers/workers.h"
+#include "lib/json_get.h"
+#include "tests/unit/link_fixture.h"
+
+#define HEARD_MAX 64
+
+static const char *const ROLES =
+    "roles:\n"
+    "  server: {leads: yes, run: [sh, -c, 'echo here $ELASTIC_START; : >$ELASTIC_READY_FILE;"
+    " exec sleep 1000'], ready: told}\n"
+    "  talker: {run: [sh, -c, 'while :; do echo 01234567890123456789012345678901234567; done']}\n";
+
+struct scene_of_member {
+    uv_loop_t loop;
+    struct link_server *server;
+    struct link *link;
+    struct conf *conf;
+    struct member_options options;
+    struct member *member;
+    char dir[64];
+    json_object *heard[HEARD_MAX];
+    int count, joins;
+    size_t bytes;
+    char text[256], name[64]; /* the first output, and its label */
+    int done, code;
+};
+
+/* ---- the leader ------------------------------------------------------------------------------ */
+
+static void tell(struct scene_of_member *s, json_object *msg)
+{
+    assert_non_null(msg);
+    assert_int_equal(link_send(s->link, msg), 0);
+}
+
+static void tell_text(struct scene_of_member *s, const char *text)
+{
+    tell(s, json_tokener_parse(text));
+}
+
+static void welcome(struct scene_of_member *s)
+{
+    json_object *msg = json_tokener_parse(
+        "{\"t\":\"welcome\",\"protocol\":1,\"oldest\":1,\"argv\":[],\"env\":[\"PATH=/usr/bin:/"
+        "bin\"],"
+        "\"cwd\":\"/tmp\",\"state_dir\":\"/tmp\",\"checkpoint_dir\":\"/tmp\",\"umask\":18,"
+        "\"min_nodes\":1,\"max_nodes\":2,\"max_restarts\":3,\"term\":1,\"address\":\"127.0.0.1\","
+        "\"you\":\"127.0.0.1\",\"successors\":[{\"nodeid\":1,\"address\":\"127.0.0.1\","
+        "\"port\":1}]}");
+
+    assert_non_null(msg);
+    json_object_object_add(msg, "port", json_object_new_int(link_server_port(s->server)));
+    json_object_object_add(msg, "roles", json_object_new_string(ROLES));
+    tell(s, msg);
+}
+
+static void start_role(struct scene_of_member *s, int start, const char *role)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "{\"t\":\"task_start\",\"replica\":1,\"start\":%d,\"role\":\"%s\",\"name\":\"%s-0\","
+             "\"node_index\":0,\"gen\":%d,\"nodes\":\"n1\",\"slots\":\"1\",\"world\":1,"
+             "\"restarts\":0,\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\","
+             "\"master_port\":0}",
+             start, role, role, start);
+    tell_text(s, text);
+}
+
+static void take_output(struct scene_of_member *s, json_object *msg)
+{
+    const char *data = json_get_string(msg, "data"), *name = json_get_string(msg, "name");
+    unsigned char bytes[65536];
+    size_t len = 0;
+
+    assert_int_equal(sodium_base642bin(bytes, sizeof(bytes), data, strlen(data), NULL, &len, NULL,
+                                       sodium_base64_VARIANT_ORIGINAL),
+                     0);
+    if (s->bytes == 0)
+        snprintf(s->text, sizeof(s->text), "%.*s", (int)len, (const char *)bytes);
+    s->bytes += len;
+    assert_non_null(name);
+    snprintf(s->name, sizeof(s->name), "%s", name);
+}
+
+static void on_open(struct link *link, void *arg)
+{
+    ((struct scene_of_member *)arg)->link = link;
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct scene_of_member *s = arg;
+    const char *type = json_get_string(msg, "t");
+
+    (void)link;
+    if (strcmp(type, "join") == 0) {
+        s->joins++;
+        welcome(s);
+    } else if (strcmp(type, "out") == 0) {
+        take_output(s, msg);
+    } else if (strcmp(type, "beat") != 0 && strcmp(type, "silence") != 0) {
+        assert_true(s->count < HEARD_MAX);
+        s->heard[s->count++] = json_object_get(msg);
+    }
+}
+
+static void on_closed(struct link *link, const char *why, void *arg)
+{
+    struct scene_of_member *s = arg;
+
+    (void)why;
+    if (s->link == link)
+        s->link = NULL;
+}
+
+static const struct link_handlers leader_handlers = {
+    .open = on_open, .message = on_message, .closed = on_closed};
+
+/* ---- the scene ------------------------------------------------------------------------------- */
+
+static const char *program(void)
+{
+    return "/proc/self/exe";
+}
+
+static void on_done(int code, void *arg)
+{
+    struct scene_of_member *s = arg;
+
+    s->done++;
+    s->code = code;
+}
+
+static void begin(struct scene_of_member *s)
+{
+    const struct link_server_options server = {.job_id = JOB,
+                                               .munge_socket = munge_socket,
+                                               .port_first = port_first,
+                                               .port_last = port_last};
+    struct error err = {""};
+
+    *s = (struct scene_of_member){.conf = conf_create()};
+    uv_loop_init(&s->loop);
+    snprintf(s->dir, sizeof(s->dir), "/dev/shm/elastic-test-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    free(s->conf->munge_socket);
+    free(s->conf->snapshot_dir);
+    s->conf->munge_socket = strdup(munge_socket);
+    s->conf->snapshot_dir = strdup(s->dir);
+    s->server = link_server_create(&s->loop, &server, &leader_handlers, s, &err);
+    assert_non_null(s->server);
+    s->options = (struct member_options){
+        .node = "n1",
+        .job = JOB + 1,
+        .nodeid = 1, /* the first one would ask Slurm */
+        .slots = 1,
+        .base_job = JOB,
+        .address = "127.0.0.1",
+        .port = link_server_port(s->server),
+        .connect_timeout_ms = PATIENCE_MS,
+        .conf = s->conf,
+        .program = "elasticrun",
+        .lib = program,
+    };
+    s->member = member_create(&s->loop, &s->options, on_done, s, &err);
+    if (s->member == NULL)
+        fail_msg("%s", err.text);
+}
+
+/* The member has ended, and its files are gone. */
+static void end(struct scene_of_member *s)
+{
+    link_server_destroy(s->server);
+    assert_true(run_empty(&s->loop));
+    assert_int_equal(s->done, 1);
+    member_destroy(s->member);
+    for (int i = 0; i < s->count; i++)
+        json_object_put(s->heard[i]);
+    assert_int_equal(rmdir(s->dir), 0);
+    conf_destroy(s->conf);
+}
+
+/* What is waited for: that many messages of that type, or of others. */
+struct wanted {
+    struct scene_of_member *scene;
+    const char *type;
+    int count;
+    size_t bytes;
+};
+
+static json_object *nth(const struct scene_of_member *s, const char *type, int n)
+{
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(json_get_string(s->heard[i], "t"), type) == 0 && n-- == 0)
+            return s->heard[i];
+    return NULL;
+}
+
+static bool has_come(void *arg)
+{
+    const struct wanted *wanted = arg;
+    const struct scene_of_member *s = wanted->scene;
+
+    if (wanted->type != NULL)
+        return nth(s, wanted->type, wanted->count - 1) != NULL;
+    return wanted->bytes > 0 ? s->bytes >= wanted->bytes : s->done > 0;
+}
+
+static json_object *await(struct scene_of_member *s, const char *type, int count)
+{
+    assert_true(run_until(&s->loop, has_come, &(struct wanted){s, type, count, 0}));
+    return nth(s, type, count - 1);
+}
+
+static void await_bytes(struct scene_of_member *s, size_t bytes)
+{
+    assert_true(run_until(&s->loop, has_come, &(struct wanted){s, NULL, 0, bytes}));
+}
+
+static void await_done(struct scene_of_member *s)
+{
+    assert_true(run_until(&s->loop, has_come, &(struct wanted){s, NULL, 0, 0}));
+}
+
+static int64_t number(json_object *msg, const char *key)
+{
+    int64_t value;
+
+    assert_true(json_get_int(msg, key, INT64_MIN, INT64_MAX, &value));
+    return value;
+}
+
+/* ---- the tests ------------------------------------------------------------------------------- */
+
+static void test_replica(void **state)
+{
+    struct scene_of_member s;
+    struct member_command command;
+
+    (void)state;
+    begin(&s);
+    assert_true(number(await(&s, "room", 1), "cpus") > 0);
+    member_command(s.member, &command);
+    assert_string_equal(command.roles, ROLES);
+    start_role(&s, 3, "server");
+    await(&s, "task_ready", 1);
+    await_bytes(&s, 1);
+    assert_string_equal(s.text, "here 3\n");
+    assert_string_equal(s.name, "server-0");
+    tell_text(&s, "{\"t\":\"finish\",\"code\":7,\"well\":true}");
+    assert_int_equal(number(await(&s, "task_exit", 1), "status"), 128 + SIGTERM);
+    await_done(&s);
+    assert_int_equal(s.code, 7);
+    end(&s);
+}
+
+/* The link is lost, and another leader welcomes the node. */
+static void test_another_leader(void **state)
+{
+    struct scene_of_member s;
+
+    (void)state;
+    begin(&s);
+    await(&s, "room", 1);
+    start_role(&s, 3, "server");
+    await(&s, "task_ready", 1);
+    link_close(s.link, "a test");
+    await(&s, "room", 2);
+    assert_int_equal(s.joins, 2);
+    assert_null(nth(&s, "task_exit", 0)); /* it knows nothing of that one */
+    start_role(&s, 1, "server");
+    await(&s, "task_ready", 2);
+    tell_text(&s, "{\"t\":\"release\"}");
+    await_done(&s);
+    assert_int_equal(s.code, 0);
+    end(&s);
+}
+
+/* Nobody writes it: no more is sent. Then somebody does. */
+static void test_pressure(void **state)
+{
+    struct scene_of_member s;
+    const struct timespec nap = {.tv_nsec = 20000000};
+    size_t before;
+
+    (void)state;
+    begin(&s);
+    await(&s, "room", 1);
+    start_role(&s, 3, "talker");
+    await_bytes(&s, 256 * 1024);
+    for (int i = 0; i < 10; i++) {
+        nanosleep(&nap, NULL);
+        uv_run(&s.loop, UV_RUN_NOWAIT);
+    }
+    before = s.bytes;
+    assert_true(before < 1024 * 1024);
+    tell_text(&s, "{\"t\":\"ack\",\"bytes\":1000000}");
+    await_bytes(&s, before + 256 * 1024);
+    tell_text(&s, "{\"t\":\"release\"}");
+    await_done(&s);
+    end(&s);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replica),
+        cmocka_unit_test(test_another_leader),
+        cmocka_unit_test(test_pressure),
+    };
+
+    if (argc > 1 && strcmp(argv[1], EXEC_WORKER_OPTION) == 0)
+        return workers_exec_shim(argc, argv);
+    return scene_run(argc, argv, tests);
+}
