@@ -35,6 +35,7 @@ struct scene_of_member {
     size_t bytes;
     char text[256], name[64]; /* the first output, and its label */
     int done, code;
+    const char *argv; /* of the world, as JSON; NULL: there is none */
 };
 
 /* ---- the leader ------------------------------------------------------------------------------ */
@@ -53,7 +54,7 @@ static void tell_text(struct scene_of_member *s, const char *text)
 static void welcome(struct scene_of_member *s)
 {
     json_object *msg = json_tokener_parse(
-        "{\"t\":\"welcome\",\"protocol\":1,\"oldest\":1,\"argv\":[],\"env\":[\"PATH=/usr/bin:/"
+        "{\"t\":\"welcome\",\"protocol\":1,\"oldest\":1,\"env\":[\"PATH=/usr/bin:/"
         "bin\"],"
         "\"cwd\":\"/tmp\",\"state_dir\":\"/tmp\",\"checkpoint_dir\":\"/tmp\",\"umask\":18,"
         "\"min_nodes\":1,\"max_nodes\":2,\"max_restarts\":3,\"term\":1,\"address\":\"127.0.0.1\","
@@ -63,6 +64,8 @@ static void welcome(struct scene_of_member *s)
     assert_non_null(msg);
     json_object_object_add(msg, "port", json_object_new_int(link_server_port(s->server)));
     json_object_object_add(msg, "roles", json_object_new_string(ROLES));
+    json_object_object_add(msg, "argv",
+                           s->argv != NULL ? json_tokener_parse(s->argv) : json_object_new_array());
     tell(s, msg);
 }
 
@@ -144,7 +147,7 @@ static void on_done(int code, void *arg)
     s->code = code;
 }
 
-static void begin(struct scene_of_member *s)
+static void begin(struct scene_of_member *s, const char *argv)
 {
     const struct link_server_options server = {.job_id = JOB,
                                                .munge_socket = munge_socket,
@@ -152,7 +155,7 @@ static void begin(struct scene_of_member *s)
                                                .port_last = port_last};
     struct error err = {""};
 
-    *s = (struct scene_of_member){.conf = conf_create()};
+    *s = (struct scene_of_member){.conf = conf_create(), .argv = argv};
     uv_loop_init(&s->loop);
     snprintf(s->dir, sizeof(s->dir), "/dev/shm/elastic-test-XXXXXX");
     assert_non_null(mkdtemp(s->dir));
@@ -251,7 +254,7 @@ static void test_replica(void **state)
     struct member_command command;
 
     (void)state;
-    begin(&s);
+    begin(&s, NULL);
     assert_true(number(await(&s, "room", 1), "cpus") > 0);
     member_command(s.member, &command);
     assert_string_equal(command.roles, ROLES);
@@ -273,7 +276,7 @@ static void test_another_leader(void **state)
     struct scene_of_member s;
 
     (void)state;
-    begin(&s);
+    begin(&s, NULL);
     await(&s, "room", 1);
     start_role(&s, 3, "server");
     await(&s, "task_ready", 1);
@@ -297,7 +300,7 @@ static void test_pressure(void **state)
     size_t before;
 
     (void)state;
-    begin(&s);
+    begin(&s, NULL);
     await(&s, "room", 1);
     start_role(&s, 3, "talker");
     await_bytes(&s, 256 * 1024);
@@ -314,12 +317,37 @@ static void test_pressure(void **state)
     end(&s);
 }
 
+/* Neither knows of the other one. The job's end is that of both. */
+static void test_a_world_beside(void **state)
+{
+    struct scene_of_member s;
+
+    (void)state;
+    begin(&s, "[\"sleep\",\"1000\"]");
+    await(&s, "room", 1);
+    start_role(&s, 3, "server");
+    tell_text(&s, "{\"t\":\"start\",\"attempt\":1,\"gate\":false,\"node_index\":0,\"gen\":1,"
+                  "\"nodes\":\"n1\",\"slots\":\"1\",\"world\":1,\"restarts\":0,"
+                  "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\","
+                  "\"master_port\":20000}");
+    await(&s, "ready", 1);
+    await(&s, "task_ready", 1);
+    tell_text(&s, "{\"t\":\"stop\",\"gen\":1,\"signal\":15,\"grace\":10}");
+    await(&s, "drained", 1);
+    assert_null(nth(&s, "task_exit", 0));
+    tell_text(&s, "{\"t\":\"release\"}");
+    await(&s, "task_exit", 1);
+    await_done(&s);
+    end(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replica),
         cmocka_unit_test(test_another_leader),
         cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_a_world_beside),
     };
 
     if (argc > 1 && strcmp(argv[1], EXEC_WORKER_OPTION) == 0)
