@@ -283,6 +283,7 @@ PYTHON
 #!/bin/bash
 # As a worker has them.
 export ELASTIC_JOB_ID=$SLURM_JOB_ID ELASTIC_RUN_DIR=/run/x ELASTIC_STORE=/run/x/store ELASTIC_NODES=1
+export ELASTIC_ROLE=web ELASTIC_PORT=1 ELASTIC_PORT_A=1 ELASTIC_PORT_B=2 ELASTIC_PORT_C=3
 sbatch --parsable --wait -o nested.out --wrap env
 sbatch --parsable --wait --export=NONE -o nested-none.out --wrap env
 salloc -N1 env >nested-salloc.out
@@ -302,7 +303,7 @@ JOB
     # srun hands on what the script has in its environment, but the job is not elastic.
     nested=$(sed -n 's/^SLURM_JOB_ID=//p' "$TB_WORK/nested-srun.out")
     [ "$nested" != "$id" ]
-    run ! grep -E '^ELASTIC_(JOB_ID|RUN_DIR|STORE|NODES)=' "$TB_WORK/nested-srun.out"
+    run ! grep -E '^ELASTIC_(JOB_ID|RUN_DIR|STORE|NODES|ROLE|PORT.*)=' "$TB_WORK/nested-srun.out"
     [ -z "$(job_field "$nested" AdminComment)" ]
 }
 

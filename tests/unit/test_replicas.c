@@ -25,6 +25,8 @@ static const char *const ROLES =
     "  gpu: {run: [sh, -c, 'echo gpus=$CUDA_VISIBLE_DEVICES; exec sleep 1000'], gpus: 1, tasks: "
     "2}\n"
     "  no-gpu: {run: [sh, -c, 'echo gpus=${CUDA_VISIBLE_DEVICES-none}.$SLURM_JOB_GPUS']}\n"
+    "  half: {run: [sh, -c, 'test {task} = 1 || exit 0; exec sleep 1000'], gpus: 1, tasks: 2}\n"
+    "  mute: {run: [sleep, '1000'], ready: {told: yes, every: 100ms}}\n"
     "  where: {run: [sh, -c, 'echo $ELASTIC_REPLICA $ELASTIC_SHARED_DIR']}\n"
     "  deaf: {run: [sh, -c, 'trap \"\" TERM; echo deaf; while :; do sleep 0.02; done']}\n"
     "  missing: {run: [/nonexistent/program]}\n"
@@ -43,12 +45,18 @@ struct scene {
     int stream, ended, none;
 };
 
+/* What Slurm says of the node. */
+static char *const node_env[] = {"PATH=/usr/bin:/bin",      "SLURM_CPUS_ON_NODE=4",
+                                 "SLURM_MEM_PER_NODE=1000", "CUDA_VISIBLE_DEVICES=5,7,9",
+                                 "SLURM_JOB_GPUS=5,7,9",    NULL};
+
 static void describe(struct workers_options *options, void *arg)
 {
     struct scene *s = arg;
 
     *options = s->run->options;
     options->cwd = s->run->dir;
+    options->own_env = node_env;
 }
 
 static void hear(json_object *msg, void *arg)
@@ -96,9 +104,6 @@ static char *text_of_roles(void)
 
 static void begin(struct scene *s)
 {
-    static char *const env[] = {"PATH=/usr/bin:/bin",      "SLURM_CPUS_ON_NODE=4",
-                                "SLURM_MEM_PER_NODE=1000", "CUDA_VISIBLE_DEVICES=5,7,9",
-                                "SLURM_JOB_GPUS=5,7,9",    NULL};
     static const struct replicas_hooks hooks = {
         .describe = describe,
         .send = hear,
@@ -110,7 +115,7 @@ static void begin(struct scene *s)
     char *text = text_of_roles();
 
     *s = (struct scene){.run = run_create(1)};
-    s->all = replicas_create(&s->run->loop, text, env, &hooks, s, &err);
+    s->all = replicas_create(&s->run->loop, text, node_env, &hooks, s, &err);
     free(text);
     assert_string_equal(err.text, "");
 }
@@ -355,6 +360,43 @@ static void test_gpus(void **state)
     end(&s);
 }
 
+/* A task gives its GPUs back, while others of its gang have theirs. */
+static void test_gpus_of_one_task(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "half", 2);
+    assert_exit(await(&s, "task_exit", 0), 0, 0, "");
+    start_role(&s, 5, "gpu", 2);
+    AWAIT(s.run, strstr(s.output, "gpus=5\n") != NULL && strstr(s.output, "gpus=9\n") != NULL);
+    kill_all(&s);
+    end(&s);
+}
+
+/* What another start has left says nothing of this one. */
+static void test_stale_ready_file(void **state)
+{
+    struct scene s;
+    char path[128];
+    FILE *file;
+
+    (void)state;
+    begin(&s);
+    snprintf(path, sizeof(path), "%s/replica-9.4-0.ready", s.run->dir);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    fclose(file);
+    start_role(&s, 4, "mute", 1);
+    await(&s, "task_running", 0);
+    for (int i = 0; i < 10; i++)
+        assert_true(run_turn(s.run));
+    assert_null(heard(&s, "task_ready", 0));
+    kill_all(&s);
+    end(&s);
+}
+
 static void test_environment(void **state)
 {
     struct scene s;
@@ -497,6 +539,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_drain_a_deaf_one),
         cmocka_unit_test(test_what_is_not_here),
         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_gpus_of_one_task),
+        cmocka_unit_test(test_stale_ready_file),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_not_executable),
         cmocka_unit_test(test_unusable),
