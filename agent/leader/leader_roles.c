@@ -32,6 +32,7 @@ struct leader_roles {
     int nodes;      /* that have been there so far */
     int epoch;      /* of the endpoints: a number that only grows */
     bool base_done; /* the nodes of the base that come at all are there */
+    double alone;   /* since when no node is there; 0: some are */
     bool room_said; /* users have been told of which replicas there is no room for */
 };
 
@@ -84,6 +85,29 @@ static void say_no_room(struct leader *leader)
     }
 }
 
+/* All nodes are lost: others may come in their place for a while. */
+static void watch_nodes(struct leader *leader)
+{
+    struct leader_roles *own = leader->roles;
+    double now = leader_now(leader), wait = leader->options->policy->fault_wait;
+
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->room > 0 && roster_at(leader, i)->link != NULL) {
+            own->alone = 0;
+            return;
+        }
+    if (!own->base_done)
+        return; /* lib/change waits for the base */
+    if (own->alone == 0)
+        own->alone = now;
+    if (now - own->alone >= wait) {
+        log_error("job %u: no node is left; gave up after %.0f s", leader->options->job, wait);
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_OVER, .code = 1});
+        return;
+    }
+    run_in(leader, own->alone + wait - now);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
@@ -102,6 +126,7 @@ static void on_timer(uv_timer_t *timer)
     free(actions.list);
     gangs_prune(own->view.gangs, own->view.reconcile);
     say_no_room(leader);
+    watch_nodes(leader);
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */

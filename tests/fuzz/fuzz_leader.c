@@ -4,7 +4,8 @@
  *
  * The input is text, a line for each event: "a" an agent connects, "c" a control connection;
  * "3{...}" the fourth connection sends this; "x3" it breaks; "t25" 2.5 s pass; "l" another node
- * has claimed the next term; "T" as the first line: this leader follows another one.
+ * has claimed the next term; "T" as the first line: this leader follows another one; "R": the job
+ * has roles; "TR": both.
  * The clock and what says nothing are the simulator's (tests/sim). Connections, Slurm and files
  * are replaced here, by what answers at once (the linker takes what is defined here first). So each
  * run is the same. */
@@ -20,6 +21,7 @@
 #include "common/files.h"
 #include "common/link.h"
 #include "common/link_auth.h"
+#include "common/roles_file.h"
 #include "common/slurm_client.h"
 #include "lib/conf.h"
 #include "tests/sim/clock.h"
@@ -428,6 +430,11 @@ static void lead(uv_loop_t *loop, const struct leader_options *options, char **l
     MUST(clock_waiting() == 0); /* nothing of it is to follow */
 }
 
+static const char ROLES[] =
+    "{\"roles\": {\"head\": {\"leads\": true, \"run\": [\"head\"]}, \"server\": {\"run\": "
+    "[\"server\"], \"replicas\": \"1:3\", \"ports\": [\"http\"], \"ready\": {\"tcp\": true}, "
+    "\"after\": [\"head\"]}, \"pair\": {\"run\": [\"pair\"], \"tasks\": 2, \"per-node\": 1}}}";
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const argv[] = {"true", NULL};
@@ -436,13 +443,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size), *lines[LINES_MAX + 1];
     int count = fuzz_lines(text, lines, LINES_MAX);
     bool follows = count > 0 && lines[0][0] == 'T';
+    bool has_roles = count > 0 && strchr("TR", lines[0][0]) != NULL &&
+                     strchr(lines[0], 'R') != NULL;
+    static struct roles *roles;
     struct policy policy;
     uv_loop_t loop = {0};
 
     if (conf == NULL)
         conf = conf_parse("elastic.conf", "[pool elastic]\n", 15, NULL);
+    if (roles == NULL)
+        roles = roles_text_read(ROLES, NULL);
     policy_init(&policy);
-    MUST(conf != NULL && sodium_init() >= 0);
+    MUST(roles != NULL && conf != NULL && sodium_init() >= 0);
     MUST(policy_set(&policy, "elastic", "1:4", NULL) == 0);
     MUST(policy_set(&policy, "pool", "elastic", NULL) == 0);
     policy_merge(&policy, &conf->defaults);
@@ -456,6 +468,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .job = 12,
              .conf = conf,
              .policy = &policy,
+             .roles = has_roles ? roles : NULL,
+             .roles_text = has_roles ? ROLES : NULL,
              .argv = (char *const *)argv,
              .cwd = "/",
              .address = "192.0.2.1",

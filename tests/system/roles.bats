@@ -124,7 +124,11 @@ YAML
     job=$(run_roles gang.yaml 2)
     wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/pair-0.*.met 2>/dev/null | wc -l) == 4 ]]"
     wait_for 10 ready_are "$job" pair 1
-    [ "$(sort -u "$TB_WORK/log-$job"/pair-0.*.met | cut -d' ' -f1,3 | tr '\n' ,)" = "0 n[1-2],1 n[1-2],2 n[1-2],3 n[1-2]," ]
+    # Two ranks on each node; all know the nodes in the order of the ranks.
+    met=$(sort "$TB_WORK/log-$job"/pair-0.*.met | tr '\n' ,)
+    [[ $met =~ ^0\ (n[12])\ (n[^ ]*),1\ (n[12])\ (n[^ ]*),2\ (n[12])\ (n[^ ]*),3\ (n[12])\ (n[^ ]*),$ ]]
+    [[ ${BASH_REMATCH[1]} == "${BASH_REMATCH[3]}" && ${BASH_REMATCH[5]} == "${BASH_REMATCH[7]}" ]]
+    [[ ${BASH_REMATCH[2]} == "n[${BASH_REMATCH[1]#n}-${BASH_REMATCH[5]#n}]" || ${BASH_REMATCH[2]} == "n[2,1]" ]]
     as_user kill -KILL "$(cat "$TB_WORK/log-$job"/pair-0.3.[0-9])"
     wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/pair-0.*.met 2>/dev/null | wc -l) == 8 ]]"
     # scancel drains them all.
