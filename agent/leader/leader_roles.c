@@ -96,7 +96,7 @@ static void watch_nodes(struct leader *leader)
             own->alone = 0;
             return;
         }
-    if (!own->base_done)
+    if (!own->base_done && change_phase(leader->change) != CHANGE_WAITING)
         return; /* lib/change waits for the base */
     if (own->alone == 0)
         own->alone = now;

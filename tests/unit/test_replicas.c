@@ -10,6 +10,7 @@
 #include "agent/member/replicas.h"
 #include "common/roles_file.h"
 #include "lib/json_get.h"
+#include "lib/role_task.h"
 
 #define MESSAGES_MAX 32
 
@@ -224,7 +225,7 @@ static void test_start_and_end(void **state)
     AWAIT(s.run, s.none > 0);
     assert_string_equal(s.output, "out\n");
     assert_string_equal(s.name, "lead-3");
-    assert_int_equal(s.stream, 1024);
+    assert_int_equal(s.stream, role_task_stream(1048577, 0));
     assert_int_equal(s.ended, 1);
     assert_int_equal(s.count, 2);
     end(&s);
