@@ -16,8 +16,8 @@
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
-    stop_finishing, stop_without_world, over, time_finishing, failed_because, reason, deposed,
-    watch, promotion_unneeded;
+    stop_finishing, stop_without_world, time_finishing, failed_because, reason, deposed, watch,
+    promotion_unneeded;
 
 /* What happens in which phase. The first row that fits is taken; `phases` are those in which the
  * row holds, `next` those in which it may end, besides the one that it began in. A fact without a
@@ -104,7 +104,7 @@ static const struct row table[] = {
 
     /* The job is to end while there is no world. */
     {PHASES_WITHOUT_WORLD | PHASES_RESERVING, CHANGE_FACT_STOP, PHASES_OVER, stop_without_world},
-    {PHASES_WITHOUT_WORLD, CHANGE_FACT_OVER, PHASES_OVER, over},
+    {PHASES_WITHOUT_WORLD, CHANGE_FACT_OVER, PHASES_OVER, form_on_over},
 
     /* Whatever the phase; none of these ends one, but for DEPOSED. */
     {ANY, CHANGE_FACT_JOINED, 0, joined},
@@ -498,13 +498,6 @@ static void stop_without_world(struct change *c, struct change_member *m,
 {
     stop(c, m, fact);
     finish(c, 128 + SIGTERM);
-}
-
-/* What runs beside worlds has ended. */
-static void over(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    (void)m;
-    finish(c, fact->code);
 }
 
 static void stop_finishing(struct change *c, struct change_member *m,

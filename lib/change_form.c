@@ -124,6 +124,13 @@ void finish(struct change *c, int code)
     act(c, CHANGE_FINISH, NULL)->number = code;
 }
 
+/* A job without a world: what it runs has ended. */
+void form_on_over(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)m;
+    finish(c, fact->code);
+}
+
 /* ---- a world begins -------------------------------------------------------------------------- */
 
 static void take_places(struct change *c)

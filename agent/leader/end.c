@@ -202,11 +202,11 @@ static void close_all(struct leader *leader)
 {
     link_server_destroy(leader->server);
     leader->server = NULL;
-    leader_timer_close(&leader->evaluate);
-    leader_timer_close(&leader->deadline);
+    leader_timer_close(&leader->timers.plan);
+    leader_timer_close(&leader->timers.deadline);
     members_close(leader);
     leader_roles_close(leader);
-    leader_timer_close(&leader->poll);
+    leader_timer_close(&leader->timers.poll);
     pmix_publish_close(leader);
     world_store_close(leader);
     output_destroy(leader->output, 2000, output_gone, leader);

@@ -197,14 +197,14 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     }
     leader->output = output_create(loop, options->label, NULL, leader);
     leader->open_handles++;
-    leader_timer_init(leader, &leader->evaluate);
-    leader_timer_init(leader, &leader->deadline);
-    leader_timer_init(leader, &leader->poll);
+    leader_timer_init(leader, &leader->timers.plan);
+    leader_timer_init(leader, &leader->timers.deadline);
+    leader_timer_init(leader, &leader->timers.poll);
     members_open(leader);
     leader_roles_open(leader);
     pmix_publish_open(leader);
     world_store_open(leader);
-    uv_timer_start(&leader->poll, on_poll, 0, 1000);
+    uv_timer_start(&leader->timers.poll, on_poll, 0, 1000);
     leader_set_deadline(leader);
     if (options->server != NULL)
         take_over(leader);

@@ -84,14 +84,14 @@ void leader_set_deadline(struct leader *leader)
     if (leader_has_ended(leader))
         return; /* the timer is the end's now */
     if (due == 0)
-        uv_timer_stop(&leader->deadline);
+        uv_timer_stop(&leader->timers.deadline);
     else
-        uv_timer_start(&leader->deadline, leader->above->deadline,
+        uv_timer_start(&leader->timers.deadline, leader->above->deadline,
                        left > 0 ? (uint64_t)(left * 1000) + 1 : 1, 0);
 }
 
 void leader_look_at_end(struct leader *leader, int ms)
 {
     if (leader->server != NULL && leader_has_ended(leader))
-        uv_timer_start(&leader->deadline, leader->above->deadline, (uint64_t)ms, 0);
+        uv_timer_start(&leader->timers.deadline, leader->above->deadline, (uint64_t)ms, 0);
 }

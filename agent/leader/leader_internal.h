@@ -32,9 +32,11 @@ struct leader {
     struct link_server *server;
     struct link_owner nobody; /* of links on which nobody has joined */
     struct output *output;
-    uv_timer_t evaluate; /* plan (again) */
-    uv_timer_t deadline; /* of the change of worlds; at the end: look what is left */
-    uv_timer_t poll;     /* Slurm, srun */
+    struct {
+        uv_timer_t plan;     /* (again) */
+        uv_timer_t deadline; /* of the change of worlds; at the end: look what is left */
+        uv_timer_t poll;     /* Slurm, srun */
+    } timers;
     int open_handles;
 
     /* Its parts, from the lowest. */

@@ -32,12 +32,12 @@ void planning_later(struct leader *leader, double seconds)
 
     seconds = seconds > least ? seconds : least;
     ms = seconds <= 0 ? 0 : (uint64_t)(seconds * 1000) + 1;
-    if (uv_is_closing((uv_handle_t *)&leader->evaluate))
+    if (uv_is_closing((uv_handle_t *)&leader->timers.plan))
         return;
-    if (uv_is_active((uv_handle_t *)&leader->evaluate) &&
-        uv_timer_get_due_in(&leader->evaluate) <= ms)
+    if (uv_is_active((uv_handle_t *)&leader->timers.plan) &&
+        uv_timer_get_due_in(&leader->timers.plan) <= ms)
         return;
-    uv_timer_start(&leader->evaluate, leader->above->plan, ms, 0);
+    uv_timer_start(&leader->timers.plan, leader->above->plan, ms, 0);
 }
 
 void planning_taken_back(struct leader *leader, double asked)

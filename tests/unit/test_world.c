@@ -745,8 +745,8 @@ static void test_json_refused(void **state)
         {HEAD NODES ",\"master_addr\":\"a "
                     "b\",\"master_port\":1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
          "master_addr: a host name or address is expected"},
-        {HEAD NODES
-         ",\"master_addr\":\"h\",\"master_port\":-1,\"restarts\":0,\"kind\":\"k\",\"reason\":\"r\"}",
+        {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":-1,\"restarts\":0,\"kind\":\"k\","
+                    "\"reason\":\"r\"}",
          "master_port: a number of 0 to 65535 is expected"},
         {HEAD NODES ",\"master_addr\":\"h\",\"master_port\":65536,\"restarts\":0,\"kind\":\"k\","
                     "\"reason\":\"r\"}",
