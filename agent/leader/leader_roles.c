@@ -89,7 +89,7 @@ static void say_no_room(struct leader *leader)
 static void watch_nodes(struct leader *leader)
 {
     struct leader_roles *own = leader->roles;
-    double now = leader_now(leader), wait = leader->options->policy->fault_wait;
+    double now = leader_now(leader), wait = leader->options->policy->fault_wait, due;
 
     for (int i = 0; i < roster_count(leader); i++)
         if (roster_at(leader, i)->room > 0 && roster_at(leader, i)->link != NULL) {
@@ -100,12 +100,13 @@ static void watch_nodes(struct leader *leader)
         return; /* lib/change waits for the base */
     if (own->alone == 0)
         own->alone = now;
-    if (now - own->alone >= wait) {
+    due = own->alone + wait;
+    if (now >= due) {
         log_error("job %u: no node is left; gave up after %.0f s", leader->options->job, wait);
         post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_OVER, .code = 1});
         return;
     }
-    run_in(leader, own->alone + wait - now);
+    run_in(leader, due - now);
 }
 
 static void on_timer(uv_timer_t *timer)
