@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "client/term_signal.h"
+
 /* A signal handler has no argument for these values. They are written before the handler is
  * installed. */
 static volatile pid_t stepd_pid;
@@ -27,19 +29,8 @@ static struct sigaction next_action;
 
 static void on_term(int number, siginfo_t *info, void *context)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
-
-    if (info->si_code == SI_USER && info->si_pid == stepd_pid)
-        return;
-    if ((next_action.sa_flags & SA_SIGINFO) != 0) {
-        next_action.sa_sigaction(number, info, context);
-    } else if (next_action.sa_handler != SIG_DFL) {
-        if (next_action.sa_handler != SIG_IGN)
-            next_action.sa_handler(number);
-    } else {
-        sigaction(number, &action, NULL);
-        raise(number); /* delivered when this handler returns */
-    }
+    if (!term_signal_is_stepds(info, stepd_pid))
+        term_signal_pass(&next_action, number, info, context);
 }
 
 static bool is_default(const struct sigaction *action)
