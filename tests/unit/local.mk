@@ -561,6 +561,14 @@ tests_unit_test_sockets_SOURCES = \
     client/sockets.c
 tests_unit_test_sockets_LDADD = $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_shield
+check_PROGRAMS += tests/unit/shield_program
+tests_unit_test_shield_SOURCES = tests/unit/test_shield.c tests/unit/support.h
+tests_unit_test_shield_LDADD = $(CMOCKA_LIBS)
+tests_unit_shield_program_SOURCES = tests/unit/shield_program.c
+tests_unit_shield_program_CFLAGS = $(PLAIN_FLAGS)
+tests_unit_shield_program_LDADD = -lpthread
+
 UNIT_TESTS += tests/unit/test_store_client
 tests_unit_test_store_client_SOURCES = \
     tests/unit/test_store_client.c \
