@@ -273,7 +273,7 @@ static __attribute__((constructor)) void start(void)
     owner = getpid();
     stepd = kill(pid, 0) == 0 || errno != ESRCH ? pid : NO_PID;
     /* As the program has inherited it, or as another library has it already. */
-    if (term_signal_action(SIGTERM, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+    if (term_signal_action(SIGTERM, NULL, &now) == 0)
         change_term(&now, NULL);
     errno = error;
 }
