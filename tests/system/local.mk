@@ -76,6 +76,7 @@ EXTRA_DIST += \
     tests/system/select.bash \
     tests/system/select.bats \
     tests/system/select_changes.bats \
+    tests/system/shield.bats \
     tests/system/signals.bats \
     tests/system/replica.py \
     tests/system/signals.py \
