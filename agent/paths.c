@@ -62,6 +62,15 @@ const char *paths_library(void)
     return real;
 }
 
+const char *paths_shield(void)
+{
+    static char path[PATH_MAX], real[PATH_MAX];
+    static const char *const candidates[] = {"../lib/libelastic/libelastic-shield.so",
+                                             LIBDIR "/libelastic/libelastic-shield.so", NULL};
+
+    return realpath(find(path, candidates, R_OK), real);
+}
+
 const char *paths_python(void)
 {
     static char path[PATH_MAX], real[PATH_MAX];

@@ -10,6 +10,7 @@ const char *paths_program(void);          /* this elasticrun */
 const char *paths_extension_script(void); /* batch script of extension jobs */
 const char *paths_library(void);          /* libelastic.so.0, without links and "..": a container
                                            * can bind it */
+const char *paths_shield(void);           /* libelastic-shield.so, in the same way; NULL: none */
 const char *paths_python(void);           /* the directory that has slurm_elastic; NULL: none */
 const char *paths_flush(void);            /* elastic-flush */
 const char *paths_node_fail(void);        /* elastic-node-fail; may not be there */

@@ -123,6 +123,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/shield.c \
+    lib/shield.h \
     lib/sleepers.c \
     lib/sleepers.h \
     lib/slots.c \

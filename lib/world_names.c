@@ -28,6 +28,7 @@ const char *const world_names[] = {
     "ELASTIC_SCALE_CONFIG",
     "ELASTIC_SCALE_CONFIGS",
     "ELASTIC_SHARED_DIR",
+    "ELASTIC_SHIELD",
     "ELASTIC_START",
     "ELASTIC_STATE_DIR",
     "ELASTIC_STORE",

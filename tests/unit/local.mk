@@ -561,6 +561,10 @@ tests_unit_test_sockets_SOURCES = \
     client/sockets.c
 tests_unit_test_sockets_LDADD = $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_shield_environment
+tests_unit_test_shield_environment_SOURCES = tests/unit/test_shield_environment.c
+tests_unit_test_shield_environment_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_shield
 check_PROGRAMS += tests/unit/shield_program
 tests_unit_test_shield_SOURCES = tests/unit/test_shield.c tests/unit/support.h
