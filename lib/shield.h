@@ -6,9 +6,9 @@
 #include <sys/types.h>
 
 /* "LD_PRELOAD=…" and "ELASTIC_SHIELD=…", NULL after the last; free with strings_free. They replace
- * entries of these names. user: the environment of the program, whose own LD_PRELOAD is kept in front:
- * so the library sees what the user's libraries install. stepd: slurmstepd's pid as the agent
- * sees it.
+ * entries of these names. user: the environment of the program, whose own LD_PRELOAD is kept in
+ * front: so the library sees what the user's libraries install. stepd: slurmstepd's pid as the
+ * agent sees it.
  *
  * No entries if stepd is not known (1 or less), or if the library's path has a character that
  * separates names there. NULL: out of memory. */

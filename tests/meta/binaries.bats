@@ -46,6 +46,13 @@ needed() {
     nothing "$(needed "$file" | grep -vE '^(libc|ld-linux[-a-z0-9_]*)\.so')" "needs too"
 }
 
+@test "libelastic-shield.so exports functions of libc that install handlers, and needs libc only" {
+    file=$(installed libelastic-shield.so)
+    [ "$(exports "$file" | paste -s -d' ')" = "$(printf '%s\n' __sysv_signal bsd_signal sigaction sigignore \
+        siginterrupt signal sigset ssignal sysv_signal | sort | paste -s -d' ')" ]
+    nothing "$(needed "$file" | grep -vE '^(libc|ld-linux[-a-z0-9_]*)\.so')" "needs too"
+}
+
 @test "elastic.h compiles alone, as C99 and as C++" {
     header=$(installed elastic.h)
     gcc -std=c99 -Wall -Wextra -Werror -pedantic -x c -fsyntax-only "$header"
