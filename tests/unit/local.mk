@@ -519,7 +519,8 @@ CLIENT_SOURCES_OF_TESTS = \
     client/snapshot.c \
     client/sockets.c \
     client/store.c \
-    client/term_guard.c
+    client/term_guard.c \
+    client/term_signal.c
 
 UNIT_TESTS += \
     tests/unit/test_event \
@@ -578,14 +579,16 @@ tests_unit_test_store_client_SOURCES = \
     tests/unit/test_store_client.c \
     client/event.c \
     client/store.c \
-    client/term_guard.c
+    client/term_guard.c \
+    client/term_signal.c
 tests_unit_test_store_client_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_worlds
 tests_unit_test_worlds_SOURCES = \
     tests/unit/test_worlds.c \
     client/event.c \
-    client/term_guard.c
+    client/term_guard.c \
+    client/term_signal.c
 tests_unit_test_worlds_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_worlds_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
 
