@@ -307,6 +307,7 @@ static int start(struct run *run, struct error *err)
     m->program = paths_program();
     m->lib = paths_library;
     m->python = paths_python();
+    m->shield = paths_shield();
     m->bind = run->options.bind;
     m->pmix = run->options.pmix;
     m->slots = place_slots(&run->place, &run->options, err);

@@ -81,3 +81,38 @@ void strings_free(char **strings)
         free(*s);
     free(strings);
 }
+
+char **strings_without(char *const *assignments, const char *name)
+{
+    char **kept = calloc(strings_count(assignments) + 1, sizeof(*kept));
+    size_t len = strlen(name), count = 0;
+
+    for (; kept != NULL && assignments != NULL && *assignments != NULL; assignments++) {
+        if (strncmp(*assignments, name, len) == 0 && (*assignments)[len] == '=')
+            continue;
+        kept[count] = strdup(*assignments);
+        if (kept[count++] == NULL) {
+            strings_free(kept);
+            return NULL;
+        }
+    }
+    return kept;
+}
+
+int strings_append(char ***list, char *const *more)
+{
+    size_t count = strings_count(*list);
+    char **copies = strings_copy(more), **grown;
+
+    if (copies == NULL)
+        return more == NULL ? 0 : -1;
+    grown = realloc(*list, (count + strings_count(more) + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        strings_free(copies);
+        return -1;
+    }
+    memcpy(grown + count, copies, (strings_count(copies) + 1) * sizeof(*grown));
+    free(copies);
+    *list = grown;
+    return 0;
+}

@@ -19,5 +19,9 @@ char **strings_copy(char *const *strings);
 /* Without the NULL at the end; 0 for no array. */
 size_t strings_count(char *const *strings);
 void strings_free(char **strings);
+/* Copies of "K=V" without those of that name. NULL: out of memory. */
+char **strings_without(char *const *assignments, const char *name);
+/* Copies of more at the end of a list, which may be NULL. -1: out of memory, and it has not changed. */
+int strings_append(char ***list, char *const *more);
 
 #endif

@@ -49,6 +49,7 @@ struct member_options {
     /* Path of libelastic.so, which an upgrade may change. */
     const char *(*lib)(void);
     const char *python; /* directory of the Python package, NULL: not there */
+    const char *shield; /* path of libelastic-shield.so, NULL: not there */
     bool bind;
     bool pmix; /* of a base member: its workers will have a PMIx server */
     /* For the agent that is started in place of this agent, or of the one before; NULL: none is. */

@@ -51,6 +51,8 @@ int member_replicas_welcomed(struct member *m, json_object *msg)
         m->job.roles = strdup(roles);
         m->replicas = replicas_create(m->loop, roles, environ, &hooks, m, &err);
     }
+    if (m->replicas != NULL)
+        replicas_set_shield(m->replicas, m->options->shield);
     if (m->replicas == NULL || m->job.roles == NULL) {
         log_error("%s: the leader's roles cannot be used: %s", m->options->node, err.text);
         return -1;

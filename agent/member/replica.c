@@ -14,8 +14,10 @@
 #include "agent/member/probe.h"
 #include "agent/member/tail.h"
 #include "agent/port.h"
+#include "agent/supervise.h"
 #include "lib/json_get.h"
 #include "lib/role_task.h"
+#include "lib/shield.h"
 
 #define FILES_MAX 80
 
@@ -40,6 +42,7 @@ struct replica {
     struct replica_hooks hooks;
     void *arg;
     char *name, *address;
+    char **user_env;           /* what the user has, of shielded tasks; NULL: that of all workers */
     struct world *probe_world; /* one worker, for the commands of probes */
     struct workers *workers;
     struct task *tasks;
@@ -368,6 +371,7 @@ void replica_destroy(struct replica *r)
     if (r->options.master_fd >= 0)
         close(r->options.master_fd);
     world_destroy(r->probe_world);
+    strings_free(r->user_env);
     free(r->tasks);
     free(r->held);
     free(r->name);
@@ -422,6 +426,29 @@ static struct replica *make(const struct replica_options *options,
     return r;
 }
 
+/* What a task has besides the environment of all workers: an own list. A user's LD_PRELOAD is in
+ * that of the shield. */
+static int add_shield(struct replica *r, struct workers_options *options, struct error *err)
+{
+    const char *library = r->options.role->shield ? r->options.shield : NULL;
+    char **shield = NULL;
+    int rc = 0;
+
+    if (library != NULL)
+        shield = shield_environment(options->user_env, library, supervise_stepd());
+    if (library != NULL && shield == NULL)
+        return error_set(err, "out of memory");
+    if (shield != NULL && shield[0] != NULL) {
+        r->user_env = strings_without(options->user_env, "LD_PRELOAD");
+        rc = r->user_env != NULL ? 0 : -1;
+        options->user_env = r->user_env;
+        for (int i = 0; i < r->count && rc == 0; i++)
+            rc = strings_append(&r->tasks[i].added, shield);
+    }
+    strings_free(shield);
+    return rc == 0 ? 0 : error_set(err, "out of memory");
+}
+
 static int start(struct replica *r, const char *files, struct error *err)
 {
     size_t count = (size_t)r->count;
@@ -430,6 +457,10 @@ static int start(struct replica *r, const char *files, struct error *err)
 
     if (lists == NULL)
         return error_set(err, "out of memory");
+    if (add_shield(r, &options, err) != 0) {
+        free(lists);
+        return -1;
+    }
     for (size_t i = 0; i < count; i++) {
         lists[i] = r->tasks[i].command;
         lists[count + i] = r->tasks[i].added;

@@ -36,6 +36,7 @@ struct replica_options {
     struct node_room *room;    /* has the GPUs */
     const char *shared;        /* the job's directory; NULL: none */
     const char *address;       /* of this node; NULL: not known */
+    const char *shield; /* path of libelastic-shield.so; NULL: Slurm's SIGTERM is theirs, too */
     /* What all workers of this node have in common. Its strings outlive the replica. */
     const struct workers_options *common;
 };

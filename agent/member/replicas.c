@@ -30,6 +30,7 @@ struct replicas {
     struct node_room *room;
     char **env; /* without the GPUs: each task has its own */
     char *shared, *address;
+    const char *shield; /* path of libelastic-shield.so; NULL: not there */
     struct replicas_hooks hooks;
     void *arg;
     struct entry *list;
@@ -208,6 +209,7 @@ static int create(struct replicas *all, struct order *order, struct error *err)
         .room = all->room,
         .shared = all->shared,
         .address = all->address,
+        .shield = all->shield,
         .common = &common,
     };
     struct entry *entry = calloc(1, sizeof(*entry));
@@ -317,6 +319,11 @@ bool replicas_on_message(struct replicas *all, const char *type, json_object *ms
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* A later release lets the replicas run on, and tells the leader of them. */
+void replicas_set_shield(struct replicas *all, const char *library)
+{
+    all->shield = library;
+}
+
 void replicas_welcomed(struct replicas *all, const char *address)
 {
     free(all->address);

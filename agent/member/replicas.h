@@ -32,6 +32,9 @@ struct replicas *replicas_create(uv_loop_t *loop, const char *roles, char *const
 /* Kill what is left, without a word. NULL is accepted. */
 void replicas_destroy(struct replicas *all);
 
+/* The path of libelastic-shield.so, which stays the caller's; NULL: it is not there. */
+void replicas_set_shield(struct replicas *all, const char *library);
+
 /* The node follows a leader, which knows nothing of the replicas that run here: they are killed.
  * Then the leader hears what room there is. address: of this node, NULL: not known. */
 void replicas_welcomed(struct replicas *all, const char *address);

@@ -19,7 +19,7 @@ teardown() { cancel_all; }
 job_file() {
     {
         printf 'roles:\n'
-        printf '  coordinator: {leads: yes, run: [PROGRAM, lead]}\n'
+        printf '  coordinator: {leads: yes, run: [PROGRAM, lead], shield: no}\n'
         cat
     } | sed "s|PROGRAM|/usr/bin/python3, $TB_WORK/replica.py|" >"$TB_WORK/$1"
     chmod 0644 "$TB_WORK/$1"
@@ -77,6 +77,10 @@ YAML
     each_answers "$job"
     # Lines of output begin with the name.
     wait_for 5 says "$TB_WORK/$job.out" '^server-4: started$'
+
+    # Slurm's SIGTERM is not for them.
+    grep -q libelastic-shield "/proc/$(pid_of "$job" server-0)/maps"
+    run ! grep -q libelastic-shield "/proc/$(pid_of "$job" coordinator-0)/maps"
 
     # The end of a replica is the end of no other one.
     others=$(for i in 0 2 3 4; do pid_of "$job" "server-$i"; done)
