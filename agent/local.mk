@@ -118,6 +118,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/report.h \
     agent/leader/requeue.c \
     agent/leader/requeue.h \
+    agent/leader/role_sizes.c \
+    agent/leader/role_sizes.h \
     agent/leader/roles_view.c \
     agent/leader/roles_view.h \
     agent/leader/roster.c \

@@ -400,8 +400,10 @@ static void joined(struct change *c, struct change_member *m, const struct chang
     }
     takeover_joined(c, m, fact->join);
     act(c, CHANGE_WELCOME, m)->flag = m->was_in != NULL;
-    if (c->options->no_world && is_in_phase(c, PHASE(ASSEMBLING)) && has_assembled(c))
+    if (c->options->no_world && is_in_phase(c, PHASE(ASSEMBLING)) && has_assembled(c)) {
+        c->assembled = true;
         set_deadline(c, 0); /* there is nothing to wait for */
+    }
     decide(c, 0);
 }
 

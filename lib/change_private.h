@@ -26,6 +26,7 @@ struct change {
     double now;
 
     enum change_phase phase;
+    bool assembled; /* a job without a world: its base has joined */
     double phase_since;
     double deadline; /* 0: none */
     /* Members before these have answered in this phase, or have no worker left: with many members

@@ -69,7 +69,7 @@ enum change_phase change_phase(const struct change *c)
 
 bool change_has_begun(const struct change *c)
 {
-    return c->generation > 0 || (c->options->no_world && has_assembled(c));
+    return c->generation > 0 || c->assembled;
 }
 
 bool change_is_ending(const struct change *c)

@@ -12,7 +12,7 @@
 #define PRELOAD    "LD_PRELOAD="
 #define SEPARATORS ": " /* of the names in LD_PRELOAD */
 
-/* What the user preloads. As in getenv(), the first entry holds. */
+/* What the user preloads. Of several entries the first one holds. */
 static const char *preload_of(char *const *user)
 {
     for (; user != NULL && *user != NULL; user++)

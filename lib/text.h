@@ -21,7 +21,7 @@ size_t strings_count(char *const *strings);
 void strings_free(char **strings);
 /* Copies of "K=V" without those of that name. NULL: out of memory. */
 char **strings_without(char *const *assignments, const char *name);
-/* Copies of more at the end of a list, which may be NULL. -1: out of memory, and it has not changed. */
+/* Copies of more at the end of a list, which may be NULL. -1: out of memory. */
 int strings_append(char ***list, char *const *more);
 
 #endif

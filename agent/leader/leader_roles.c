@@ -2,7 +2,6 @@
 /* The roles of the job: facts for lib/reconcile, and its actions (leader_roles.h). */
 #include "agent/leader/leader_roles.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,18 +12,16 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/role_sizes.h"
 #include "agent/leader/roles_view.h"
 #include "agent/leader/roster.h"
-#include "common/files.h"
 #include "common/log.h"
 #include "lib/json_get.h"
-#include "lib/json_text.h"
 #include "lib/reconcile.h"
 #include "lib/role_task.h"
 
-#define SIZES_FILE     "roles.json" /* sizes that users have asked for */
-#define SIZES_FILE_MAX 65536
 #define ENDPOINTS_FILE "endpoints.json"
+#define ROOM_LIMIT     60.0 /* seconds for a node that has joined to say what it has for replicas */
 
 struct leader_roles {
     struct roles_view view; /* its roles are NULL: the job has none */
@@ -32,6 +29,7 @@ struct leader_roles {
     int nodes;      /* that have been there so far */
     int epoch;      /* of the endpoints: a number that only grows */
     bool base_done; /* the nodes of the base that come at all are there */
+    double joined;  /* when the base had joined; 0: not yet */
     double alone;   /* since when no node is there; 0: some are */
     bool room_said; /* users have been told of which replicas there is no room for */
 };
@@ -85,6 +83,45 @@ static void say_no_room(struct leader *leader)
     }
 }
 
+/* Have the nodes of the base joined, as far as they come at all? */
+static bool base_has_joined(const struct leader *leader)
+{
+    return change_has_begun(leader->change) ||
+           (lease_term(leader) > 0 && change_phase(leader->change) == CHANGE_WAITING);
+}
+
+/* … and said what they have for replicas? */
+static bool base_has_room(const struct leader *leader)
+{
+    int joined = 0, rooms = 0;
+
+    for (int i = 0; i < roster_count(leader); i++) {
+        const struct leader_member *m = roster_at(leader, i);
+
+        joined += m->part->base && m->link != NULL;
+        rooms += m->part->base && m->link != NULL && m->room > 0;
+    }
+    return joined > 0 && rooms == joined;
+}
+
+static void watch_base(struct leader *leader)
+{
+    struct leader_roles *own = leader->roles;
+    double now = leader_now(leader), due;
+
+    if (own->base_done || !base_has_joined(leader))
+        return;
+    if (own->joined == 0)
+        own->joined = now;
+    due = own->joined + ROOM_LIMIT;
+    if (!base_has_room(leader) && now < due) {
+        run_in(leader, due - now);
+        return;
+    }
+    own->base_done = true;
+    feed(leader, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+}
+
 /* All nodes are lost: others may come in their place for a while. */
 static void watch_nodes(struct leader *leader)
 {
@@ -96,7 +133,7 @@ static void watch_nodes(struct leader *leader)
             own->alone = 0;
             return;
         }
-    if (!own->base_done && change_phase(leader->change) != CHANGE_WAITING)
+    if (!base_has_joined(leader))
         return; /* lib/change waits for the base */
     if (own->alone == 0)
         own->alone = now;
@@ -118,6 +155,7 @@ static void on_timer(uv_timer_t *timer)
 
     if (!lease_may_act(leader)) /* leader_roles_look() follows */
         return;
+    watch_base(leader);
     if (reconcile_run(own->view.reconcile, leader_now(leader), &actions) != 0)
         log_error("job %u: out of memory", leader->options->job);
     due = reconcile_deadline(own->view.reconcile);
@@ -228,31 +266,10 @@ static void carry_out(struct leader *leader, const struct reconcile_actions *act
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Are the nodes of the base there, as far as they will be? */
-static bool has_assembled(const struct leader *leader)
-{
-    int rooms = 0, joined = 0;
-
-    for (int i = 0; i < roster_count(leader); i++) {
-        const struct leader_member *m = roster_at(leader, i);
-
-        joined += m->part->base && m->link != NULL;
-        rooms += m->part->base && m->room > 0;
-    }
-    if (lease_term(leader) > 0)
-        return change_phase(leader->change) == CHANGE_WAITING && joined > 0 && rooms >= joined;
-    return rooms >= leader->options->base_nodes;
-}
-
 void leader_roles_look(struct leader *leader)
 {
-    if (!leader_roles_any(leader))
-        return;
-    if (!leader->roles->base_done && has_assembled(leader)) {
-        leader->roles->base_done = true;
-        feed(leader, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
-    }
-    run_in(leader, 0);
+    if (leader_roles_any(leader))
+        run_in(leader, 0);
 }
 
 void leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg)
@@ -452,52 +469,6 @@ void leader_roles_describe(struct leader *leader, json_object *into)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-static void write_sizes(struct leader *leader)
-{
-    const struct roles *roles = leader->roles->view.roles;
-    json_object *file = json_object_new_object(), *sizes = json_object_new_object();
-
-    for (int i = 0; i < roles->count; i++)
-        json_object_object_add(
-            sizes, roles->list[i].name,
-            json_object_new_int(reconcile_target(leader->roles->view.reconcile, i)));
-    json_object_object_add(file, "sizes", sizes);
-    report_write(leader, SIZES_FILE,
-                 strdup(json_object_to_json_string_ext(file, JSON_C_TO_STRING_PLAIN)));
-    json_object_put(file);
-}
-
-/* Of the job before it was requeued, or of the leader before this one. */
-static void read_sizes(struct leader_roles *own, const char *state_dir)
-{
-    char path[PATH_MAX];
-    struct error err;
-    struct reconcile_actions none = {0};
-    json_object *file = NULL, *sizes = NULL;
-    size_t len;
-    char *text;
-
-    snprintf(path, sizeof(path), "%s/%s", state_dir, SIZES_FILE);
-    text = file_read(path, SIZES_FILE_MAX, &len, &err);
-    if (text == NULL)
-        return;
-    file = json_text_parse(text, len, &err);
-    if (json_object_object_get_ex(file, "sizes", &sizes))
-        for (int i = 0; i < own->view.roles->count; i++) {
-            int64_t size;
-
-            if (json_get_int(sizes, own->view.roles->list[i].name, 0, own->view.roles->list[i].max,
-                             &size))
-                reconcile_feed(own->view.reconcile,
-                               &(struct reconcile_fact){
-                                   .kind = RECONCILE_SCALE, .role = i, .count = (int)size},
-                               &none);
-        }
-    free(none.list);
-    json_object_put(file);
-    free(text);
-}
-
 int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
                        int *size, int *before, struct error *err)
 {
@@ -518,7 +489,7 @@ int leader_roles_scale(struct leader *leader, const char *role, bool relative, i
     *size = (int)wanted;
     feed(leader,
          (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = index, .count = (int)wanted});
-    write_sizes(leader);
+    role_sizes_write(leader, &leader->roles->view);
     return 0;
 }
 
@@ -558,7 +529,7 @@ struct leader_roles *leader_roles_create(const struct leader_options *options)
         leader_roles_destroy(own);
         return NULL;
     }
-    read_sizes(own, options->state_dir);
+    role_sizes_read(&own->view, options->state_dir);
     return own;
 }
 

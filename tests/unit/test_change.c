@@ -93,6 +93,9 @@ static void test_no_world(void **state)
     assert_true(change_deadline(job.change) > 0);
     job_join(&job, true);
     assert_true(change_deadline(job.change) == 0);
+    job_tell(&job, CHANGE_FACT_GONE, 2);
+    assert_true(change_forget(job.change, 2));
+    assert_true(change_has_begun(job.change)); /* once is enough */
     over = job_fact(&job, CHANGE_FACT_OVER, 0);
     over.code = 7;
     job_feed(&job, &over);
