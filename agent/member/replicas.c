@@ -318,12 +318,12 @@ bool replicas_on_message(struct replicas *all, const char *type, json_object *ms
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* A later release lets the replicas run on, and tells the leader of them. */
 void replicas_set_shield(struct replicas *all, const char *library)
 {
     all->shield = library;
 }
 
+/* A later release lets the replicas run on, and tells the leader of them. */
 void replicas_welcomed(struct replicas *all, const char *address)
 {
     free(all->address);
