@@ -22,6 +22,7 @@ EXTRA_DIST += \
     bench/resize \
     bench/resubmit.sh \
     bench/scale \
+    bench/roles \
     bench/rpc \
     bench/sched \
     bench/spot \

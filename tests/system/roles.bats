@@ -113,7 +113,8 @@ YAML
     wait_for 15 job_is "$job" FAILED
     [[ $(job_field "$job" ExitCode) == 7:0 ]]
     wait_for 10 nothing_is_left_of "$job"
-    [ "$(ls "$TB_WORK/log-$job"/*.drained | wc -l)" = 7 ]
+    drained=("$TB_WORK/log-$job"/*.drained)
+    ((${#drained[@]} == 7))
 }
 
 @test "a gang is on several nodes, and starts anew as a whole" {
