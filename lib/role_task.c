@@ -72,6 +72,9 @@ char **role_task_environment(const struct role *role, const struct role_task *ta
     add(&list, "ELASTIC_ROLE=%s", role->name);
     add(&list, "ELASTIC_REPLICA=%s", task->replica);
     add(&list, "ELASTIC_REPLICA_INDEX=%s", index_of(task->replica));
+    if (role->gang.size.cpus >
+        0) /* else each task would start a thread for each core of the node */
+        add(&list, "OMP_NUM_THREADS=%d", role->gang.size.cpus);
     add(&list, "ELASTIC_TASK=%d", task->task);
     add(&list, "ELASTIC_TASKS=%d", role->gang.tasks);
     add(&list, "ELASTIC_START=%lld", (long long)place->start);

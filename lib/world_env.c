@@ -140,6 +140,14 @@ static bool has(const struct list *list, const char *name)
     return false;
 }
 
+static bool is_added(const struct world_place *place, const char *name)
+{
+    for (char *const *each = place->added; each != NULL && *each != NULL; each++)
+        if (is_one_of(*each, &name, 1))
+            return true;
+    return false;
+}
+
 /* ---- our names ------------------------------------------------------------------------------- */
 
 static void set_torchrun(struct list *list, const struct world *world,
@@ -164,7 +172,7 @@ static void set_torchrun(struct list *list, const struct world *world,
     set(list, "TORCHELASTIC_ERROR_FILE", place->error_file);
     set(list, "TORCHELASTIC_USE_AGENT_STORE", "False");
     /* As torchrun does: else each worker would start one thread for each core. */
-    if (slots > 1 && !has(list, "OMP_NUM_THREADS"))
+    if (slots > 1 && !has(list, "OMP_NUM_THREADS") && !is_added(place, "OMP_NUM_THREADS"))
         set(list, "OMP_NUM_THREADS", "1");
 }
 

@@ -2,15 +2,18 @@
 /* The replicas of this node (replicas.h). */
 #include "agent/member/replicas.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/member/replica.h"
 #include "agent/node_room.h"
 #include "agent/port.h"
+#include "common/files.h"
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "lib/json_get.h"
@@ -194,6 +197,22 @@ static void say_port(struct replicas *all, const struct order *order)
     all->hooks.send(msg, all->arg);
 }
 
+/* The job's directory, if it has one, is there, and tasks may write to it. */
+static int make_shared(const struct replicas *all, struct error *err)
+{
+    struct stat st;
+
+    if (all->shared == NULL)
+        return 0;
+    if (stat(all->shared, &st) != 0 && dir_make(all->shared, err) != 0)
+        return error_prefix(err, "shared");
+    if (stat(all->shared, &st) == 0 && !S_ISDIR(st.st_mode))
+        return error_set(err, "shared: %s: is no directory", all->shared);
+    if (access(all->shared, W_OK | X_OK) != 0)
+        return error_set(err, "shared: %s: %s", all->shared, strerror(errno));
+    return 0;
+}
+
 static int create(struct replicas *all, struct order *order, struct error *err)
 {
     struct workers_options common = {0};
@@ -258,8 +277,10 @@ static void handle_start(struct replicas *all, const struct which *which, json_o
     rc = read_order(all, msg, &order, &err);
     if (rc == 0) {
         say_port(all, &order);
-        rc = create(all, &order, &err);
+        rc = make_shared(all, &err);
     }
+    if (rc == 0)
+        rc = create(all, &order, &err);
     if (rc != 0)
         say_unstarted(all, &order, err.text);
     if (order.master_fd >= 0)

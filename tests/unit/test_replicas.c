@@ -123,7 +123,11 @@ static void begin(struct scene *s)
 
 static void end(struct scene *s)
 {
+    char shared[128];
+
     replicas_destroy(s->all);
+    snprintf(shared, sizeof(shared), "%s/data", s->run->dir);
+    rmdir(shared);
     for (int i = 0; i < s->count; i++)
         json_object_put(s->heard[i]);
     run_destroy(s->run); /* no file is left */
@@ -414,6 +418,33 @@ static void test_environment(void **state)
     end(&s);
 }
 
+static void test_shared(void **state)
+{
+    struct scene s;
+    char path[128];
+    struct stat st;
+    FILE *file;
+
+    (void)state;
+    begin(&s);
+    snprintf(path, sizeof(path), "%s/data", s.run->dir);
+    start_role(&s, 4, "where", 1);
+    await(&s, "task_exit", 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_int_equal(rmdir(path), 0);
+    file = fopen(path, "w"); /* in its place */
+    assert_non_null(file);
+    fclose(file);
+    start_role(&s, 5, "where", 1);
+    assert_number(await(&s, "task_exit", 1), "status", 126);
+    assert_non_null(
+        strstr(json_get_string(heard(&s, "task_exit", 1), "text"), "data: is no directory"));
+    unlink(path);
+    kill_all(&s);
+    end(&s);
+}
+
 static void test_not_executable(void **state)
 {
     struct scene s;
@@ -543,6 +574,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gpus_of_one_task),
         cmocka_unit_test(test_stale_ready_file),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_not_executable),
         cmocka_unit_test(test_unusable),
         cmocka_unit_test(test_probe),
