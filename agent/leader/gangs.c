@@ -22,9 +22,11 @@ struct gang {
     struct gang *next;
 };
 
+#define BUCKETS 1024 /* a job may have 10,000 replicas of a role */
+
 struct gangs {
     const struct roles *roles;
-    struct gang *list;
+    struct gang *buckets[BUCKETS]; /* by the id of the replica */
 };
 
 /* ---- one gang -------------------------------------------------------------------------------- */
@@ -40,7 +42,7 @@ static void gang_free(struct gang *gang)
 
 static struct gang *find(const struct gangs *gangs, const struct replica *replica)
 {
-    struct gang *each = gangs->list;
+    struct gang *each = gangs->buckets[replica->id % BUCKETS];
 
     while (each != NULL && (each->replica != replica->id || each->start != replica->start))
         each = each->next;
@@ -155,12 +157,13 @@ static void send_start(struct leader *leader, const struct gang *gang, int place
 
 int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica)
 {
-    struct gang *gang = gang_new(leader, gangs, replica);
+    struct gang *gang = gang_new(leader, gangs, replica), **bucket;
 
     if (gang == NULL)
         return -1;
-    gang->next = gangs->list;
-    gangs->list = gang;
+    bucket = &gangs->buckets[replica->id % BUCKETS];
+    gang->next = *bucket;
+    *bucket = gang;
     gang->told = 1;
     send_start(leader, gang, 0);
     return 0;
@@ -236,9 +239,9 @@ int gangs_port_of(const struct gangs *gangs, const struct replica *replica, int 
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void gangs_prune(struct gangs *gangs, const struct reconcile *reconcile)
+static void prune(struct gang **bucket, const struct reconcile *reconcile)
 {
-    for (struct gang **each = &gangs->list; *each != NULL;) {
+    for (struct gang **each = bucket; *each != NULL;) {
         struct gang *gang = *each;
         const struct replica *replica = reconcile_find(reconcile, gang->replica);
 
@@ -249,6 +252,12 @@ void gangs_prune(struct gangs *gangs, const struct reconcile *reconcile)
         *each = gang->next;
         gang_free(gang);
     }
+}
+
+void gangs_prune(struct gangs *gangs, const struct reconcile *reconcile)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        prune(&gangs->buckets[i], reconcile);
 }
 
 struct gangs *gangs_create(const struct roles *roles)
@@ -264,11 +273,12 @@ void gangs_destroy(struct gangs *gangs)
 {
     if (gangs == NULL)
         return;
-    while (gangs->list != NULL) {
-        struct gang *gang = gangs->list;
+    for (int i = 0; i < BUCKETS; i++)
+        while (gangs->buckets[i] != NULL) {
+            struct gang *gang = gangs->buckets[i];
 
-        gangs->list = gang->next;
-        gang_free(gang);
-    }
+            gangs->buckets[i] = gang->next;
+            gang_free(gang);
+        }
     free(gangs);
 }

@@ -21,6 +21,7 @@
 #include "lib/role_task.h"
 
 #define ENDPOINTS_FILE "endpoints.json"
+#define WRITE_PAUSE    0.1  /* seconds between two writes of it: thousands may get ready at once */
 #define ROOM_LIMIT     60.0 /* seconds for a node that has joined to say what it has for replicas */
 
 struct leader_roles {
@@ -28,6 +29,8 @@ struct leader_roles {
     uv_timer_t timer;
     int nodes;      /* that have been there so far */
     int epoch;      /* of the endpoints: a number that only grows */
+    bool stale;     /* their file is of an epoch before */
+    double written; /* … when it was written last */
     bool base_done; /* the nodes of the base that come at all are there */
     double joined;  /* when the base had joined; 0: not yet */
     double alone;   /* since when no node is there; 0: some are */
@@ -44,13 +47,16 @@ bool leader_roles_any(const struct leader *leader)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
+/* The earliest of what is asked for holds. */
 static void run_in(struct leader *leader, double seconds)
 {
+    uint64_t ms = seconds > 0 ? (uint64_t)(seconds * 1000) + 1 : 0;
     uv_timer_t *timer = &leader->roles->timer;
 
     if (uv_is_closing((uv_handle_t *)timer) || leader_has_ended(leader))
         return;
-    uv_timer_start(timer, on_timer, seconds > 0 ? (uint64_t)(seconds * 1000) + 1 : 0, 0);
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
+        uv_timer_start(timer, on_timer, ms, 0);
 }
 
 static void feed(struct leader *leader, struct reconcile_fact fact)
@@ -122,6 +128,31 @@ static void watch_base(struct leader *leader)
     feed(leader, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
 }
 
+static void write_endpoints(struct leader *leader)
+{
+    json_object *all = roles_view_endpoints(leader, &leader->roles->view);
+
+    leader->roles->stale = false;
+    leader->roles->written = leader_now(leader);
+    json_object_object_add(all, "epoch", json_object_new_int(leader->roles->epoch));
+    report_write(leader, ENDPOINTS_FILE,
+                 strdup(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY |
+                                                                JSON_C_TO_STRING_SPACED |
+                                                                JSON_C_TO_STRING_NOSLASHESCAPE)));
+    json_object_put(all);
+}
+
+static void watch_endpoints(struct leader *leader)
+{
+    struct leader_roles *own = leader->roles;
+    double now = leader_now(leader), due = own->written + WRITE_PAUSE;
+
+    if (own->stale && now >= due)
+        write_endpoints(leader);
+    else if (own->stale)
+        run_in(leader, due - now);
+}
+
 /* All nodes are lost: others may come in their place for a while. */
 static void watch_nodes(struct leader *leader)
 {
@@ -165,6 +196,7 @@ static void on_timer(uv_timer_t *timer)
     free(actions.list);
     gangs_prune(own->view.gangs, own->view.reconcile);
     say_no_room(leader);
+    watch_endpoints(leader);
     watch_nodes(leader);
 }
 
@@ -210,19 +242,6 @@ static void start(struct leader *leader, const struct reconcile_action *a)
                   leader->roles->view.roles->list[replica->role].name, replica->index);
 }
 
-static void write_endpoints(struct leader *leader)
-{
-    json_object *all = roles_view_endpoints(leader, &leader->roles->view);
-
-    leader->roles->epoch++;
-    json_object_object_add(all, "epoch", json_object_new_int(leader->roles->epoch));
-    report_write(leader, ENDPOINTS_FILE,
-                 strdup(json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY |
-                                                                JSON_C_TO_STRING_SPACED |
-                                                                JSON_C_TO_STRING_NOSLASHESCAPE)));
-    json_object_put(all);
-}
-
 /* Actions on tasks of a replica follow each other: its gang is started once, each of its nodes is
  * told once that tasks are to end. */
 static bool is_done(const struct reconcile_action *a, const struct reconcile_action *before)
@@ -247,12 +266,14 @@ static void carry_out(struct leader *leader, const struct reconcile_actions *act
             end_on(leader, a);
             break;
         case RECONCILE_ENDPOINTS:
-            write_endpoints(leader);
+            leader->roles->epoch++;
+            leader->roles->stale = true;
             break;
         case RECONCILE_SAY:
             log_info("job %u: %s", leader->options->job, a->text);
             break;
         case RECONCILE_FINISH:
+            write_endpoints(leader);
             post_fact(leader,
                       (struct change_fact){.kind = CHANGE_FACT_OVER, .code = a->status & 0xff});
             break;
