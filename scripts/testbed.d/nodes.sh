@@ -155,17 +155,18 @@ node_processes() {
 }
 
 # The processes of a node in the order in which they can be killed one by one as if at once: an srun is two
-# processes, and the second cancels the step when it sees the first one end; slurmstepd says that a batch script has ended.
+# processes, and the second cancels the step when it sees the first one end; slurmstepd says that a batch script has ended;
+# an agent says that a worker, its child, has.
 in_killing_order() {
     local pid name
     while read -r pid; do
         read -r name 2>/dev/null <"/proc/$pid/comm" || continue
         case $name in
-            slurmd | slurmstepd) printf '0 %s\n' "$pid" ;;
-            srun) printf '1 %s\n' "$pid" ;;
-            *) printf '2 %s\n' "$pid" ;;
+            slurmd | slurmstepd) printf '0 -%s %s\n' "$pid" "$pid" ;;
+            srun) printf '1 -%s %s\n' "$pid" "$pid" ;;
+            *) printf '2 %s %s\n' "$pid" "$pid" ;;
         esac
-    done | sort -k1,1n -k2,2nr | cut -d' ' -f2
+    done | sort -k1,1n -k2,2n | cut -d' ' -f3
 }
 
 kill_node() {

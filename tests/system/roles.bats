@@ -13,7 +13,10 @@ setup_file() {
 
 teardown_file() { testbed_down; }
 
-teardown() { cancel_all; }
+teardown() {
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 40 "$TB_WORK"/*.out
+    cancel_all
+}
 
 # job_file NAME <<EOF: the roles besides the coordinator, with PROGRAM for the test's program.
 job_file() {
@@ -159,7 +162,7 @@ YAML
     before=$(endpoints "$job" | awk '$2 != "" {print $1}' | wc -l)
     [ "$before" = 6 ]
     "$TESTBED" crash --dir "$TB_DIR" n3
-    wait_for 40 ready_are "$job" server 6
+    wait_for 25 ready_are "$job" server 6
     run ! grep -w n3 <(as_user selastic replicas "$job")
     "$TESTBED" boot --dir "$TB_DIR" n3
     echo 0 >"$TB_WORK/log-$job/end"
