@@ -462,6 +462,7 @@ static void children_change_nothing_in_their_parent(void **state)
     for (size_t i = 0; i < COUNT(ways); i++) {
         struct program p = start_own(ways[i]);
 
+        assert_true(settled_alive(p.pid)); /* it reads: else what it has seen is told too late */
         assert_handles(&p);
         assert_interrupted(&p);
         assert_answers(&p);
