@@ -4,8 +4,48 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/conf_file.h"
+#include "lib/roles.h"
+#include "lib/roles_site.h"
+
+/* The pools of a job, each once: those of its policy, and those that its roles name. */
+struct pool_names {
+    const char *list[POLICY_POOLS_MAX];
+    int count;
+};
+
+/* A pool that a role names. invent: without elastic.conf its name is a partition's. */
+static int use_pool(struct conf *conf, const struct role *role, const char *name, bool invent,
+                    struct pool_names *names, struct error *err)
+{
+    for (int i = 0; i < names->count; i++)
+        if (strcmp(names->list[i], name) == 0)
+            return 0;
+    if (names->count == POLICY_POOLS_MAX)
+        return error_set(err, "role %s: pool %.64s: a job has at most %d pools", role->name, name,
+                         POLICY_POOLS_MAX);
+    names->list[names->count++] = name;
+    return invent && conf_add_pool(conf, name, err) == NULL ? -1 : 0;
+}
+
+static int use_role_pools(struct conf *conf, const struct policy *policy, const struct roles *roles,
+                          bool invent, struct error *err)
+{
+    struct pool_names names = {.count = policy->pool_count};
+    const char *name;
+
+    if (!invent && roles_check_pools(roles, conf, err) != 0)
+        return -1;
+    for (int i = 0; i < policy->pool_count; i++)
+        names.list[i] = policy->pools[i];
+    for (int i = 0; i < roles->count; i++)
+        for (int k = 0; (name = role_pool(&roles->list[i], k)) != NULL; k++)
+            if (use_pool(conf, &roles->list[i], name, invent, &names, err) != 0)
+                return -1;
+    return 0;
+}
 
 /* Without elastic.conf a pool's name is a partition's; with none named, the base's own. */
 static int invent_pools(struct conf *conf, struct policy *policy, struct error *err)
@@ -46,11 +86,12 @@ static int merge_scale_config(struct policy *policy, struct error *err)
     return rc;
 }
 
-int job_policy_build(struct policy *policy, const struct options *options, struct conf *conf,
-                     struct error *err)
+int job_policy_build(struct policy *policy, const struct options *options,
+                     const struct roles *roles, struct conf *conf, struct error *err)
 {
     struct policy lower;
     const char *config = options->config != NULL ? options->config : getenv("ELASTIC_CONFIG");
+    bool invent = conf->pool_count == 0;
     int rc = -1;
 
     policy_init(&lower);
@@ -71,7 +112,9 @@ int job_policy_build(struct policy *policy, const struct options *options, struc
                        "--elastic=MIN:MAX");
         goto done;
     }
-    if (invent_pools(conf, policy, err) != 0 || conf_check_policy(conf, policy, err) != 0)
+    if (invent_pools(conf, policy, err) != 0 ||
+        (roles != NULL && use_role_pools(conf, policy, roles, invent, err) != 0) ||
+        conf_check_policy(conf, policy, err) != 0)
         goto done;
     rc = 0;
 done:

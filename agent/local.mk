@@ -88,6 +88,10 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/leader_internal.h \
     agent/leader/leader_roles.c \
     agent/leader/leader_roles.h \
+    agent/leader/role_requests.c \
+    agent/leader/role_requests.h \
+    agent/leader/role_tasks.c \
+    agent/leader/role_tasks.h \
     agent/leader/lease.c \
     agent/leader/lease.h \
     agent/leader/market.c \
@@ -142,6 +146,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/submit.h \
     agent/leader/world_store.c \
     agent/leader/world_store.h \
+    agent/member/api.c \
+    agent/member/api.h \
     agent/member/flush_snapshot.c \
     agent/member/group.c \
     agent/member/http.c \

@@ -41,6 +41,7 @@
 #include "common/roles_file.h"
 #include "common/slurm_client.h"
 #include "lib/drain_notices.h"
+#include "lib/roles_site.h"
 
 #define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
@@ -59,7 +60,7 @@ struct run {
     struct options options;
     struct conf *conf;
     struct policy policy;
-    struct roles *roles; /* of --roles; NULL: there are none */
+    struct roles *roles; /* of the job; NULL: there are none */
     char *roles_text;    /* … as it travels */
     struct place place;
     struct agent_options agent_options;
@@ -266,19 +267,47 @@ static int read_leader(struct run *run, struct error *err)
     return run->address != NULL ? 0 : error_set(err, "out of memory");
 }
 
+/* Tasks would wait for an interface that nobody serves. */
+static int check_api(const struct run *run, struct error *err)
+{
+    for (int i = 0; i < run->roles->count; i++)
+        if (run->roles->list[i].api && access(paths_http(), X_OK) != 0)
+            return error_set(err,
+                             "role %s: api: there is no %s; slurm-elastic has it if it is built "
+                             "with libmicrohttpd",
+                             run->roles->list[i].name, paths_http());
+    return 0;
+}
+
+/* run->roles stays NULL where there are none. */
+static int read_roles(struct run *run, struct error *err)
+{
+    const char *file = run->options.roles, *text = run->options.roles_text;
+
+    if (file == NULL && text == NULL)
+        return 0;
+    run->roles = file != NULL ? roles_file_load(file, run->conf->roles_dir, err)
+                              : roles_text_read(text, err);
+    if (run->roles == NULL)
+        return file != NULL ? -1 : error_prefix(err, ROLES_VARIABLE);
+    if (roles_check_kinds(run->roles, err) == 0 && check_api(run, err) == 0)
+        return 0;
+    return error_prefix(err, "%s", file != NULL ? file : ROLES_VARIABLE);
+}
+
 /* Its size is that of the step. */
 static int load_roles(struct run *run, struct error *err)
 {
     char nodes[16];
 
-    if (run->options.roles == NULL)
-        return 0;
-    run->roles = roles_file_load(run->options.roles, run->conf->roles_dir, err);
-    if (run->roles == NULL || (run->roles_text = roles_text(run->roles, err)) == NULL)
+    if (read_roles(run, err) != 0)
         return -1;
-    if (roles_world(run->roles) >= 0)
-        return error_set(err, "%s: role %s: kind world is not run yet; its other kind is replicas",
-                         run->options.roles, run->roles->list[roles_world(run->roles)].name);
+    if (run->roles == NULL)
+        return 0;
+    if ((run->roles_text = roles_text(run->roles, err)) == NULL)
+        return -1;
+    unsetenv(ROLES_VARIABLE); /* it is long, and tasks have no use for it */
+    unsetenv(ROLES_NODES_VARIABLE);
     snprintf(nodes, sizeof(nodes), "%d", run->place.nodes);
     return policy_set(&run->options.policy, "elastic", nodes, err);
 }
@@ -321,7 +350,7 @@ static int start(struct run *run, struct error *err)
         /* All agents of the base check this, so that no agent waits for a leader that has refused.
          * One of them reports it. */
         if (load_roles(run, err) != 0 ||
-            job_policy_build(&run->policy, &run->options, run->conf, err) != 0 ||
+            job_policy_build(&run->policy, &run->options, run->roles, run->conf, err) != 0 ||
             job_policy_check_size(&run->policy, run->place.nodes, err) != 0)
             return -1;
         m->base_job = m->job;

@@ -35,21 +35,10 @@ void node_machine_read(struct node_machine *machine)
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
-/* NULL also if it is empty. */
-static const char *variable(char *const *env, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; env != NULL && *env != NULL; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=' && (*env)[len + 1] != '\0')
-            return *env + len + 1;
-    return NULL;
-}
-
 /* A list of GPUs; NULL: there are none. */
 static const char *gpu_list(char *const *env, const char *name)
 {
-    const char *list = variable(env, name);
+    const char *list = strings_filled_value(env, name);
 
     /* Slurm before 20.11 writes this for a job without GPUs. */
     return list != NULL && strcmp(list, "NoDevFiles") != 0 ? list : NULL;
@@ -57,7 +46,7 @@ static const char *gpu_list(char *const *env, const char *name)
 
 static int number_of(char *const *env, const char *name, int max, int fallback)
 {
-    const char *text = variable(env, name);
+    const char *text = strings_filled_value(env, name);
     int value;
 
     return text != NULL && number_parse(text, strlen(text), 1, max, &value) == 0 ? value : fallback;
@@ -108,36 +97,15 @@ char **node_gpus(char *const *env)
     return numbered(number_of(env, "SLURM_GPUS_ON_NODE", GPUS_MAX, 0));
 }
 
-/* Names of lib/world_env.c that describe the GPUs of a node. */
-static bool names_gpus(const char *assignment)
-{
-    static const char *const names[] = {
-        "CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
-        "SLURM_GPUS_ON_NODE=",   "SLURM_JOB_GPUS=",     "SLURM_STEP_GPUS=",
-        "ZE_AFFINITY_MASK=",
-    };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strncmp(assignment, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
 char **node_env_without_gpus(char *const *env)
 {
-    char **kept = calloc(strings_count(env) + 1, sizeof(*kept));
-    size_t count = 0;
+    /* Names of lib/world_env.c that describe the GPUs of a node. */
+    static const char *const names[] = {
+        "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE",
+        "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",    "ZE_AFFINITY_MASK",     NULL,
+    };
 
-    for (; kept != NULL && env != NULL && *env != NULL; env++) {
-        if (names_gpus(*env))
-            continue;
-        kept[count] = strdup(*env);
-        if (kept[count++] == NULL) {
-            strings_free(kept);
-            return NULL;
-        }
-    }
-    return kept;
+    return strings_without(env, names);
 }
 
 /* ---- the room -------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "agent/pattern.h"
 #include "common/log.h"
 #include "common/release_own.h"
+#include "lib/roles.h"
 #include "lib/text.h"
 #include "lib/world.h"
 
@@ -20,6 +21,7 @@ static const char usage_head[] =
     "       srun elasticrun [OPTIONS] script.py [ARGS...]      (as torchrun)\n"
     "       srun elasticrun [OPTIONS] -m MODULE [ARGS...]\n"
     "       srun elasticrun [OPTIONS] --roles=FILE\n"
+    "       srun elasticrun [OPTIONS]                 (in a job with a job file)\n"
     "\n"
     "Run an elastic data-parallel job: workers on every node of the job, restarted in a\n"
     "larger or smaller world as Slurm gives and takes nodes.\n"
@@ -282,6 +284,27 @@ static int build_argv(struct options *o, char **args, bool module, bool no_pytho
     return 0;
 }
 
+/* A job file leaves nothing to be run beside it. */
+static int take_command(struct options *o, char **args, bool module, bool no_python,
+                        struct error *err)
+{
+    const char *text = getenv(ROLES_VARIABLE);
+
+    if (o->roles == NULL && text != NULL && text[0] != '\0')
+        o->roles_text = text;
+    if (o->roles == NULL && o->roles_text == NULL)
+        return build_argv(o, args, module, no_python, err);
+    if (args[0] == NULL)
+        return 0;
+    if (o->roles != NULL)
+        return error_set(err, "%s: --roles=%s says what to run; leave the command out", args[0],
+                         o->roles);
+    return error_set(err,
+                     "%s: the job file of `sbatch --elastic-roles` says what to run; leave the "
+                     "command out",
+                     args[0]);
+}
+
 static int parse_one(struct options *o, int code, const char *name, struct error *err)
 {
     switch (code) {
@@ -368,15 +391,9 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
             return OPTIONS_ERROR;
         }
     }
-    if (o->roles != NULL && argv[optind] != NULL) {
-        error_set(err, "%s: --roles=%s says what to run; leave the command out", argv[optind],
-                  o->roles);
-        return OPTIONS_ERROR;
-    }
-    if (!o->extension && o->roles == NULL &&
-        build_argv(o, argv + optind, module, no_python, err) != 0)
-        return OPTIONS_ERROR;
-    return OPTIONS_RUN;
+    return o->extension || take_command(o, argv + optind, module, no_python, err) == 0
+               ? OPTIONS_RUN
+               : OPTIONS_ERROR;
 }
 
 void options_clear(struct options *o)

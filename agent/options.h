@@ -25,8 +25,11 @@ struct options {
     struct policy policy;
     /* --elastic-config. NULL: not given. */
     const char *config;
-    /* --roles: the job file, which names the programs. NULL: there is one program, argv. */
+    /* --roles: the job file, which names the programs. NULL: not given. */
     const char *roles;
+    /* The text of the job file of `sbatch --elastic-roles`; --roles wins. NULL: there is none. With
+     * neither there is one program, argv. */
+    const char *roles_text;
     enum nproc_kind nproc_kind;
     int nproc;
     bool label;
@@ -40,7 +43,7 @@ struct options {
     bool extension;
     /* NULL: the default. */
     const char *state_dir, *checkpoint_dir;
-    /* The command to run, ended by NULL. Owned. NULL: roles says what to run. */
+    /* The command to run, ended by NULL. Owned. NULL: roles or roles_text says what to run. */
     char **argv;
 };
 

@@ -106,3 +106,12 @@ const char *paths_pmix(void)
 
     return find(path, candidates, X_OK);
 }
+
+const char *paths_http(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elasticrun-http",
+                                             PKGLIBEXECDIR "/elasticrun-http", NULL};
+
+    return find(path, candidates, X_OK);
+}

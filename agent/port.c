@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ports that are kept for rank 0 and for replicas (port.h). */
+/* Ports that are kept (port.h). */
 #include "agent/port.h"
 
 #include <errno.h>
@@ -64,8 +64,25 @@ int port_outside(int low, int high, uint32_t number)
     return place < below ? PORT_FIRST + (int)place : high + 1 + (int)(place - below);
 }
 
+/* For programs of this node only. */
+static int bound_to_loopback(int port, bool reuse)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)reuse; /* who listens there could not be told from others */
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+typedef int binds(int port, bool reuse);
+
 /* The kernel gives ports of that range to any program that connects to another one. */
-static int bound_outside(bool reuse)
+static int bound_outside(binds *to, bool reuse)
 {
     FILE *file = fopen(RANGE_FILE, "re");
     int low = 0, high = 0, fd = -1;
@@ -78,20 +95,20 @@ static int bound_outside(bool reuse)
 
         if (port == 0)
             break;
-        fd = bound_to(port, reuse);
+        fd = to(port, reuse);
     }
     return fd;
 }
 
 /* Outside the kernel's range if it leaves any port. */
-static int bound_somewhere(bool reuse, int *port)
+static int bound_somewhere(binds *to, bool reuse, int *port)
 {
     struct sockaddr_storage bound;
     socklen_t len = sizeof(bound);
-    int fd = bound_outside(reuse);
+    int fd = bound_outside(to, reuse);
 
     if (fd < 0)
-        fd = bound_to(0, reuse);
+        fd = to(0, reuse);
     if (fd < 0)
         return -1;
     if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0) {
@@ -105,7 +122,7 @@ static int bound_somewhere(bool reuse, int *port)
 
 int port_reserve(int *port, struct error *err)
 {
-    int fd = bound_somewhere(true, port);
+    int fd = bound_somewhere(bound_to, true, port);
 
     return fd >= 0 ? fd
                    : error_set(err, "cannot reserve a port for MASTER_PORT: %s", strerror(errno));
@@ -133,7 +150,7 @@ static int claim(int port)
 int port_hold(int *port, struct error *err)
 {
     for (int i = 0; i < TRIES; i++) {
-        int bound = bound_somewhere(false, port), held, saved;
+        int bound = bound_somewhere(bound_to, false, port), held, saved;
 
         if (bound < 0)
             break;
@@ -147,4 +164,16 @@ int port_hold(int *port, struct error *err)
             break;
     }
     return error_set(err, "cannot find a free port: %s", strerror(errno));
+}
+
+int port_listen(int *port, struct error *err)
+{
+    int fd = bound_somewhere(bound_to_loopback, false, port);
+
+    if (fd >= 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    error_set(err, "cannot listen on a port of 127.0.0.1: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ports that are kept: MASTER_PORT, on which rank 0 will listen, and those of replicas. */
+/* Ports that are kept: MASTER_PORT, on which rank 0 will listen, those of replicas, and one for the
+ * HTTP interface. */
 #ifndef ELASTIC_PORT_H
 #define ELASTIC_PORT_H
 
@@ -21,6 +22,10 @@ int port_reserve(int *port, struct error *err);
  * the port does, and is gone with this process. Another program that asks for just this number can
  * still have it; where the kernel leaves ports outside its own range none gets it by chance. */
 int port_hold(int *port, struct error *err);
+
+/* Listen on a free port of 127.0.0.1, for programs of this node. Returns the descriptor, -1 with
+ * err. */
+int port_listen(int *port, struct error *err);
 
 /* A port outside low-high, the range from which the kernel takes ports, chosen by number. 0: there
  * is none. Pure. */

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -322,4 +324,33 @@ void run_dir_leave(const char *path, bool needless)
         dir_remove(path, NULL);
         remove_own_root(path);
     }
+}
+
+/* A socket's address has at most 107 bytes, and the path of a directory may be longer: so the
+ * socket is reached through a descriptor of the directory. */
+static int bind_in(int fd, const char *dir, const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
+
+    if (dir_fd < 0)
+        return -1;
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir_fd, name);
+    unlink(address.sun_path);
+    /* The socket's file gets the mode that its descriptor has now. */
+    rc = fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0;
+    close(dir_fd);
+    return rc != 0 ? -1 : 0;
+}
+
+int run_dir_socket(const char *path, const char *name, struct error *err)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0 && bind_in(fd, path, name) == 0)
+        return fd;
+    error_set(err, "%s/%s: %s", error_path(path).text, name, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }

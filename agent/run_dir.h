@@ -32,4 +32,8 @@ int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job,
  * needed. NULL is accepted. */
 void run_dir_leave(const char *path, bool needless);
 
+/* A new socket for connections of this machine, bound to that name in the directory, which only
+ * this user may connect to. It does not listen yet. -1 with err. */
+int run_dir_socket(const char *path, const char *name, struct error *err);
+
 #endif

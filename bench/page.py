@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where results go: tables in pages of doc/, files, and what they depend on."""
 
+import json
 import os
 import platform
 import time
@@ -34,6 +35,25 @@ def write(path, text):
     temporary = Path(f"{path}.new")
     temporary.write_text(text)
     temporary.replace(path)
+
+
+def check(args, name):
+    """Before the measurement, not after it: ValueError or OSError if the page of --markdown has no
+    lines for bench/NAME.
+    """
+    if args.markdown:
+        placed(Path(args.markdown).read_text(), name, "")
+
+
+def publish(args, name, text, figures):
+    """The end of bench/NAME: a text for the terminal and the page of --markdown, figures for the
+    file of --json.
+    """
+    print(text)
+    if args.json:
+        write(args.json, json.dumps(figures, indent=1) + "\n")
+    if args.markdown:
+        place(args.markdown, name, text)
 
 
 def machine():

@@ -182,8 +182,7 @@ def measured(name, args, measure_all):
         import torch
 
         where["torch"] = torch.__version__
-        if args.markdown:  # before the hour, not after it
-            page.placed(Path(args.markdown).read_text(), name, "")
+        page.check(args, name)
         if where["load"] > 0.5:
             say(
                 f"bench/{name}: load average {where['load']:.1f}: the figures will be those of a busy machine"

@@ -18,12 +18,14 @@
 #define WATCH_MAX       3600
 #define TIMEOUT_DEFAULT 60
 #define TIMEOUT_MAX     3600
+#define PORT_LEAST      1024
 #define DAYS_DEFAULT    30
 #define DAYS_MAX        3650
 #define JOB_ID_MAX      0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
 
 enum {
     OPTION_HELP = 'h',
+    OPTION_FOLLOW = 'f',
     OPTION_JSON = 256,
     OPTION_ALL,
     OPTION_TIMELINE,
@@ -38,7 +40,8 @@ enum {
     OPTION_DRY_RUN,
     OPTION_OLDER_THAN,
     OPTION_ROLE,
-    OPTION_FORMAT
+    OPTION_FORMAT,
+    OPTION_PORT
 };
 
 #define JSON                                                                                       \
@@ -59,6 +62,10 @@ static const struct option list_options[] = {
 static const struct option look_options[] = {
     {"watch", optional_argument, NULL, OPTION_WATCH}, JSON, HELP, END};
 static const struct option order_options[] = {JSON, HELP, END};
+static const struct option logs_options[] = {
+    {"follow", no_argument, NULL, OPTION_FOLLOW}, HELP, END};
+static const struct option proxy_options[] = {
+    {"port", required_argument, NULL, OPTION_PORT}, HELP, END};
 static const struct option endpoints_options[] = {
     {"role", required_argument, NULL, OPTION_ROLE},
     {"format", required_argument, NULL, OPTION_FORMAT},
@@ -210,6 +217,21 @@ static int take_replica(struct arguments *arguments, char **operands, int count,
     return parse_replica(operands[1], &arguments->replica, err);
 }
 
+/* The name at the beginning of lines of output. */
+static int take_name(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    const char *name = count > 1 ? operands[1] : NULL;
+    if (take_job(arguments, operands, count, err) < 0)
+        return -1;
+    arguments->name = name;
+    if (name == NULL || is_plain(name, strcspn(name, ".")))
+        return 0;
+    return error_set(err,
+                     "'%s' is not a role or replica; give its name (collector, collector-3), or "
+                     "that of a task (pair-0.1)",
+                     error_value(name).text);
+}
+
 static int take_scales(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     if (take_job(arguments, operands, count, err) < 0)
@@ -236,7 +258,10 @@ static const struct syntax {
     {"scale", "JOB and then one to 16 changes: ROLE=N, ROLE=+K or ROLE=-K", 2, 1 + SCALES_MAX,
      take_scales, order_options},
     {"fail", "two arguments: JOB and REPLICA", 2, 2, take_replica, order_options},
+    {"remove", "two arguments: JOB and REPLICA", 2, 2, take_replica, order_options},
     {"endpoints", "one argument: JOB", 1, 1, take_job, endpoints_options},
+    {"logs", "one or two arguments: JOB and ROLE or REPLICA", 1, 2, take_name, logs_options},
+    {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"topology", "an action first: collect, show, check or describe", -1, -1, NULL,
@@ -268,6 +293,14 @@ static int parse_timeout(const char *text, int *seconds, struct error *err)
     if (number_parse(text, strlen(text), 1, TIMEOUT_MAX, seconds) < 0)
         return error_set(err, "--timeout=%s is not allowed; give seconds from 1 to %d",
                          error_value(text).text, TIMEOUT_MAX);
+    return 0;
+}
+
+static int parse_port(const char *text, int *port, struct error *err)
+{
+    if (number_parse(text, strlen(text), PORT_LEAST, UINT16_MAX, port) < 0)
+        return error_set(err, "--port=%s is not allowed; give a port from %d to %d",
+                         error_value(text).text, PORT_LEAST, UINT16_MAX);
     return 0;
 }
 
@@ -306,6 +339,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     case OPTION_JSON:
         arguments->json = true;
         return 0;
+    case OPTION_FOLLOW:
+        arguments->follow = true;
+        return 0;
     case OPTION_ALL:
         arguments->all = true;
         return 0;
@@ -320,6 +356,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_WATCH:
         return parse_watch(value, &arguments->watch, err);
+    case OPTION_PORT:
+        return parse_port(value, &arguments->port, err);
     case OPTION_FILE:
         arguments->file = value;
         return 0;
@@ -381,10 +419,11 @@ static struct error_value first_word(const char *name)
 static int parse_options(const struct syntax *syntax, int argc, char **argv,
                          struct arguments *arguments, struct error *err)
 {
+    const char *letters = is_option(syntax->options, OPTION_FOLLOW) ? ":hf" : ":h";
     int option;
     optind = 0; /* glibc: begin again */
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", syntax->options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, letters, syntax->options, NULL)) != -1) {
         const char *word = argv[optind - 1], letter[] = {'-', (char)optopt, '\0'};
         if (option == ':')
             return error_set(err, "option '%s' needs a value", error_value(word).text);

@@ -42,7 +42,10 @@ struct arguments {
     bool relative;                   /* resize: nodes is a difference */
     int nodes;                       /* resize */
     const char *role;                /* replicas, endpoints: only of this role; NULL: of all */
-    const char *replica;             /* fail */
+    const char *replica;             /* fail, remove */
+    const char *name;                /* logs: of a role, a replica or a task; NULL: all */
+    bool follow;                     /* logs */
+    int port;                        /* proxy; 0: any */
     struct scale scales[SCALES_MAX]; /* scale */
     int scale_count;
     enum endpoints_format format; /* endpoints */

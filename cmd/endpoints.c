@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the tasks of replicas that are ready listen (endpoints.h). */
+/* Endpoints in forms that people and other programs read (endpoints.h). */
 #include "cmd/endpoints.h"
 
 #include <arpa/inet.h>
@@ -15,86 +15,13 @@
 #include "lib/world.h"
 
 #define COUNT(array)     (sizeof(array) / sizeof((array)[0]))
-#define PORT_MAX         65535
 #define ADDRESS_TEXT_MAX (WORLD_NAME_MAX + 16) /* with brackets and a port */
-
-/* ---- what the leader says -------------------------------------------------------------------- */
 
 static bool is_ipv6(const char *text)
 {
     struct in6_addr address;
     return inet_pton(AF_INET6, text, &address) == 1;
 }
-
-static bool ports_ok(json_object *task)
-{
-    json_object *ports = json_object_object_get(task, "ports");
-    json_object_object_foreach (ports, name, value) {
-        int64_t port;
-        if (!world_name_ok(name) || !json_get_int(ports, name, 1, PORT_MAX, &port))
-            return false;
-        (void)value;
-    }
-    return true;
-}
-
-static int add_task(json_object *list, json_object *replica, json_object *task, struct error *err)
-{
-    const char *role = json_get_string(replica, "role"), *name = json_get_string(replica, "name");
-    const char *address = json_get_string(task, "address");
-    int64_t number = field_int(task, "task", -1);
-    if (!world_name_ok(role) || !world_name_ok(name) || number < 0)
-        return error_set(err, "its elasticrun names a replica '%s' of role '%s', task %" PRId64,
-                         error_value(name).text, error_value(role).text, number);
-    if (!world_name_ok(address) && (address == NULL || !is_ipv6(address)))
-        return error_set(err, "its elasticrun names no address for task %" PRId64 " of %s: '%s'",
-                         number, name, error_value(address).text);
-    if (!ports_ok(task))
-        return error_set(err, "its elasticrun names ports of task %" PRId64 " of %s that are none",
-                         number, name);
-    json_object *entry = text_need(json_object_new_object());
-    json_object_object_add(entry, "role", json_from_string(role));
-    json_object_object_add(entry, "replica", json_from_string(name));
-    json_object_object_add(entry, "task", json_object_new_int64(number));
-    json_object_object_add(entry, "node", json_from_string(json_get_string(task, "node")));
-    json_object_object_add(entry, "address", json_from_string(address));
-    json_object_object_add(entry, "ports", json_object_get(json_object_object_get(task, "ports")));
-    json_object_array_add(list, entry);
-    return 0;
-}
-
-static int add_replica(json_object *list, json_object *replica, struct error *err)
-{
-    const char *state = json_get_string(replica, "state");
-    json_object *tasks = field_array(replica, "tasks");
-    if (state == NULL || strcmp(state, "ready") != 0)
-        return 0;
-    for (size_t i = 0; i < field_count(replica, "tasks"); i++)
-        if (add_task(list, replica, json_object_array_get_idx(tasks, i), err) < 0)
-            return -1;
-    return 0;
-}
-
-json_object *endpoints_of(json_object *replicas, struct error *err)
-{
-    json_object *endpoints = text_need(json_object_new_object());
-    json_object *list = text_need(json_object_new_array());
-    json_object *all = field_array(replicas, "replicas");
-    json_object_object_add(endpoints, "job",
-                           json_object_get(json_object_object_get(replicas, "job")));
-    json_object_object_add(endpoints, "epoch",
-                           json_object_get(json_object_object_get(replicas, "epoch")));
-    json_object_object_add(endpoints, "endpoints", list);
-    for (size_t i = 0; i < field_count(replicas, "replicas"); i++)
-        if (add_replica(list, json_object_array_get_idx(all, i), err) < 0) {
-            error_prefix(err, "job %" PRId64, field_int(replicas, "job", 0));
-            json_object_put(endpoints);
-            return NULL;
-        }
-    return endpoints;
-}
-
-/* ---- for other programs ---------------------------------------------------------------------- */
 
 /* "10.0.0.2:31234", "[fd00::2]:31234" */
 static const char *put_address(char *text, json_object *entry, json_object *port)

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the tasks of replicas that are ready listen, in forms that other programs read. Pure. */
+/* Endpoints (lib/endpoint_list.h) in forms that people and other programs read. Pure. */
 #ifndef SELASTIC_ENDPOINTS_H
 #define SELASTIC_ENDPOINTS_H
 
 #include <json-c/json.h>
 
 #include "cmd/render.h"
-#include "lib/error.h"
+#include "lib/endpoint_list.h"
 
-/* The tasks of the replicas (replicas_of) that are ready: {"job", "epoch", "endpoints": [{"role",
- * "replica", "task", "node", "address", "ports"}]}. A new object. NULL with err: a name, address or
- * port is none. So no file made of it has lines or words that the job put there. */
-json_object *endpoints_of(json_object *replicas, struct error *err);
-
-/* A line for each task and port. These are of endpoints_of, and new strings. */
+/* A line for each task and port. These are new strings. */
 char *endpoints_text(json_object *endpoints, const struct render_options *options);
 
 /* Lines of /etc/hosts: the first task of each replica. */

@@ -112,12 +112,14 @@ static void append_word(char *line, size_t size, const char *word)
     text_append(line, size, "'");
 }
 
-static void write_sbatch(char *line, size_t size, const struct roles *roles, const char *partition,
-                         int base, const struct slots_size *taken)
+static void write_sbatch(char *line, size_t size, const char *file, const struct roles *roles,
+                         const char *partition, int base, const struct slots_size *taken)
 {
     int world = roles_world(roles);
 
-    text_append(line, size, "sbatch --partition=");
+    text_append(line, size, "sbatch --elastic-roles=");
+    append_word(line, size, file);
+    text_append(line, size, " --partition=");
     append_word(line, size, partition);
     text_append(line, size, " --nodes=%d --ntasks-per-node=1", base);
     if (world >= 0 && roles->list[world].gang.size.cpus == 0) {
@@ -147,7 +149,8 @@ int job_plan_add(json_object *plan, const struct roles *roles, const char *parti
         base = -1;
     }
     if (base > 0)
-        write_sbatch(line, sizeof(line), roles, partition, base, &taken);
+        write_sbatch(line, sizeof(line), json_get_string(plan, "file"), roles, partition, base,
+                     &taken);
     if (base > 0 && !same)
         error_set(&why, "the nodes of %s differ; these %d are as the largest ones", partition,
                   base);

@@ -14,6 +14,7 @@
 
 #define EXTENSION_MARK "elastic-extension-of="
 #define BASE_MARK      "elastic="
+#define ROLES_WORD     "roles" /* in place of sizes, and in the mark of a job with roles */
 
 bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restarts)
 {
@@ -111,6 +112,14 @@ static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
     return valid;
 }
 
+/* Was it submitted with --elastic-roles? */
+static bool has_roles(const struct job_info *info)
+{
+    size_t len = strlen(BASE_MARK ROLES_WORD);
+    return marked(info) && strncmp(info->admin_comment, BASE_MARK ROLES_WORD, len) == 0 &&
+           strchr(" ;\n", info->admin_comment[len]) != NULL;
+}
+
 static void add_number(json_object *entry, const char *key, int64_t number)
 {
     json_object_object_add(entry, key, number < 0 ? NULL : json_object_new_int64(number));
@@ -163,6 +172,11 @@ json_object *jobs_entry(const struct base_job *job, const char *user, json_objec
         add_state(entry, state);
     else
         add_info(entry, job, why);
+    if (has_roles(job->info)) {
+        json_object_object_add(entry, "sizes", json_from_string(ROLES_WORD));
+        json_object_object_add(entry, "min", NULL);
+        json_object_object_add(entry, "max", NULL);
+    }
     add_number(entry, "pending", job->pending);
     add_number(entry, "running", job->running);
     return entry;

@@ -16,6 +16,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/render.c \
     cmd/render.h \
     cmd/render_parts.h \
+    cmd/logs.c \
+    cmd/logs.h \
     cmd/replicas.c \
     cmd/replicas.h \
     cmd/shape.c \
@@ -54,10 +56,12 @@ cmd_selastic_SOURCES = \
     cmd/fail.c \
     cmd/history.c \
     cmd/list.c \
+    cmd/logs_command.c \
     cmd/order.c \
     cmd/order.h \
     cmd/plan_command.c \
     cmd/print.c \
+    cmd/proxy.c \
     cmd/query.c \
     cmd/query.h \
     cmd/resize.c \
@@ -75,7 +79,8 @@ cmd_selastic_SOURCES = \
     cmd/topology_site.h \
     cmd/view.c \
     cmd/view.h
-cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
+cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) \
+    -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 cmd_selastic_LDFLAGS = $(PROGRAM_LDFLAGS)
 cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)

@@ -56,6 +56,14 @@ static void put_label(FILE *out, const char *label)
     fprintf(out, "  %-*s", LABEL_COLUMNS, label);
 }
 
+/* A job of several programs; its training, if there is one, is one of them. */
+static bool has_roles(json_object *state)
+{
+    const char *roles = json_get_string(state, "roles");
+
+    return roles != NULL && roles[0] != '\0';
+}
+
 static void put_heading(FILE *out, json_object *state)
 {
     int64_t size = field_int(state, "size", 0);
@@ -74,8 +82,10 @@ static void put_heading(FILE *out, json_object *state)
     }
     fputs(": ", out);
     put_clean(out, json_get_string(state, "phase"), NAME_COLUMNS_MAX);
-    fprintf(out, ", %" PRId64 " %s, %" PRId64 " %s\n\n", size, plural(size, "nodes", "node"),
-            workers, plural(workers, "workers", "worker"));
+    fprintf(out, ", %" PRId64 " %s", size, plural(size, "nodes", "node"));
+    if (!has_roles(state))
+        fprintf(out, ", %" PRId64 " %s", workers, plural(workers, "workers", "worker"));
+    fputs("\n\n", out);
 }
 
 static void put_size(FILE *out, json_object *state)
@@ -360,19 +370,27 @@ static void put_members(FILE *out, json_object *state, const struct render_optio
         {"POOL", TABLE_LEFT},  {"WORKERS", TABLE_RIGHT}, {"RANKS", TABLE_LEFT},
         {"STATE", TABLE_LEFT},
     };
+    static const struct table_column of_roles[] = {
+        {"NODE", TABLE_LEFT}, {"JOB", TABLE_RIGHT},  {"PART", TABLE_LEFT},
+        {"POOL", TABLE_LEFT}, {"STATE", TABLE_LEFT},
+    };
+    bool roles = has_roles(state);
     json_object *members = field_array(state, "members");
     size_t count = field_count(state, "members");
     if (count == 0)
         return;
-    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    struct table *table = roles ? table_create(of_roles, sizeof(of_roles) / sizeof(*of_roles))
+                                : table_create(columns, sizeof(columns) / sizeof(*columns));
     for (size_t i = 0; i < count; i++) {
         json_object *member = json_object_array_get_idx(members, i);
         render_text_cell(table, member, "node");
         render_number_cell(table, member, "job");
         render_text_cell(table, member, "role");
         render_text_cell(table, member, "pool");
-        render_number_cell(table, member, "slots");
-        ranks_cell(table, member);
+        if (!roles) {
+            render_number_cell(table, member, "slots");
+            ranks_cell(table, member);
+        }
         member_state_cell(table, member, options);
     }
     fputc('\n', out);
@@ -386,16 +404,25 @@ static void put_extensions(FILE *out, json_object *state, const struct render_op
         {"EXTENSION", TABLE_RIGHT}, {"NODES", TABLE_RIGHT}, {"POOL", TABLE_LEFT},
         {"STATE", TABLE_LEFT},      {"BEGINS", TABLE_LEFT}, {"REASON", TABLE_LEFT},
     };
+    static const struct table_column of_roles[] = {
+        {"EXTENSION", TABLE_RIGHT}, {"ROLE", TABLE_LEFT},  {"NODES", TABLE_RIGHT},
+        {"POOL", TABLE_LEFT},       {"STATE", TABLE_LEFT}, {"BEGINS", TABLE_LEFT},
+        {"REASON", TABLE_LEFT},
+    };
+    bool roles = has_roles(state);
     json_object *extensions = field_array(state, "extensions");
     size_t count = field_count(state, "extensions");
     if (count == 0)
         return;
-    struct table *table = table_create(columns, sizeof(columns) / sizeof(*columns));
+    struct table *table = roles ? table_create(of_roles, sizeof(of_roles) / sizeof(*of_roles))
+                                : table_create(columns, sizeof(columns) / sizeof(*columns));
     for (size_t i = 0; i < count; i++) {
         json_object *extension = json_object_array_get_idx(extensions, i);
         double begin = field_double(extension, "begin");
         char clock[32];
         render_number_cell(table, extension, "job");
+        if (roles)
+            render_text_cell(table, extension, "role");
         render_number_cell(table, extension, "nodes");
         render_text_cell(table, extension, "pool");
         extension_state_cell(table, extension, options);
@@ -441,8 +468,12 @@ char *render_state(json_object *state, const struct render_options *options)
     size_t size = 0;
     FILE *out = text_need(open_memstream(&text, &size));
     put_heading(out, state);
-    put_size(out, state);
-    put_generation(out, state, options);
+    if (has_roles(state)) {
+        render_line(out, "Roles", json_get_string(state, "roles"), options->width);
+    } else {
+        put_size(out, state);
+        put_generation(out, state, options);
+    }
     render_line(out, "Why this size", json_get_string(state, "why_size"), options->width);
     render_line(out, "Why not more", json_get_string(state, "why_not_more"), options->width);
     put_deadline(out, state, options);
@@ -469,8 +500,10 @@ void render_bounds_cell(struct table *table, json_object *job)
 {
     char text[64];
     int64_t min = field_int(job, "min", -1), max = field_int(job, "max", -1);
+    const char *sizes = json_get_string(job, "sizes");
     if (min < 0 || max < 0)
-        snprintf(text, sizeof(text), "-");
+        snprintf(text, sizeof(text), "%s",
+                 sizes != NULL && strcmp(sizes, "roles") == 0 ? sizes : "-");
     else
         snprintf(text, sizeof(text), "%" PRId64 ":%" PRId64, min, max);
     table_cell(table, text);

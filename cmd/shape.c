@@ -38,9 +38,9 @@ static const struct shape member_shape[] = {
 };
 
 static const struct shape extension_shape[] = {
-    {"job", KIND_INT, NULL},      {"nodes", KIND_INT, NULL},   {"pool", KIND_TEXT, NULL},
-    {"state", KIND_TEXT, NULL},   {"reason", KIND_TEXT, NULL}, {"begin", KIND_NUMBER, NULL},
-    {"since", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
+    {"job", KIND_INT, NULL},      {"nodes", KIND_INT, NULL},    {"role", KIND_TEXT, NULL},
+    {"pool", KIND_TEXT, NULL},    {"state", KIND_TEXT, NULL},   {"reason", KIND_TEXT, NULL},
+    {"begin", KIND_NUMBER, NULL}, {"since", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
 };
 
 static const struct shape pool_shape[] = {
@@ -90,6 +90,7 @@ static const struct shape state_shape[] = {
     {"pools", KIND_OBJECTS, pool_shape},
     {"cost", KIND_OBJECT, cost_shape},
     {"deadline", KIND_OBJECT, deadline_shape},
+    {"roles", KIND_TEXT, NULL},
     {"why_size", KIND_TEXT, NULL},
     {"why_not_more", KIND_TEXT, NULL},
     {"next_world", KIND_TEXT, NULL},

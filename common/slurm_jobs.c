@@ -380,20 +380,28 @@ int slurm_client_stdout(uint32_t job_id, char **path, struct error *err)
     return result;
 }
 
-int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
+static int update_job(uint32_t job_id, job_desc_msg_t *change, const char *what, struct error *err)
 {
-    job_desc_msg_t change;
     int result = 0;
 
-    slurm_init_job_desc_msg(&change);
-    SLURM_COMPAT_SET_JOB(&change, job_id);
-    change.time_min = minutes;
+    SLURM_COMPAT_SET_JOB(change, job_id);
     slurm_client_enter();
-    if (slurm_update_job(&change) != SLURM_SUCCESS)
-        result = error_set(err, "Slurm cannot set TimeMin=%u of job %u: %s", minutes, job_id,
+    if (slurm_update_job(change) != SLURM_SUCCESS)
+        result = error_set(err, "Slurm cannot set %.120s of job %u: %s", what, job_id,
                            slurm_strerror(errno));
     slurm_client_leave();
     return result;
+}
+
+int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err)
+{
+    job_desc_msg_t change;
+    char what[32];
+
+    slurm_init_job_desc_msg(&change);
+    change.time_min = minutes;
+    snprintf(what, sizeof(what), "TimeMin=%u", minutes);
+    return update_job(job_id, &change, what, err);
 }
 
 /* What the job is to exclude then: a new text. NULL: out of memory. */
@@ -413,17 +421,12 @@ static char *excluded_then(const struct job_info *info, char *const *nodes, char
 static int set_excluded(uint32_t job_id, char *text, struct error *err)
 {
     job_desc_msg_t change;
-    int result = 0;
+    char what[120];
 
     slurm_init_job_desc_msg(&change);
-    SLURM_COMPAT_SET_JOB(&change, job_id);
     change.exc_nodes = text;
-    slurm_client_enter();
-    if (slurm_update_job(&change) != SLURM_SUCCESS)
-        result = error_set(err, "Slurm cannot set ExcNodeList=%.100s of job %u: %s", text, job_id,
-                           slurm_strerror(errno));
-    slurm_client_leave();
-    return result;
+    snprintf(what, sizeof(what), "ExcNodeList=%s", text);
+    return update_job(job_id, &change, what, err);
 }
 
 int slurm_client_stay_off(uint32_t job_id, char *const *nodes, char *const *no_longer,

@@ -26,6 +26,7 @@ nobase_dist_doc_DATA += \
     doc/internals/benchmarks.md \
     doc/internals/change.md \
     doc/internals/flush.md \
+    doc/internals/http.md \
     doc/internals/fuzzing.md \
     doc/internals/live.md \
     doc/internals/pmix.md \

@@ -10,6 +10,13 @@ dist_container_SCRIPTS = \
     examples/container/bubblewrap.sh \
     examples/container/job.sh
 
+daskdir = $(examplesdir)/dask
+dist_dask_DATA = \
+    examples/dask/README.md \
+    examples/dask/dask.yaml \
+    examples/dask/primes.py
+dist_dask_SCRIPTS = examples/dask/job.sh
+
 deadlinedir = $(examplesdir)/deadline
 dist_deadline_DATA = \
     examples/deadline/README.md \

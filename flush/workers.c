@@ -14,6 +14,7 @@
 #include "common/entry.h"
 #include "common/stop.h"
 #include "lib/number.h"
+#include "lib/text.h"
 
 #define PASSES 3 /* a process that forks may have a child that was not there when we looked */
 
@@ -26,14 +27,6 @@ struct search {
     size_t len;
 };
 
-/* The value of an entry if it has that name, else NULL. */
-static const char *value_of(const char *entry, const char *name)
-{
-    size_t len = strlen(name);
-
-    return strncmp(entry, name, len) == 0 && entry[len] == '=' ? entry + len + 1 : NULL;
-}
-
 static void keep(char kept[32], const char *value)
 {
     if (value != NULL && strlen(value) < 32)
@@ -42,11 +35,11 @@ static void keep(char kept[32], const char *value)
 
 static void look_at_entry(struct search *search)
 {
-    const char *run_dir = value_of(search->entry, "ELASTIC_RUN_DIR");
+    const char *run_dir = assignment_value(search->entry, "ELASTIC_RUN_DIR");
 
     search->found = search->found || (run_dir != NULL && strcmp(run_dir, search->run_dir) == 0);
-    keep(search->world, value_of(search->entry, "ELASTIC_JOB_ID"));
-    keep(search->job, value_of(search->entry, "SLURM_JOB_ID"));
+    keep(search->world, assignment_value(search->entry, "ELASTIC_JOB_ID"));
+    keep(search->job, assignment_value(search->entry, "SLURM_JOB_ID"));
 }
 
 static void look_at_piece(struct search *search, const char *piece, size_t len)

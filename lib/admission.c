@@ -18,6 +18,7 @@ void admission_changes_init(struct admission_changes *changes)
         .requeue = ADMISSION_UNSET,
         .time_limit = ADMISSION_UNSET,
         .time_min = ADMISSION_UNSET,
+        .counted = ADMISSION_UNSET,
     };
 }
 
@@ -137,20 +138,23 @@ static void multiply_tasks(const struct admission_request *request, int nodes,
         changes->min_cpus = request->min_cpus * nodes;
 }
 
+/* The base of a job with roles is as large as the user says to Slurm. */
 static int set_base(const struct admission_request *request, const struct policy *policy,
                     struct admission_changes *changes, struct error *err)
 {
     const struct sizes *sizes = &policy->sizes;
-    char text[SIZES_TEXT_MAX];
+    char text[SIZES_TEXT_MAX] = "roles";
 
+    if (sizes->min > 0) {
+        sizes_format(sizes, text, sizeof(text));
+        changes->min_nodes = changes->max_nodes = sizes->min;
+        multiply_tasks(request, sizes->min, changes);
+    }
     if ((!request->admin_comment || request->admin_comment[0] == '\0') &&
-        asprintf(&changes->admin_comment, "elastic=%s", sizes_format(sizes, text, sizeof(text))) <
-            0) {
+        asprintf(&changes->admin_comment, "elastic=%s", text) < 0) {
         changes->admin_comment = NULL;
         return admission_no_memory(changes, err);
     }
-    changes->min_nodes = changes->max_nodes = sizes->min;
-    multiply_tasks(request, sizes->min, changes);
     changes->kill_on_node_fail = 0;
     /* Otherwise JobRequeue of slurm.conf holds. */
     if (request->requeue == ADMISSION_UNSET && policy->requeue > 0)
@@ -158,35 +162,56 @@ static int set_base(const struct admission_request *request, const struct policy
     return 0;
 }
 
+/* of_roles: another one, without "warning: ", or empty. */
 static int set_warning(const struct conf *conf, const struct admission_request *request,
-                       const struct policy *policy, struct admission_changes *changes,
-                       struct error *err)
+                       const struct policy *policy, const struct error *of_roles,
+                       struct admission_changes *changes, struct error *err)
 {
     struct error warnings;
 
     conf_warn_policy(conf, policy, request->partitions, request->features, &warnings);
+    if (of_roles->text[0] != '\0')
+        error_set(&warnings, "%s%s%s", warnings.text,
+                  warnings.text[0] != '\0' ? "; " : "warning: ", of_roles->text);
     if (warnings.text[0] != '\0' && (changes->warning = strdup(warnings.text)) == NULL)
         return admission_no_memory(changes, err);
     return 0;
 }
 
-static int decide_base(const struct conf *conf, const struct admission_request *request,
-                       struct policy *policy, struct admission_changes *changes, struct error *err)
+/* *roles stays NULL where the job has sizes. */
+static int read_base(const struct conf *conf, const struct admission_request *request,
+                     struct policy *policy, struct roles **roles, struct error *err)
 {
     policy->now = request->now;
     if (read_policy(&request->env, policy, err) < 0 || conf_check_policy(conf, policy, err) < 0 ||
         policy_check_deadline(policy, request->now, err) < 0)
         return -1;
+    if (!admission_has_roles(&request->env))
+        return 0;
+    if (policy->sizes.min > 0)
+        return error_set(err, "--elastic does not go together with --elastic-roles: the job file "
+                              "says how many replicas there are; leave one of them out");
+    *roles = admission_roles(conf, &request->env, err);
+    return *roles ? 0 : -1;
+}
+
+static int decide_base(const struct conf *conf, const struct admission_request *request,
+                       const struct policy *policy, const struct roles *roles,
+                       struct admission_changes *changes, struct error *err)
+{
+    struct error warning = {""};
+
     changes->refusal = ADMISSION_REFUSE_KIND;
-    if (admission_check_kind(request, "--elastic", err) < 0)
+    if (admission_check_kind(request, roles ? "--elastic-roles" : "--elastic", err) < 0)
         return -1;
     if (admission_is_marked(request->comment))
         return error_set(err, "the comment '%s' is that of an extension job; choose another one",
                          error_value(request->comment).text);
     changes->refusal = ADMISSION_REFUSE_NODES;
-    if (check_base_nodes(request, &policy->sizes, err) < 0)
+    if (roles ? admission_check_roles(request, roles, &warning, err) < 0
+              : check_base_nodes(request, &policy->sizes, err) < 0)
         return -1;
-    if (set_warning(conf, request, policy, changes, err) < 0 ||
+    if (set_warning(conf, request, policy, &warning, changes, err) < 0 ||
         set_base(request, policy, changes, err) < 0) {
         free(changes->warning);
         return -1;
@@ -197,12 +222,16 @@ static int decide_base(const struct conf *conf, const struct admission_request *
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err)
 {
+    struct roles *roles = NULL;
     struct policy policy;
     int rc;
 
     admission_changes_init(changes);
     policy_init(&policy);
-    rc = decide_base(conf, request, &policy, changes, err);
+    rc = read_base(conf, request, &policy, &roles, err);
+    if (rc == 0)
+        rc = decide_base(conf, request, &policy, roles, changes, err);
+    roles_destroy(roles);
     policy_clear(&policy);
     return rc;
 }
@@ -218,6 +247,8 @@ static bool differs(int nodes, int min)
  * its nodes, one that runs would keep no others. */
 static bool resizes(const struct admission_update *update)
 {
+    if (update->roles && update->pending)
+        return false;
     if (update->role == ADMISSION_EXTENSION)
         return update->min_nodes != ADMISSION_UNSET || update->max_nodes != ADMISSION_UNSET ||
                update->listed != ADMISSION_UNSET;
@@ -231,16 +262,21 @@ int admission_update(const struct admission_update *update, struct error *err)
         return error_set(err,
                          "no other job can be merged into an elastic job; use selastic resize");
     if (update->role == ADMISSION_EXTENSION) {
-        if (resizes(update) || update->placement || update->comment)
+        if (resizes(update) || update->needs || update->placement || update->comment)
             return error_set(
-                err, "the nodes, partition, QOS, constraint and comment of an extension cannot be "
-                     "changed; use selastic resize on its base job");
+                err, "the nodes, tasks, resources, partition, QOS, constraint and comment of an "
+                     "extension cannot be changed; use selastic resize on its base job");
         return 0;
     }
     /* MAX is checked when an extension is submitted. */
     if (admission_is_marked(update->comment))
         return error_set(err, "a job becomes an extension only when it is submitted; choose "
                               "another comment");
+    if (update->role == ADMISSION_BASE && update->roles && resizes(update))
+        return error_set(err,
+                         "the base of a job with roles keeps its %d nodes; use selastic scale, "
+                         "which changes its replicas",
+                         update->min);
     if (update->role == ADMISSION_BASE && resizes(update))
         return error_set(
             err,

@@ -15,6 +15,7 @@
 #include "lib/conf.h"
 #include "lib/error.h"
 #include "lib/policy.h"
+#include "lib/slots.h"
 
 #define ADMISSION_UNSET     (-1)      /* the user has not said */
 #define ADMISSION_UNLIMITED INT32_MAX /* of a time limit */
@@ -68,6 +69,12 @@ uint32_t admission_merged_into(const char *dependency);
 /* The sizes that an elastic job was submitted with. */
 int admission_sizes(const struct admission_env *env, struct sizes *sizes, struct error *err);
 
+/* Was the job submitted with --elastic-roles? Its base is as large as Slurm makes it. */
+bool admission_has_roles(const struct admission_env *env);
+
+/* The MAX of an elastic job, of its sizes or of its roles; 0: its roles have none. */
+int admission_max(const struct admission_env *env, int *max, struct error *err);
+
 /* A job as it was asked for. Strings may be NULL and belong to the caller. */
 struct admission_request {
     struct admission_env env;
@@ -75,7 +82,7 @@ struct admission_request {
     bool array, heterogeneous;
     /* Each of these may be ADMISSION_UNSET. */
     int min_nodes, max_nodes;
-    int tasks, tasks_per_node;
+    int tasks, tasks_per_node, cpus_per_task;
     int min_cpus;
     /* 0, 1 or ADMISSION_UNSET. */
     int requeue;
@@ -94,6 +101,11 @@ struct admission_request {
     int partition_nodes;
     /* The name of that partition, for the message. */
     const char *partition_name;
+    /* The most CPUs and memory that a job may have of a node of its partitions. Without CPUs:
+     * neither is known; without memory: that is not. */
+    struct slots_size partition_node;
+    /* It gets all CPUs and all memory of its nodes. */
+    bool whole_nodes;
 };
 
 /* The job that an extension names. */
@@ -149,6 +161,10 @@ struct admission_changes {
     int min_nodes, max_nodes, tasks, min_cpus;
     int kill_on_node_fail, requeue;
     int time_limit, time_min;
+    /* Of an extension: the nodes that count against the limits. ADMISSION_UNSET: there is none. */
+    int counted;
+    /* Slurm is to take as few nodes as it can. */
+    bool few_nodes;
     char *admin_comment, *name, *partition, *qos, *features, *excluded;
     /* One line for the user of a job that is accepted. NULL: there is nothing to say. */
     char *warning;
@@ -186,6 +202,10 @@ int admission_extension(const struct conf *conf, const struct admission_request 
                         const struct admission_job *base, const struct admission_siblings *siblings,
                         struct admission_changes *changes, struct error *err);
 
+/* The most nodes that an extension may get which asks for so many nodes and tasks. 0 or
+ * ADMISSION_UNSET: it has not said. */
+int admission_most_nodes(int min_nodes, int max_nodes, int tasks);
+
 /* An extension may run for `most` minutes where it is put (ADMISSION_UNLIMITED: any time): it asks
  * for no more. Slurm would refuse it, or let it wait for ever. */
 void admission_shorten(const struct admission_request *request, int most,
@@ -198,7 +218,7 @@ struct admission_update {
     /* The numbers of nodes that the user asks for: the least, the most, and the length of a list.
      * ADMISSION_UNSET: it stays. */
     int min_nodes, max_nodes, listed;
-    /* MIN of the base, 0 for an extension. */
+    /* MIN of the base, or the nodes of a base with roles that runs; 0 for an extension. */
     int min;
     /* Partition, QOS or constraint. */
     bool placement;
@@ -206,6 +226,11 @@ struct admission_update {
     const char *comment;
     /* The change would give the nodes of this job to an elastic job or an extension. */
     bool merges;
+    /* It is a base with roles. */
+    bool roles;
+    /* Tasks, or CPUs, GPUs and memory of the whole job: with these an extension could get more
+     * nodes. */
+    bool needs;
 };
 
 /* May a user make this change of any job? 0, or -1 with err. Administrators may change anything, so

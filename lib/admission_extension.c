@@ -162,48 +162,114 @@ static int64_t most_nodes(const struct admission_siblings *siblings, const struc
     return most;
 }
 
-static int check_fixed(const struct admission_request *request, int *nodes, struct error *err)
+/* The nodes that an extension asks for. */
+struct extent {
+    int least;    /* without these it is refused */
+    int64_t most; /* it may get so many */
+    bool fixed;   /* both are the same. Else Slurm decides on how many nodes its tasks are */
+    bool limited; /* … but on no more than `most` */
+};
+
+int admission_most_nodes(int min_nodes, int max_nodes, int tasks)
+{
+    int least = min_nodes > 0 ? min_nodes : 1;
+
+    if (max_nodes > 0)
+        return max_nodes > least ? max_nodes : least;
+    return tasks > least ? tasks : least;
+}
+
+/* An extension for replicas is as large as its tasks. Where Slurm does not know the roles, it is
+ * known by naming its tasks only. */
+static bool is_by_tasks(const struct admission_request *request, const struct admission_job *base)
+{
+    if (base->role == ADMISSION_BASE)
+        return admission_has_roles(&base->env);
+    return request->tasks != ADMISSION_UNSET && request->min_nodes == ADMISSION_UNSET &&
+           request->max_nodes == ADMISSION_UNSET;
+}
+
+static int find_extent(const struct admission_request *request, const struct admission_job *base,
+                       struct extent *extent, struct error *err)
 {
     int low = request->min_nodes, high = request->max_nodes;
 
-    *nodes = low != ADMISSION_UNSET ? low : high != ADMISSION_UNSET ? high : 1;
-    if (*nodes < 1 || (high != ADMISSION_UNSET && high != *nodes))
-        return error_set(err, "--nodes=%d-%d; an extension needs a fixed number of nodes", *nodes,
+    if (is_by_tasks(request, base)) {
+        *extent = (struct extent){.least = low > 0 ? low : 1,
+                                  .most = admission_most_nodes(low, high, request->tasks)};
+        return 0;
+    }
+    if (low == ADMISSION_UNSET)
+        low = high != ADMISSION_UNSET ? high : 1;
+    if (low < 1 || (high != ADMISSION_UNSET && high != low))
+        return error_set(err, "--nodes=%d-%d; an extension needs a fixed number of nodes", low,
                          high);
+    *extent = (struct extent){.least = low, .most = low, .fixed = true};
     return 0;
 }
 
-static int check_max(const struct admission_request *request, const struct admission_job *base,
-                     const struct admission_siblings *siblings, const struct pool *pool, int nodes,
-                     struct error *err)
+/* It gets no more than what is left. */
+static void limit_extent(struct extent *extent, int64_t left)
 {
-    struct sizes sizes;
-    char more[64] = "";
-    int64_t most;
+    extent->limited = true;
+    if (extent->most > left)
+        extent->most = left;
+}
 
-    if (admission_sizes(&base->env, &sizes, err) < 0)
+static int check_max(const struct conf *conf, const struct admission_request *request,
+                     const struct admission_job *base, const struct admission_siblings *siblings,
+                     const struct pool *pool, struct extent *extent, struct error *err)
+{
+    char more[64] = "";
+    int64_t most, left;
+    int max;
+
+    if (admission_max(&base->env, &max, err) < 0)
         return error_prefix(err, "job %u", base->id);
-    most = most_nodes(siblings, pool, sizes.max, base->node_count);
-    if (siblings->node_count + base_nodes(request, base) + nodes <= most)
+    if (max == 0 && (max = conf->max_nodes) == 0)
         return 0;
-    if (most > sizes.max)
+    most = most_nodes(siblings, pool, max, base->node_count);
+    left = most - siblings->node_count - base_nodes(request, base);
+    limit_extent(extent, left);
+    if (extent->least <= left)
+        return 0;
+    if (most > max)
         text_append(more, sizeof(more), " (%lld until replaced nodes leave)", (long long)most);
     return error_set(err,
                      "%d more nodes are too many; job %u has %d, its extensions have or wait for "
                      "%lld, and its MAX is %d%s",
-                     nodes, base->id, base_nodes(request, base), (long long)siblings->node_count,
-                     sizes.max, more);
+                     extent->least, base->id, base_nodes(request, base),
+                     (long long)siblings->node_count, max, more);
 }
 
 static int check_pool(const struct admission_job *base, const struct admission_siblings *siblings,
-                      const struct pool *pool, int nodes, struct error *err)
+                      const struct pool *pool, struct extent *extent, struct error *err)
 {
-    if (!pool || pool->max_nodes == 0 || siblings->pool_count + nodes <= pool->max_nodes)
+    if (!pool || pool->max_nodes == 0)
+        return 0;
+    limit_extent(extent, pool->max_nodes - siblings->pool_count);
+    if (siblings->pool_count + extent->least <= pool->max_nodes)
         return 0;
     return error_set(err,
                      "%d more nodes are too many; job %u has or waits for %lld of pool %s, and "
                      "max_nodes of this pool is %d",
-                     nodes, base->id, (long long)siblings->pool_count, pool->name, pool->max_nodes);
+                     extent->least, base->id, (long long)siblings->pool_count, pool->name,
+                     pool->max_nodes);
+}
+
+/* Without a limit, an extension that is as large as its tasks is left to Slurm. Else Slurm is told
+ * so: GPUs or CPUs of the whole job could take more nodes than it has tasks. Of a range of nodes
+ * Slurm takes few. */
+static void set_nodes(const struct extent *extent, struct admission_changes *changes)
+{
+    changes->counted = (int)extent->most;
+    if (extent->fixed) {
+        changes->min_nodes = changes->max_nodes = extent->least;
+    } else if (extent->limited) {
+        changes->min_nodes = extent->least;
+        changes->max_nodes = (int)extent->most;
+        changes->few_nodes = true;
+    }
 }
 
 /* elasticrun --elastic in a job that was not submitted as elastic: only its leader has MAX. Slurm
@@ -212,19 +278,21 @@ static int check_site(const struct conf *conf, const struct admission_request *r
                       const struct admission_job *base, const struct admission_siblings *siblings,
                       struct admission_changes *changes, struct error *err)
 {
-    int nodes;
+    struct extent extent;
+    int64_t left = (int64_t)conf->max_nodes - siblings->node_count - base_nodes(request, base);
 
     if (conf->max_nodes == 0)
         return 0;
-    if (check_fixed(request, &nodes, err) < 0)
+    if (find_extent(request, base, &extent, err) < 0)
         return -1;
-    if (siblings->node_count + base_nodes(request, base) + nodes > conf->max_nodes)
+    limit_extent(&extent, left);
+    if (extent.least > left)
         return error_set(err,
                          "%d more nodes are too many; job %u has %d, its extensions have or wait "
                          "for %lld, and max_nodes of the site is %d",
-                         nodes, base->id, base_nodes(request, base),
+                         extent.least, base->id, base_nodes(request, base),
                          (long long)siblings->node_count, conf->max_nodes);
-    changes->min_nodes = changes->max_nodes = nodes;
+    set_nodes(&extent, changes);
     return 0;
 }
 
@@ -274,17 +342,20 @@ static bool set_strings(const struct admission_request *request, const struct ad
     /* Where jobs own their nodes, Slurm itself keeps the extensions apart. A list is made only
      * once; it would exclude a node also after another extension has left that node. */
     const char *taken = base->whole_nodes ? NULL : siblings->nodes;
+    bool roles = admission_has_roles(&base->env);
 
-    if (asprintf(&changes->name, "%s+", base->name ? base->name : "elastic") < 0) {
+    /* Of roles: the leader names it after the role. */
+    if (!roles && asprintf(&changes->name, "%s+", base->name ? base->name : "elastic") < 0) {
         changes->name = NULL;
         return false;
     }
-    if (!join_excluded(&changes->excluded, request->excluded, base->nodes, taken))
+    /* Replicas may be on what is left of a node that the job has already. */
+    if (!roles && !join_excluded(&changes->excluded, request->excluded, base->nodes, taken))
         return false;
     if (!pool)
         return true;
     return copy_text(&changes->partition, pool->partition) && copy_text(&changes->qos, pool->qos) &&
-           join_features(&changes->features, base->features, pool->constraint);
+           join_features(&changes->features, roles ? NULL : base->features, pool->constraint);
 }
 
 /* At most the time that the base has left, and max_time of the pool. The leader, not this function,
@@ -318,7 +389,7 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
                             struct admission_changes *changes, struct error *err)
 {
     const struct pool *pool;
-    int nodes;
+    struct extent extent;
 
     changes->refusal = ADMISSION_REFUSE_KIND;
     if (admission_check_kind(
@@ -343,14 +414,14 @@ static int decide_extension(const struct conf *conf, const struct admission_requ
         return -1;
     }
     changes->refusal = ADMISSION_REFUSE_NODES;
-    if (check_fixed(request, &nodes, err) < 0 ||
-        check_max(request, base, siblings, pool, nodes, err) < 0 ||
-        check_pool(base, siblings, pool, nodes, err) < 0)
+    if (find_extent(request, base, &extent, err) < 0 ||
+        check_max(conf, request, base, siblings, pool, &extent, err) < 0 ||
+        check_pool(base, siblings, pool, &extent, err) < 0)
         return name_option(request, base, err);
     changes->refusal = ADMISSION_REFUSE_VALUE;
     if (check_marker(request, base, err) < 0 || set_times(request, base, pool, changes, err) < 0)
         return name_option(request, base, err);
-    changes->min_nodes = changes->max_nodes = nodes;
+    set_nodes(&extent, changes);
     changes->requeue = 0;
     return set_strings(request, base, siblings, pool, changes) ? 0
                                                                : admission_no_memory(changes, err);

@@ -5,15 +5,13 @@
 
 #include "lib/admission_private.h"
 #include "lib/number.h"
+#include "lib/roles.h"
+#include "lib/text.h"
 
 /* The value where entry is NAME=VALUE, else NULL. */
 static const char *entry_value(const char *entry, const char *name)
 {
-    size_t len = strlen(name);
-
-    if (strncmp(entry, "SPANK_", 6) == 0)
-        entry += 6;
-    return strncmp(entry, name, len) == 0 && entry[len] == '=' ? entry + len + 1 : NULL;
+    return assignment_value(strncmp(entry, "SPANK_", 6) == 0 ? entry + 6 : entry, name);
 }
 
 const char *admission_env_get(const struct admission_env *env, const char *name)
@@ -70,7 +68,32 @@ enum admission_role admission_role(const struct admission_env *env)
 {
     if (admission_option_text(env, ADMISSION_OPTION_EXTEND))
         return ADMISSION_EXTENSION;
-    return admission_sizes_text(env) ? ADMISSION_BASE : ADMISSION_RIGID;
+    return admission_sizes_text(env) || admission_has_roles(env) ? ADMISSION_BASE : ADMISSION_RIGID;
+}
+
+bool admission_has_roles(const struct admission_env *env)
+{
+    return admission_option_text(env, ADMISSION_OPTION_ROLES) ||
+           admission_env_get(env, ROLES_VARIABLE) || admission_env_get(env, ROLES_NODES_VARIABLE);
+}
+
+int admission_max(const struct admission_env *env, int *max, struct error *err)
+{
+    const char *text = admission_env_get(env, ROLES_NODES_VARIABLE);
+    struct sizes sizes = {0};
+
+    if (!admission_has_roles(env)) {
+        if (admission_sizes(env, &sizes, err) < 0)
+            return -1;
+        *max = sizes.max;
+        return 0;
+    }
+    if (text && number_parse(text, strlen(text), 0, SIZES_NODES_MAX, max) == 0)
+        return 0;
+    return error_set(err,
+                     "%s is '%s'; spank_elastic.so writes a whole number from 0 to %d, max-nodes "
+                     "of the job file",
+                     ROLES_NODES_VARIABLE, error_value(text ? text : "").text, SIZES_NODES_MAX);
 }
 
 uint32_t admission_base_of(const struct admission_env *env)

@@ -5,8 +5,11 @@
 #define ELASTIC_ADMISSION_PRIVATE_H
 
 #include "lib/admission.h"
+#include "lib/policy.h"
+#include "lib/roles.h"
 
 #define ADMISSION_OPTION_EXTEND "elastic-extend"
+#define ADMISSION_OPTION_ROLES  "elastic-roles"
 #define ADMISSION_MARKER        "elastic-extension-of="
 
 /* The value that the user gave to an option of spank_elastic.so, NULL if there is none. */
@@ -18,6 +21,16 @@ const char *admission_merged_text(const struct admission_env *env,
 
 /* The sizes of an elastic job as text, NULL if it has none. */
 const char *admission_sizes_text(const struct admission_env *env);
+
+/* The roles of a job that has some, which its site and this release allow; free with
+ * roles_destroy. NULL with err. */
+struct roles *admission_roles(const struct conf *conf, const struct admission_env *env,
+                              struct error *err);
+
+/* Can this base ever hold what its roles guarantee? -1 with err: it cannot. 0: it may. Then
+ * warnings is one line about what the user may not have meant, or empty. */
+int admission_check_roles(const struct admission_request *request, const struct roles *roles,
+                          struct error *warnings, struct error *err);
 
 /* Nothing is changed. */
 void admission_changes_init(struct admission_changes *changes);

@@ -112,6 +112,7 @@ static const struct row table[] = {
     {ANY, CHANGE_FACT_LEAVING, 0, leaving},
     {ANY, CHANGE_FACT_RELEASED, 0, released},
     {ANY, CHANGE_FACT_RECLAIMED, 0, reclaimed},
+    {ANY, CHANGE_FACT_BUSY, 0, form_on_busy},
     {ANY, CHANGE_FACT_RESERVED, 0, next_on_reserved},
     {ANY, CHANGE_FACT_PARKED, 0, next_on_parked},
     {ANY, CHANGE_FACT_UNPREPARED, 0, next_on_unprepared},
@@ -437,7 +438,7 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
     hurry(c, m);
     if ((m->place < 0 && !change_is_on_its_way(m)) || c->world == NULL ||
         (m->notice == CHANGE_CALLED && m->state == CHANGE_DRAINED)) {
-        if (!m->released)
+        if (!m->released && !m->busy)
             release(c, m, m->notice == CHANGE_CALLED ? "not in use" : fact->text);
     } else if (m->notice == CHANGE_CALLED && !change_is_on_its_way(m)) {
         c->leaving_job = m->job;

@@ -87,6 +87,7 @@ struct change_member {
     bool there;     /* its link is up */
     bool released;  /* it has been told to go */
     bool reclaimed; /* the cloud takes its node in a moment */
+    bool busy;      /* it may run replicas of other roles: it is not told to go before they end */
     double taken;   /* … then; 0: not known */
     enum change_notice notice;
     double grace;   /* seconds that Slurm gives it to leave; 0: not known */
@@ -143,6 +144,7 @@ enum change_fact_kind {
     CHANGE_FACT_LEAVING,   /* it has to leave: notice, grace, text */
     CHANGE_FACT_RELEASED,  /* it has been told to go */
     CHANGE_FACT_RECLAIMED, /* the cloud takes its node: grace */
+    CHANGE_FACT_BUSY,      /* it may run replicas (code 1), or runs none and gets none (0) */
     /* What members say. */
     CHANGE_FACT_RESERVED,   /* attempt, port */
     CHANGE_FACT_PARKED,     /* attempt, live, signature */

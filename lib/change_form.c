@@ -80,9 +80,15 @@ void update_reason(struct change *c)
 void release_idle(struct change *c)
 {
     FOR_MEMBERS (c, m)
-        if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there &&
+        if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there && !m->busy &&
             !change_is_on_its_way(m) && (m->place < 0 || m->state == CHANGE_DRAINED))
-            release(c, m, "left the world");
+            release(c, m, c->options->no_world ? "no replica runs there" : "left the world");
+}
+
+void form_on_busy(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    m->busy = fact->code != 0;
+    release_idle(c);
 }
 
 static void leave_place(struct change_member *m)

@@ -172,6 +172,7 @@ void form_on_ready(struct change *c, struct change_member *m, const struct chang
 void form_on_listening(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_begun(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_stepping(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_busy(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_at_work(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_written(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_over(struct change *c, struct change_member *m, const struct change_fact *fact);

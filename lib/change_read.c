@@ -36,6 +36,7 @@ const char *change_fact_name(enum change_fact_kind fact)
                                                          [CHANGE_FACT_LEAVING] = "LEAVING",
                                                          [CHANGE_FACT_RELEASED] = "RELEASED",
                                                          [CHANGE_FACT_RECLAIMED] = "RECLAIMED",
+                                                         [CHANGE_FACT_BUSY] = "BUSY",
                                                          [CHANGE_FACT_RESERVED] = "RESERVED",
                                                          [CHANGE_FACT_PARKED] = "PARKED",
                                                          [CHANGE_FACT_UNPREPARED] = "UNPREPARED",

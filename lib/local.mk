@@ -10,10 +10,17 @@ lib_libelasticcore_la_SOURCES = \
     lib/admission_extension.c \
     lib/admission_job.c \
     lib/admission_private.h \
+    lib/admission_roles.c \
     lib/admitted.c \
     lib/admitted.h \
     lib/amount.c \
     lib/amount.h \
+    lib/api_call.c \
+    lib/api_call.h \
+    lib/api_request.c \
+    lib/api_request.h \
+    lib/api_view.c \
+    lib/api_view.h \
     lib/callers.c \
     lib/callers.h \
     lib/change.c \
@@ -64,6 +71,12 @@ lib_libelasticcore_la_SOURCES = \
     lib/notice.h \
     lib/drain_notices.c \
     lib/drain_notices.h \
+    lib/di_call.c \
+    lib/di_call.h \
+    lib/di_request.c \
+    lib/di_request.h \
+    lib/endpoint_list.c \
+    lib/endpoint_list.h \
     lib/number.c \
     lib/number.h \
     lib/pci.c \
@@ -116,6 +129,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_check.c \
     lib/roles_json.c \
     lib/roles_private.h \
+    lib/roles_site.c \
+    lib/roles_site.h \
     lib/roles_template.c \
     lib/setbacks.c \
     lib/setbacks.h \

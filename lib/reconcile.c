@@ -90,7 +90,7 @@ struct reconcile *reconcile_create(const struct reconcile_options *options)
     r->options = *options;
     r->roles = roles;
     r->world = roles_world(roles);
-    r->starts = options->first_start;
+    r->starts = r->last_id = options->first_start;
     r->role = calloc((size_t)roles->count, sizeof(*r->role));
     r->spots.where = calloc((size_t)largest_gang(roles), sizeof(*r->spots.where));
     made = r->role != NULL && r->spots.where != NULL;
@@ -195,6 +195,16 @@ static void on_exited(struct reconcile *r, const struct reconcile_fact *fact)
         entry_task_ended(r, e, fact->task, fact->status, fact->text);
 }
 
+static void on_adopt(struct reconcile *r, const struct reconcile_fact *fact)
+{
+    if (fact->role >= 0 && fact->role < r->roles->count &&
+        r->roles->list[fact->role].kind != ROLE_WORLD && fact->index >= 0 &&
+        fact->index < ROLES_REPLICAS_MAX && fact->replica > 0 &&
+        fact->replica <= r->options.first_start && fact->start > 0 &&
+        fact->start <= r->options.first_start && !r->stopping)
+        entry_adopt(r, fact);
+}
+
 static bool is_sizable(const struct reconcile *r, int role)
 {
     return role >= 0 && role < r->roles->count && r->roles->list[role].kind != ROLE_WORLD &&
@@ -247,6 +257,8 @@ static void on_requested(struct reconcile *r, const struct reconcile_fact *fact)
 {
     struct request *request = request_asked(r, fact->role);
 
+    if (request == NULL && request_find(r, fact->job) == NULL && is_sizable(r, fact->role))
+        request = request_add(r, fact->role, 1);
     if (request == NULL)
         return;
     request->job = fact->job;
@@ -258,12 +270,17 @@ static void on_granted(struct reconcile *r, const struct reconcile_fact *fact)
 {
     struct request *request = request_find(r, fact->job);
 
-    if (request == NULL || request->state == REQUEST_GRANTED || request->state == REQUEST_RETURNED)
+    if (request == NULL || request->state == REQUEST_RETURNED)
         return;
+    request->expected = fact->count > 0 ? fact->count : 1;
+    if (request->state == REQUEST_GRANTED)
+        return;
+    /* There may be room for more. */
+    if (r->now - request->since < RECONCILE_STALE &&
+        r->role[request->role].fewer < ROLES_REPLICAS_MAX)
+        r->role[request->role].fewer *= 2;
     request->state = REQUEST_GRANTED;
     request->since = r->now;
-    request->expected = fact->count > 0 ? fact->count : 1;
-    r->role[request->role].fewer = 0;
     r->role[request->role].refusal[0] = '\0';
 }
 
@@ -271,8 +288,22 @@ static void on_refused(struct reconcile *r, const struct reconcile_fact *fact)
 {
     struct request *request = request_asked(r, fact->role);
 
-    if (request != NULL)
+    if (request != NULL && request_halve(r, request)) {
+        r->role[fact->role].too_many = request->replicas;
+        r->role[fact->role].refused = r->now;
+        request_drop(r, request);
+    } else if (request != NULL) {
+        r->role[fact->role].too_many = 0; /* the number is not what is wrong */
         request_refused(r, request, fact->text);
+    }
+}
+
+static void on_passed(struct reconcile *r, const struct reconcile_fact *fact)
+{
+    struct request *request = request_find(r, fact->job);
+
+    if (request != NULL && request->state == REQUEST_PENDING)
+        request_drop(r, request);
 }
 
 static void on_denied(struct reconcile *r, const struct reconcile_fact *fact)
@@ -298,7 +329,8 @@ static void (*const on_fact[RECONCILE_FACT_COUNT])(struct reconcile *r,
     [RECONCILE_FAIL] = on_fail,           [RECONCILE_STOP] = on_stop,
     [RECONCILE_WORLD] = on_world,         [RECONCILE_REQUESTED] = on_requested,
     [RECONCILE_GRANTED] = on_granted,     [RECONCILE_REFUSED] = on_refused,
-    [RECONCILE_DENIED] = on_denied,
+    [RECONCILE_DENIED] = on_denied,       [RECONCILE_PASSED] = on_passed,
+    [RECONCILE_ADOPT] = on_adopt,
 };
 
 static void begin(struct reconcile *r, double now, struct reconcile_actions *out)

@@ -80,6 +80,9 @@ enum reconcile_fact_kind {
     RECONCILE_TASK_READY,
     RECONCILE_UNREADY, /* it is ready no longer: text */
     RECONCILE_EXITED,  /* status, text: how it ended */
+    RECONCILE_ADOPT,   /* after a takeover: a whole replica runs there: replica, start, role, index,
+                          node. Its tasks are ASKED: what they are besides follows as facts. Without
+                          effect if its name or its number is another one's by now */
     /* What users ask. */
     RECONCILE_SCALE,  /* role, count */
     RECONCILE_REMOVE, /* replica: the role is smaller by it */
@@ -87,10 +90,12 @@ enum reconcile_fact_kind {
     RECONCILE_STOP,   /* the job is to end: status, text */
     RECONCILE_WORLD,  /* the world trains (count 1), or does not (0) */
     /* What Slurm says of requests. */
-    RECONCILE_REQUESTED, /* job: the last action ASK of that role has this number */
-    RECONCILE_GRANTED,   /* job: it has got nodes, so many: count */
+    RECONCILE_REQUESTED, /* job: the last action ASK of that role has this number. Without such an
+                            action: it is there from before a takeover */
+    RECONCILE_GRANTED,   /* job: it has got nodes, so many: count; also if it has others by now */
     RECONCILE_REFUSED,   /* role: there is none, for that reason: text */
     RECONCILE_DENIED,    /* job: it is over: text */
+    RECONCILE_PASSED,    /* job: it has waited for long, and the next request goes elsewhere */
     RECONCILE_FACT_COUNT
 };
 
@@ -98,7 +103,7 @@ struct reconcile_fact {
     enum reconcile_fact_kind kind;
     double now;
     const struct reconcile_node *joins;
-    int node, replica, start, task, role, count, status;
+    int node, replica, start, task, role, index, count, status;
     uint32_t job;
     double grace; /* seconds that its tasks have to end; 0: not known */
     const char *text;
@@ -137,13 +142,15 @@ struct reconcile_options {
     const struct roles *roles; /* stays the caller's, and outlives the machine */
     double grow_delay; /* seconds without requests after Slurm took a node, or refused one */
     int max_pending;   /* requests that may wait in the queue; of all roles. 0: none is made */
-    int first_start;   /* larger than the numbers of all starts before */
+    int first_start;   /* larger than the numbers of all starts and replicas before */
 };
 
 /* An extension without replicas goes back after this time. */
 #define RECONCILE_IDLE 30.0
 /* A request that is pending for so long is made again, for half as many replicas. */
 #define RECONCILE_STALE 10.0
+/* Slurm may take a request that it has refused as too large so long ago. */
+#define RECONCILE_FORGET 600.0
 /* What has been sent SIGKILL and is still there after this time: its node is as lost. */
 #define RECONCILE_KILL_LIMIT 10.0
 /* After so long in READY the next failure is the first one. */
@@ -172,9 +179,15 @@ const struct replica *reconcile_at(const struct reconcile *r, int i);
 /* NULL: there is none. */
 const struct replica *reconcile_find(const struct reconcile *r, int id);
 const struct replica *reconcile_named(const struct reconcile *r, const char *name);
+/* Tasks that have slots on that node. */
+int reconcile_tasks_on(const struct reconcile *r, int node);
 /* Is the world on that node? */
 bool reconcile_has_world(const struct reconcile *r, int node);
 int reconcile_target(const struct reconcile *r, int role);
+/* Its replicas whose tasks have all ended with 0. */
+int reconcile_finished(const struct reconcile *r, int role);
+/* Is the job to end? */
+bool reconcile_stopping(const struct reconcile *r);
 /* Its replicas in that state. */
 int reconcile_in_state(const struct reconcile *r, int role, enum replica_state state);
 /* The number of the latest start. */
@@ -183,5 +196,12 @@ int reconcile_starts(const struct reconcile *r);
 void reconcile_why(const struct reconcile *r, int role, double now, char *size, size_t size_max,
                    char *more, size_t more_max);
 const char *replica_state_text(enum replica_state state); /* "wanted", … */
+
+struct replica_name {
+    char text[64];
+};
+
+/* "collector-3". */
+struct replica_name replica_name(const struct role *role, const struct replica *replica);
 
 #endif

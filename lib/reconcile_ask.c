@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The reconciler: what is asked of Slurm, and what goes back (reconcile_private.h). */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,27 @@ void request_refused(struct reconcile *r, struct request *request, const char *w
     request_drop(r, request);
 }
 
+bool request_halve(struct reconcile *r, const struct request *request)
+{
+    if (request->replicas <= 1)
+        return false;
+    r->role[request->role].fewer = (request->replicas + 1) / 2;
+    return true;
+}
+
+struct request *request_add(struct reconcile *r, int role, int replicas)
+{
+    struct request *request;
+
+    if (!reconcile_grow(r, (void **)&r->requests, r->request_count, &r->request_room,
+                        sizeof(*r->requests)))
+        return NULL;
+    request = &r->requests[r->request_count++];
+    *request = (struct request){
+        .role = role, .replicas = replicas, .state = REQUEST_ASKED, .since = r->now, .idle = -1};
+    return request;
+}
+
 /* ---- what goes back -------------------------------------------------------------------------- */
 
 static bool is_empty(const struct reconcile *r, uint32_t job)
@@ -82,11 +104,24 @@ static void give_back(struct reconcile *r, struct request *request)
             r->nodes[i].goes = true;
 }
 
-/* Extensions without replicas: at once if the role lacks none, else after a while, in which slots
- * of them may be of use. */
+/* Does a replica of the role wait, also for the end of its pause? */
+static bool has_waiting(const struct reconcile *r, int role)
+{
+    FOR_ENTRIES (r, e)
+        if (e->replica.role == role && e->replica.state == REPLICA_WANTED && entry_stays(e) &&
+            !e->spent)
+            return true;
+    return false;
+}
+
+/* Extensions without replicas: at once if no replica of the role could use them, else after a
+ * while. */
 static void look_at_extension(struct reconcile *r, struct request *request)
 {
-    if (request->state != REQUEST_GRANTED || request->nodes == 0)
+    bool unneeded = r->stopping ||
+                    (size_missing(r, request->role) == 0 && !has_waiting(r, request->role));
+
+    if (request->state != REQUEST_GRANTED)
         return;
     if (!is_empty(r, request->job)) {
         request->idle = -1;
@@ -94,8 +129,7 @@ static void look_at_extension(struct reconcile *r, struct request *request)
     }
     if (request->idle < 0)
         request->idle = r->now;
-    if (r->stopping || size_missing(r, request->role) == 0 ||
-        r->now - request->idle >= RECONCILE_IDLE)
+    if (unneeded || (request->nodes > 0 && r->now - request->idle >= RECONCILE_IDLE))
         give_back(r, request);
 }
 
@@ -120,18 +154,19 @@ static void look_at_pending(struct reconcile *r, struct request *request)
         return;
     if (r->stopping || size_missing(r, request->role) == 0) {
         withdraw(r, request);
-    } else if (request->replicas > 1 && r->now - request->since >= RECONCILE_STALE) {
-        r->role[request->role].fewer = (request->replicas + 1) / 2;
+    } else if (r->now - request->since >= RECONCILE_STALE && request_halve(r, request)) {
         withdraw(r, request);
     }
 }
 
-/* So many of its replicas come with nodes that have not joined. */
+/* So many of its replicas come with nodes that have not joined, or that have not got any yet: where
+ * none fits, another extension would be no better. */
 static int still_coming(const struct request *request)
 {
     int missing = request->expected - request->nodes;
 
-    if (request_is_open(request))
+    if (request_is_open(request) ||
+        (request->state == REQUEST_GRANTED && request->nodes > 0 && !request->used))
         return request->replicas;
     return request->state == REQUEST_GRANTED && missing > 0
                ? (request->replicas * missing + request->expected - 1) / request->expected
@@ -185,13 +220,10 @@ static void ask(struct reconcile *r, int role, int replicas)
     bool safe = needs_safe(r, role);
     struct reconcile_action *a;
 
-    if (!reconcile_grow(r, (void **)&r->requests, r->request_count, &r->request_room,
-                        sizeof(*r->requests)))
-        return;
     if (safe && replicas > size_guaranteed(r, role))
         replicas = size_guaranteed(r, role);
-    r->requests[r->request_count++] = (struct request){
-        .role = role, .replicas = replicas, .state = REQUEST_ASKED, .since = r->now, .idle = -1};
+    if (request_add(r, role, replicas) == NULL)
+        return;
     state->asked = r->now;
     a = reconcile_act(r, RECONCILE_ASK);
     if (a == NULL)
@@ -201,18 +233,30 @@ static void ask(struct reconcile *r, int role, int replicas)
     a->safe = safe;
 }
 
+/* Replicas of one request at most. One that takes several nodes comes and goes alone. */
+static int most_at_once(const struct reconcile *r, int role)
+{
+    const struct slots_gang *gang = &r->roles->list[role].gang;
+    const struct role_state *state = &r->role[role];
+    int most = state->fewer > 0 ? state->fewer : INT_MAX;
+
+    if (gang->per_node > 0 && gang->tasks > gang->per_node)
+        return 1;
+    if (state->too_many > 0 && r->now - state->refused < RECONCILE_FORGET &&
+        most >= state->too_many)
+        most = state->too_many - 1;
+    return most;
+}
+
 static void ask_for(struct reconcile *r, int role)
 {
-    struct role_state *state = &r->role[role];
-    int missing = size_missing(r, role) - coming(r, role), open;
+    int missing = size_missing(r, role) - coming(r, role), most = most_at_once(r, role), open;
 
     if (missing <= 0 || r->roles->list[role].leads || r->now < ask_not_before(r, role))
         return;
     if (has_open(r, role, &open) || open >= r->options.max_pending || !has_room_for_nodes(r, open))
         return;
-    if (state->fewer > 0 && missing > state->fewer)
-        missing = state->fewer;
-    ask(r, role, missing);
+    ask(r, role, missing < most ? missing : most);
 }
 
 void ask_all(struct reconcile *r)

@@ -96,6 +96,19 @@ void node_gone(struct reconcile *r, struct node *node, const char *why)
         ask_setback(r, request->role);
 }
 
+void node_take(struct reconcile *r, const struct entry *e, int task)
+{
+    struct node *node = node_find(r, e->replica.tasks[task].node);
+    struct request *request = request_find(r, node->job);
+
+    slots_take(&node->free, &role_of(r, e)->gang.size);
+    node->tasks++;
+    if (request != NULL) {
+        request->used = true;
+        request->idle = -1;
+    }
+}
+
 void node_give(struct reconcile *r, const struct entry *e, int task)
 {
     struct node *node = node_find(r, e->replica.tasks[task].node);

@@ -32,6 +32,7 @@ static void look_at_nodes(struct reconcile *r, int role, enum where_from from)
         const struct node *node = &r->nodes[i];
 
         r->spots.list[i].free = node->free;
+        r->spots.list[i].group = node->job;
         r->spots.list[i].closed = node->goes || (from == SAFE && !node->safe) ||
                                   (from == UNSAFE && node->safe) ||
                                   (node->role >= 0 && node->role != role);
@@ -70,17 +71,10 @@ static void take_slots(struct reconcile *r, struct entry *e)
 
     for (int i = 0; i < role->gang.tasks; i++) {
         int at = r->spots.where[i];
-        struct node *node = &r->nodes[at];
-        struct request *request = request_find(r, node->job);
 
-        e->replica.tasks[i] = (struct replica_task){.node = node->id};
-        slots_take(&node->free, &role->gang.size);
+        e->replica.tasks[i] = (struct replica_task){.node = r->nodes[at].id};
+        node_take(r, e, i);
         slots_take(&r->spots.list[at].free, &role->gang.size);
-        node->tasks++;
-        if (request != NULL) {
-            request->used = true;
-            request->idle = -1;
-        }
     }
     entry_set(r, e, REPLICA_PLACED, 0, "");
 }

@@ -61,10 +61,12 @@ struct role_state {
     int taken_count, taken_room, lowest; /* none below lowest is free */
     struct recovery *recovery;
     struct setbacks setbacks;
-    double asked; /* when the latest request was made; < 0: never */
-    int fewer;    /* the next request is for no more; 0: for all that are missing */
-    bool running; /* of a world: it trains */
-    bool placed;  /* … it has its nodes of the base, or is refused */
+    double asked;   /* when the latest request was made; < 0: never */
+    int fewer;      /* the next request is for no more; 0: for all that are missing */
+    int too_many;   /* so many at once have been refused, and fewer have not; 0: none have */
+    double refused; /* … when */
+    bool running;   /* of a world: it trains */
+    bool placed;    /* … it has its nodes of the base, or is refused */
     /* What size_count() has counted. */
     int size;     /* replicas that count for the size of the role */
     int ready;    /* … of these: READY */
@@ -120,6 +122,11 @@ static inline const struct role *role_of(const struct reconcile *r, const struct
     return &r->roles->list[e->replica.role];
 }
 
+static inline struct replica_name entry_name(const struct reconcile *r, const struct entry *e)
+{
+    return replica_name(role_of(r, e), &e->replica);
+}
+
 /* Slurm has neither granted nor refused it. */
 static inline bool request_is_open(const struct request *request)
 {
@@ -147,6 +154,8 @@ bool reconcile_grow(struct reconcile *r, void **list, int count, int *room, size
 /* A new replica of that role, WANTED, with its lowest index that is free. NULL: out of memory. */
 struct entry *entry_add(struct reconcile *r, int role);
 struct entry *entry_find(const struct reconcile *r, int id);
+/* One that runs on that node since before a takeover. NULL: out of memory, or it cannot be. */
+struct entry *entry_adopt(struct reconcile *r, const struct reconcile_fact *fact);
 /* Does it count for the size of its role? */
 bool entry_stays(const struct entry *e);
 /* Does it have all its slots on nodes that nobody preempts? */
@@ -174,6 +183,8 @@ bool node_add(struct reconcile *r, const struct reconcile_node *joins);
  * of their role). */
 void node_goes(struct reconcile *r, struct node *node, double seconds, const char *why);
 void node_gone(struct reconcile *r, struct node *node, const char *why);
+/* The task has a slot on its node. */
+void node_take(struct reconcile *r, const struct entry *e, int task);
 /* The task's slot is free again. */
 void node_give(struct reconcile *r, const struct entry *e, int task);
 
@@ -199,6 +210,10 @@ struct request *request_find(const struct reconcile *r, uint32_t job);
 struct request *request_asked(const struct reconcile *r, int role);
 void request_drop(struct reconcile *r, struct request *request);
 void request_refused(struct reconcile *r, struct request *request, const char *why);
+/* The next request is for half as many replicas. False: this one was for a single one. */
+bool request_halve(struct reconcile *r, const struct request *request);
+/* A request for so many replicas, or NULL: out of memory. */
+struct request *request_add(struct reconcile *r, int role, int replicas);
 void ask_all(struct reconcile *r);
 /* The next moment at which something of requests is due; 0: none. */
 double ask_deadline(const struct reconcile *r);

@@ -24,14 +24,17 @@ const struct replica *reconcile_find(const struct reconcile *r, int id)
 
 const struct replica *reconcile_named(const struct reconcile *r, const char *name)
 {
-    char own[64];
-
-    FOR_ENTRIES (r, e) {
-        snprintf(own, sizeof(own), "%s-%d", role_of(r, e)->name, e->replica.index);
-        if (strcmp(own, name) == 0)
+    FOR_ENTRIES (r, e)
+        if (strcmp(entry_name(r, e).text, name) == 0)
             return &e->replica;
-    }
     return NULL;
+}
+
+int reconcile_tasks_on(const struct reconcile *r, int node)
+{
+    const struct node *n = node_find(r, node);
+
+    return n != NULL ? n->tasks : 0;
 }
 
 bool reconcile_has_world(const struct reconcile *r, int node)
@@ -55,6 +58,16 @@ int reconcile_in_state(const struct reconcile *r, int role, enum replica_state s
     return count;
 }
 
+int reconcile_finished(const struct reconcile *r, int role)
+{
+    return r->role[role].finished;
+}
+
+bool reconcile_stopping(const struct reconcile *r)
+{
+    return r->stopping;
+}
+
 int reconcile_starts(const struct reconcile *r)
 {
     return r->starts;
@@ -69,6 +82,14 @@ const char *replica_state_text(enum replica_state state)
     };
 
     return texts[state];
+}
+
+struct replica_name replica_name(const struct role *role, const struct replica *replica)
+{
+    struct replica_name name;
+
+    snprintf(name.text, sizeof(name.text), "%s-%d", role->name, replica->index);
+    return name;
 }
 
 /* "2 of 3 ready, 1 starting". */
@@ -125,10 +146,10 @@ static void why_more(const struct reconcile *r, int role, double now, char *text
     if (r->stopping)
         snprintf(text, size, "the job ends");
     else if (e != NULL && e->spent)
-        snprintf(text, size, "%s-%d is not started again: %s", of->name, e->replica.index,
+        snprintf(text, size, "%s is not started again: %s", entry_name(r, e).text,
                  e->replica.reason);
     else if (e != NULL)
-        snprintf(text, size, "%s-%d starts again in %.0f s: %s", of->name, e->replica.index,
+        snprintf(text, size, "%s starts again in %.0f s: %s", entry_name(r, e).text,
                  e->replica.pause - now, e->replica.reason);
     else if (wait > 0)
         FOR_ENTRIES (r, other) {
@@ -139,7 +160,7 @@ static void why_more(const struct reconcile *r, int role, double now, char *text
         snprintf(text, size,
                  state->target >= of->max ? "that is its largest size" : "nobody asks for more");
     else if (request != NULL)
-        snprintf(text, size, "%d more asked for", request->replicas);
+        snprintf(text, size, "%d more asked for", missing);
     else if (of->leads)
         snprintf(text, size, "the base has no room");
     else if (r->roles->max_nodes > 0 && r->node_count >= r->roles->max_nodes)

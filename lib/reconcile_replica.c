@@ -56,10 +56,10 @@ static void give_index(struct reconcile *r, int role, int index)
         state->lowest = index;
 }
 
-struct entry *entry_add(struct reconcile *r, int role)
+/* A replica of that index, WANTED, with a new id. NULL: out of memory. */
+static struct entry *add_entry(struct reconcile *r, int role, int index)
 {
     const struct role *of = &r->roles->list[role];
-    int index = take_index(r, role);
     struct entry *e = index >= 0 ? calloc(1, sizeof(*e)) : NULL;
 
     if (e != NULL)
@@ -80,6 +80,68 @@ struct entry *entry_add(struct reconcile *r, int role)
     e->retry.max = of->restart.max_pause;
     r->entries[r->entry_count++] = e;
     entry_set(r, e, REPLICA_WANTED, 0, "");
+    return e;
+}
+
+struct entry *entry_add(struct reconcile *r, int role)
+{
+    return add_entry(r, role, take_index(r, role));
+}
+
+/* The index is free, or becomes so: who only waits has another one. False: it is not. */
+static bool take_this_index(struct reconcile *r, int role, int index)
+{
+    struct role_state *state = &r->role[role];
+
+    FOR_ENTRIES (r, e)
+        if (e->replica.role == role && e->replica.index == index) {
+            if (e->replica.state != REPLICA_WANTED)
+                return false;
+            entry_forget(r, e);
+            break;
+        }
+    for (; state->taken_count <= index; state->taken_count++) {
+        if (!reconcile_grow(r, (void **)&state->taken, state->taken_count, &state->taken_room,
+                            sizeof(*state->taken)))
+            return false;
+        state->taken[state->taken_count] = false;
+    }
+    state->taken[index] = true;
+    return true;
+}
+
+/* In the order of the ids; the newest one has been added last. */
+static void put_in_order(struct reconcile *r, int id)
+{
+    struct entry *e = r->entries[r->entry_count - 1];
+    int at;
+
+    r->entry_count--;
+    at = position(r, id);
+    memmove(&r->entries[at + 1], &r->entries[at],
+            (size_t)(r->entry_count - at) * sizeof(*r->entries));
+    r->entries[at] = e;
+    r->entry_count++;
+}
+
+struct entry *entry_adopt(struct reconcile *r, const struct reconcile_fact *fact)
+{
+    const struct role *of = &r->roles->list[fact->role];
+    struct node *node = node_find(r, fact->node);
+    struct entry *e;
+
+    if (node == NULL || entry_find(r, fact->replica) != NULL ||
+        !take_this_index(r, fact->role, fact->index) ||
+        (e = add_entry(r, fact->role, fact->index)) == NULL)
+        return NULL;
+    e->replica.id = fact->replica;
+    put_in_order(r, fact->replica);
+    e->replica.start = fact->start;
+    for (int i = 0; i < of->gang.tasks; i++) {
+        e->replica.tasks[i] = (struct replica_task){.node = node->id, .state = REPLICA_TASK_ASKED};
+        node_take(r, e, i);
+    }
+    entry_set(r, e, REPLICA_STARTING, of->ready.within, "");
     return e;
 }
 
@@ -235,9 +297,8 @@ static void failed(struct reconcile *r, struct entry *e)
         return;
     if (final || !recovery_count(state->recovery, r->now)) {
         e->spent = true;
-        reconcile_say(r, e->replica.role, "%s-%d is not started again: %s, %s", role_of(r, e)->name,
-                      e->replica.index, reason,
-                      final ? "which is final" : "and no restart is left");
+        reconcile_say(r, e->replica.role, "%s is not started again: %s, %s", entry_name(r, e).text,
+                      reason, final ? "which is final" : "and no restart is left");
         return;
     }
     retry_failed(&e->retry, r->now);
@@ -263,8 +324,7 @@ static void leader_ended(struct reconcile *r, struct entry *e)
     int status = e->status;
     char why[160];
 
-    snprintf(why, sizeof(why), "%s-%d has ended with %d", role_of(r, e)->name, e->replica.index,
-             status);
+    snprintf(why, sizeof(why), "%s has ended with %d", entry_name(r, e).text, status);
     e->replica.leaves = true;
     entry_set(r, e, REPLICA_DRAINING, 0, why);
     drained(r, e);
@@ -375,8 +435,8 @@ static void give_up(struct reconcile *r, struct entry *e)
 {
     int tasks = role_of(r, e)->gang.tasks, id = e->replica.id;
 
-    reconcile_say(r, e->replica.role, "nothing is heard of %s-%d, which was to be killed",
-                  role_of(r, e)->name, e->replica.index);
+    reconcile_say(r, e->replica.role, "nothing is heard of %s, which was to be killed",
+                  entry_name(r, e).text);
     for (int i = 0; i < tasks && entry_find(r, id) == e; i++)
         entry_task_ended(r, e, i, -1, "nothing is heard of it");
 }

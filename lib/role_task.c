@@ -10,7 +10,7 @@
 
 #include "lib/world_names.h"
 
-#define OTHERS_MAX 16 /* variables besides those of the ports */
+#define OTHERS_MAX 28 /* variables besides those of the ports */
 
 struct list {
     char **strings;
@@ -61,6 +61,30 @@ static const char *index_of(const char *replica)
     return dash != NULL ? dash + 1 : replica;
 }
 
+/* Names that programs of DI-engine look for. Their URLs have no scheme. */
+static void add_di_engine(struct list *list, const struct role *role, const struct role_task *task,
+                          const struct role_task_place *place)
+{
+    static const struct {
+        const char *role, *port, *url;
+    } known[] = {{"coordinator", "COORDINATOR_PORT", "KUBERNETES_COORDINATOR_URL"},
+                 {"aggregator", "AGGREGATOR_PORT", "KUBERNETES_AGGREGATOR_URL"},
+                 {"collector", "COLLECTOR_PORT", NULL},
+                 {"learner", "LEARNER_PORT", NULL}};
+
+    add(list, "KUBERNETES_POD_NAMESPACE=%s", place->namespace);
+    add(list, "KUBERNETES_POD_NAME=%s", task->replica);
+    add_named(list, "KUBERNETES_SERVER_URL", place->api);
+    add(list, "START_RANK=%d", place->first_task);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(role->name, known[i].role) != 0 || strings_count(role->ports) == 0)
+            continue;
+        add(list, "%s=%d", known[i].port, task->ports[0]);
+        if (known[i].url != NULL)
+            add(list, "%s=%s.%s:%d", known[i].url, task->replica, place->namespace, task->ports[0]);
+    }
+}
+
 char **role_task_environment(const struct role *role, const struct role_task *task,
                              const struct role_task_place *place)
 {
@@ -84,6 +108,10 @@ char **role_task_environment(const struct role *role, const struct role_task *ta
         add_port(&list, role->ports[i], task->ports[i]);
     add_named(&list, "ELASTIC_READY_FILE", place->ready_file);
     add_named(&list, "ELASTIC_SHARED_DIR", place->shared);
+    add_named(&list, "ELASTIC_API", place->api);
+    add_named(&list, "ELASTIC_API_SOCKET", place->api_socket);
+    if (place->namespace != NULL)
+        add_di_engine(&list, role, task, place);
     add_named(&list, "CUDA_VISIBLE_DEVICES", place->cuda);
     add_named(&list, "ROCR_VISIBLE_DEVICES", place->rocr);
     if (!list.failed)

@@ -17,6 +17,11 @@ struct role_task_place {
     /* The GPUs of this task, "0,3"; "": none of those that its node has. NULL: the node has none,
      * or has GPUs of neither kind. */
     const char *cuda, *rocr;
+    /* The HTTP interface of the job on this node: its URL, and its socket. NULL: none. */
+    const char *api, *api_socket;
+    /* With compat: di-engine: the namespace, which is the job; NULL: without. */
+    const char *namespace;
+    int first_task; /* … on its node */
 };
 
 /* "K=V" of the role, NULL after the last; free with strings_free. NULL: out of memory. */

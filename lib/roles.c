@@ -452,6 +452,13 @@ int roles_leader(const struct roles *roles)
     return i;
 }
 
+const char *role_pool(const struct role *role, int i)
+{
+    if (role->base != NULL && i-- == 0)
+        return role->base;
+    return i < (int)strings_count(role->pools) ? role->pools[i] : NULL;
+}
+
 int roles_world(const struct roles *roles)
 {
     for (int i = 0; i < roles->count; i++) {

@@ -21,6 +21,12 @@
 #define ROLES_PORTS_MAX    16    /* of a task */
 #define ROLES_TEXT_MAX     65536 /* bytes of the text that travels with the job */
 
+/* Variables in which a job's roles travel from sbatch to elasticrun: their text, and max_nodes. The
+ * second one is short, for those who only have to know that the job has roles, or how large it may
+ * be. */
+#define ROLES_VARIABLE       "ELASTIC_ROLES"
+#define ROLES_NODES_VARIABLE "ELASTIC_ROLES_NODES"
+
 /* What happens to the other replicas when the leading role has ended. */
 enum roles_clean {
     ROLES_CLEAN_RUNNING, /* they are drained */
@@ -104,6 +110,10 @@ int roles_find(const struct roles *roles, const char *name);
 int roles_leader(const struct roles *roles);
 /* … of the world; -1: there is none. */
 int roles_world(const struct roles *roles);
+
+/* The pools that a role names: that of `base` (0) and those of `pool`, one after the other, for i
+ * from 0. NULL: there are no more. */
+const char *role_pool(const struct role *role, int i);
 
 /* What the placeholders of a command stand for. */
 struct role_task {

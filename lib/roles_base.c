@@ -15,21 +15,32 @@ static struct slots_gang gang_of(const struct role *role)
     return gang;
 }
 
+static void add_need(const struct role *role, struct roles_need *need)
+{
+    int64_t tasks = (int64_t)role->min * role->gang.tasks;
+
+    if (role->kind == ROLE_WORLD)
+        need->world = role->min;
+    else
+        need->tasks += tasks;
+    need->cpus += tasks * role->gang.size.cpus;
+    need->gpus += tasks * role->gang.size.gpus;
+    need->memory += tasks * role->gang.size.memory;
+}
+
 void roles_need(const struct roles *roles, struct roles_need *need)
 {
     *need = (struct roles_need){0};
-    for (int i = 0; i < roles->count; i++) {
-        const struct role *role = &roles->list[i];
-        int64_t tasks = (int64_t)role->min * role->gang.tasks;
+    for (int i = 0; i < roles->count; i++)
+        add_need(&roles->list[i], need);
+}
 
-        if (role->kind == ROLE_WORLD)
-            need->world = role->min;
-        else
-            need->tasks += tasks;
-        need->cpus += tasks * role->gang.size.cpus;
-        need->gpus += tasks * role->gang.size.gpus;
-        need->memory += tasks * role->gang.size.memory;
-    }
+void roles_need_of_base(const struct roles *roles, struct roles_need *need)
+{
+    *need = (struct roles_need){0};
+    for (int i = 0; i < roles->count; i++)
+        if (roles->list[i].base == NULL)
+            add_need(&roles->list[i], need);
 }
 
 /* ---- nodes of one size ----------------------------------------------------------------------- */

@@ -17,6 +17,8 @@ struct roles_need {
 };
 
 void roles_need(const struct roles *roles, struct roles_need *need);
+/* The same without replicas that may be in a pool (base). */
+void roles_need_of_base(const struct roles *roles, struct roles_need *need);
 
 /* The fewest nodes of that size, those of a partition, that hold what is guaranteed, as one replica
  * after the other is placed. Replicas that may be in a pool (base) are left out. *taken: the most

@@ -9,17 +9,8 @@
 
 #include "lib/text.h"
 
-#define PRELOAD    "LD_PRELOAD="
+#define PRELOAD    "LD_PRELOAD"
 #define SEPARATORS ": " /* of the names in LD_PRELOAD */
-
-/* What the user preloads. Of several entries the first one holds. */
-static const char *preload_of(char *const *user)
-{
-    for (; user != NULL && *user != NULL; user++)
-        if (strncmp(*user, PRELOAD, strlen(PRELOAD)) == 0)
-            return *user + strlen(PRELOAD);
-    return "";
-}
 
 static bool names(const char *preload, const char *library)
 {
@@ -37,13 +28,15 @@ static bool names(const char *preload, const char *library)
 char **shield_environment(char *const *user, const char *library, pid_t stepd)
 {
     char **entries = calloc(3, sizeof(*entries));
-    const char *preload = preload_of(user);
-    bool named = names(preload, library);
+    const char *preload = strings_value(user, PRELOAD); /* of several the first one holds */
+    bool named;
     int rc;
 
     if (entries == NULL || stepd <= 1 || strpbrk(library, SEPARATORS) != NULL)
         return entries;
-    rc = asprintf(&entries[0], PRELOAD "%s%s%s", preload, named || preload[0] == '\0' ? "" : ":",
+    preload = preload != NULL ? preload : "";
+    named = names(preload, library);
+    rc = asprintf(&entries[0], PRELOAD "=%s%s%s", preload, named || preload[0] == '\0' ? "" : ":",
                   named ? "" : library);
     if (rc >= 0)
         rc = asprintf(&entries[1], "ELASTIC_SHIELD=%d", (int)stepd);

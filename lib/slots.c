@@ -105,13 +105,30 @@ static bool spread(const struct slots_node *nodes, int count, const struct slots
     return true;
 }
 
+/* On nodes of the group of that node. seen: the nodes of groups that have been tried. fits: room
+ * for as many numbers as there are nodes. */
+static bool spread_in_group(const struct slots_node *nodes, int count, int first,
+                            const struct slots_gang *gang, bool *seen, int *fits, int *where)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < count; i++) {
+        bool within = nodes[i].group == nodes[first].group;
+
+        seen[i] = seen[i] || within;
+        fits[i] = within && !nodes[i].closed ? slots_fit(&nodes[i].free, &gang->size) : 0;
+        all += fits[i];
+    }
+    return all >= gang->tasks && spread(nodes, count, gang, fits, where);
+}
+
 bool slots_place(const struct slots_node *nodes, int count, const struct slots_gang *gang,
                  int *where)
 {
     bool together = gang->per_node == 0 || gang->per_node >= gang->tasks;
     int node = together ? best_fit(nodes, count, &gang->size, gang->tasks, NULL) : -1;
     int *fits;
-    bool placed;
+    bool *seen, placed = false;
 
     if (node >= 0) {
         for (int i = 0; i < gang->tasks; i++)
@@ -121,12 +138,11 @@ bool slots_place(const struct slots_node *nodes, int count, const struct slots_g
     if (gang->tasks == 1 || count == 0 || (together && gang->per_node > 0))
         return false;
     fits = calloc((size_t)count, sizeof(*fits));
-    if (fits == NULL)
-        return false;
-    for (int i = 0; i < count; i++)
-        fits[i] = nodes[i].closed ? 0 : slots_fit(&nodes[i].free, &gang->size);
-    placed = spread(nodes, count, gang, fits, where);
+    seen = calloc((size_t)count, sizeof(*seen));
+    for (int i = 0; fits != NULL && seen != NULL && i < count && !placed; i++)
+        placed = !seen[i] && spread_in_group(nodes, count, i, gang, seen, fits, where);
     free(fits);
+    free(seen);
     return placed;
 }
 

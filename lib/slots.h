@@ -17,7 +17,8 @@ struct slots_size {
 
 struct slots_node {
     struct slots_size free;
-    bool closed; /* no task of this gang may come here */
+    bool closed;    /* no task of this gang may come here */
+    uint32_t group; /* a gang on several nodes is on nodes of one group */
 };
 
 struct slots_gang {

@@ -3,6 +3,7 @@
 #include "lib/text.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,13 +83,51 @@ void strings_free(char **strings)
     free(strings);
 }
 
-char **strings_without(char *const *assignments, const char *name)
+const char *assignment_value(const char *assignment, const char *name)
+{
+    size_t len = strlen(name);
+
+    return strncmp(assignment, name, len) == 0 && assignment[len] == '=' ? assignment + len + 1
+                                                                         : NULL;
+}
+
+const char *strings_value(char *const *assignments, const char *name)
+{
+    for (; assignments != NULL && *assignments != NULL; assignments++) {
+        const char *value = assignment_value(*assignments, name);
+
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+const char *strings_filled_value(char *const *assignments, const char *name)
+{
+    for (; assignments != NULL && *assignments != NULL; assignments++) {
+        const char *value = assignment_value(*assignments, name);
+
+        if (value != NULL && value[0] != '\0')
+            return value;
+    }
+    return NULL;
+}
+
+static bool has_one_of(const char *assignment, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (assignment_value(assignment, *names) != NULL)
+            return true;
+    return false;
+}
+
+char **strings_without(char *const *assignments, const char *const *names)
 {
     char **kept = calloc(strings_count(assignments) + 1, sizeof(*kept));
-    size_t len = strlen(name), count = 0;
+    size_t count = 0;
 
     for (; kept != NULL && assignments != NULL && *assignments != NULL; assignments++) {
-        if (strncmp(*assignments, name, len) == 0 && (*assignments)[len] == '=')
+        if (has_one_of(*assignments, names))
             continue;
         kept[count] = strdup(*assignments);
         if (kept[count++] == NULL) {

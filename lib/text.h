@@ -19,8 +19,15 @@ char **strings_copy(char *const *strings);
 /* Without the NULL at the end; 0 for no array. */
 size_t strings_count(char *const *strings);
 void strings_free(char **strings);
-/* Copies of "K=V" without those of that name. NULL: out of memory. */
-char **strings_without(char *const *assignments, const char *name);
+/* The value of an assignment "NAME=value"; NULL if it is of another name. */
+const char *assignment_value(const char *assignment, const char *name);
+/* The value of the first assignment of that name in a list, which may be NULL; NULL: there is
+ * none. */
+const char *strings_value(char *const *assignments, const char *name);
+/* The same of the first one that has a value which is not empty. */
+const char *strings_filled_value(char *const *assignments, const char *name);
+/* Copies of "K=V" without those of these names (NULL after the last one). NULL: out of memory. */
+char **strings_without(char *const *assignments, const char *const *names);
 /* Copies of more at the end of a list, which may be NULL. -1: out of memory. */
 int strings_append(char ***list, char *const *more);
 

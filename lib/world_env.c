@@ -132,20 +132,9 @@ static void set_int(struct list *list, const char *name, int value)
     set(list, name, text);
 }
 
-static bool has(const struct list *list, const char *name)
+static bool has(char *const *assignments, const char *name)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (is_one_of(list->strings[i], &name, 1))
-            return true;
-    return false;
-}
-
-static bool is_added(const struct world_place *place, const char *name)
-{
-    for (char *const *each = place->added; each != NULL && *each != NULL; each++)
-        if (is_one_of(*each, &name, 1))
-            return true;
-    return false;
+    return strings_value(assignments, name) != NULL;
 }
 
 /* ---- our names ------------------------------------------------------------------------------- */
@@ -172,7 +161,8 @@ static void set_torchrun(struct list *list, const struct world *world,
     set(list, "TORCHELASTIC_ERROR_FILE", place->error_file);
     set(list, "TORCHELASTIC_USE_AGENT_STORE", "False");
     /* As torchrun does: else each worker would start one thread for each core. */
-    if (slots > 1 && !has(list, "OMP_NUM_THREADS") && !is_added(place, "OMP_NUM_THREADS"))
+    if (slots > 1 && !has(list->strings, "OMP_NUM_THREADS") &&
+        !has(place->added, "OMP_NUM_THREADS"))
         set(list, "OMP_NUM_THREADS", "1");
 }
 
@@ -224,7 +214,7 @@ static void set_slurm(struct list *list, const struct world *world, const struct
     }
     set(list, "SLURM_TASKS_PER_NODE", tasks);
     set(list, "SLURM_STEP_TASKS_PER_NODE", tasks);
-    if (!has(list, "SLURMD_NODENAME"))
+    if (!has(list->strings, "SLURMD_NODENAME"))
         set(list, "SLURMD_NODENAME", world->nodes[place->node_index].name);
     free(nodes);
     free(tasks);
@@ -289,7 +279,7 @@ static void add_more(struct list *list, char *const *added)
         char *name = strndup(*added, name_length(*added));
 
         list->failed |= name == NULL;
-        if (name != NULL && !has(list, name))
+        if (name != NULL && !has(list->strings, name))
             list_take(list, strdup(*added));
         free(name);
     }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 
 const char *const world_names[] = {
+    "ELASTIC_API",
+    "ELASTIC_API_SOCKET",
     "ELASTIC_ATTEMPT",
     "ELASTIC_BIND",
     "ELASTIC_CHECKPOINT_DIR",

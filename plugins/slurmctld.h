@@ -45,4 +45,11 @@ typedef struct hostlist slurm_hostlist;
 #define ERROR_TEXT(err_msg) NULL
 #endif
 
+/* In select_type_param: memory is counted. */
+#if SLURM_SINCE(25, 11)
+#define COUNTS_MEMORY SELECT_MEMORY
+#else
+#define COUNTS_MEMORY CR_MEMORY
+#endif
+
 #endif

@@ -41,6 +41,12 @@ if [[ ! -x ${ELASTIC_RUN:-} ]]; then
     exit 0
 fi
 
+# Of replicas of a role: their tasks are not srun's, whose one task on each node gets all that the job
+# has there.
+if [[ -n ${ELASTIC_EXTENSION_ROLE:-} ]]; then
+    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_GPUS_PER_TASK SLURM_TRES_PER_TASK
+fi
+
 exec srun --mpi=none --overlap --no-kill --kill-on-bad-exit=0 --wait=0 --cpu-bind=none \
     --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
     --input=none "$ELASTIC_RUN" --extension

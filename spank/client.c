@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "common/conf_file.h"
+#include "common/roles_file.h"
 #include "lib/conf.h"
 #include "lib/policy.h"
+#include "lib/roles_site.h"
 #include "lib/world_names.h"
 #include "spank/environment.h"
 #include "spank/options.h"
@@ -70,6 +72,8 @@ static void forget_outer_policy(void)
     unsetenv(ENVIRONMENT_MARK);
     for (const struct policy_option *option = policy_options; option->json; option++)
         unsetenv(option->environment);
+    for (const char *const *name = environment_roles; *name; name++)
+        unsetenv(*name);
     for (const struct environment_input *input = environment_inputs; input->name; input++) {
         const char *value = getenv(input->name);
         if (value && strcmp(value, input->value) == 0)
@@ -161,10 +165,28 @@ static int send_policy(spank_t sp, const struct policy *policy, struct error *er
     }
     /* The job has the content of the file now, and elasticrun must not read the file again. */
     unsetenv("ELASTIC_CONFIG");
+    return 0;
+}
+
+/* They are checked already. */
+static int send_roles(spank_t sp, const struct roles *roles, struct error *err)
+{
+    char *text = roles_text(roles, err), nodes[16];
+
+    if (!text)
+        return -1;
+    snprintf(nodes, sizeof(nodes), "%d", roles->max_nodes);
+    give(sp, ROLES_VARIABLE, text);
+    give(sp, ROLES_NODES_VARIABLE, nodes);
+    free(text);
+    return 0;
+}
+
+static void mark_job(void)
+{
     for (const struct environment_input *input = environment_inputs; input->name; input++)
         setenv(input->name, input->value, 1);
     setenv(ENVIRONMENT_MARK, PACKAGE_VERSION, 1);
-    return 0;
 }
 
 /* The job carries the content of the file, not its name. */
@@ -190,20 +212,42 @@ static int merge_layers(struct policy *policy, const struct options *options, st
     if (policy_from_environment(policy, false, err) < 0 ||
         (config && *config && merge_file(policy, config, err) < 0))
         return -1;
-    if (policy->sizes.min == 0)
+    if (options->roles && policy->sizes.min > 0)
+        return error_set(err,
+                         "--elastic-roles=%s does not go together with --elastic, nor with "
+                         "\"nodes\" of a policy file: the job file says how many replicas "
+                         "there are; leave one of them out",
+                         error_path(options->roles).text);
+    if (!options->roles && policy->sizes.min == 0)
         return error_set(
             err,
-            "--%s has no meaning without --elastic=MIN:MAX; add it, or \"nodes\" to the "
-            "policy file",
+            "--%s has no meaning without --elastic=MIN:MAX; add it, or --elastic-roles=FILE, or "
+            "\"nodes\" to the policy file",
             options->some);
     return 0;
 }
 
-static int check_site(const struct policy *policy, struct error *err)
+/* NULL with err. */
+static struct roles *load_roles(const struct conf *conf, const char *path, struct error *err)
+{
+    struct roles *roles = roles_file_load(path, conf->roles_dir, err);
+
+    if (!roles || (roles_check_kinds(roles, err) == 0 && roles_check_site(roles, conf, err) == 0))
+        return roles;
+    error_prefix(err, "%s", error_path(path).text);
+    roles_destroy(roles);
+    return NULL;
+}
+
+/* *roles: of the job file; it stays NULL where there is none. */
+static int check_site(const struct policy *policy, const char *path, struct roles **roles,
+                      struct error *err)
 {
     struct conf *conf = conf_file_load(NULL, err);
     int rc = conf ? conf_check_policy(conf, policy, err) : -1;
 
+    if (rc == 0 && path && !(*roles = load_roles(conf, path, err)))
+        rc = -1;
     conf_destroy(conf);
     return rc;
 }
@@ -225,6 +269,7 @@ static int send_extension(spank_t sp, const struct options *options, struct erro
 static int send_base(spank_t sp, const struct options *options, struct error *err)
 {
     const char *job_id = getenv("SLURM_JOB_ID");
+    struct roles *roles = NULL;
     struct policy policy;
     int rc = -1;
 
@@ -236,9 +281,14 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
             options->some, error_value(job_id).text);
     policy_init(&policy);
     policy.now = options->policy.now;
-    if (merge_layers(&policy, options, err) == 0 && check_site(&policy, err) == 0 &&
-        policy_check_deadline(&policy, policy.now, err) == 0 && send_policy(sp, &policy, err) == 0)
+    if (merge_layers(&policy, options, err) == 0 &&
+        check_site(&policy, options->roles, &roles, err) == 0 &&
+        policy_check_deadline(&policy, policy.now, err) == 0 &&
+        (!roles || send_roles(sp, roles, err) == 0) && send_policy(sp, &policy, err) == 0)
         rc = 0;
+    if (rc == 0)
+        mark_job();
+    roles_destroy(roles);
     policy_clear(&policy);
     return rc;
 }
@@ -248,11 +298,14 @@ static int send_base(spank_t sp, const struct options *options, struct error *er
 static void tell_prolog(spank_t sp)
 {
     const char *sizes = getenv(ENVIRONMENT_MARK) ? getenv(ENVIRONMENT_SIZES) : NULL;
+    const char *roles = getenv(ENVIRONMENT_MARK) ? getenv(ENVIRONMENT_ROLES_NODES) : NULL;
     const char *base = getenv("ELASTIC_BASE"); /* of an extension: JOB.RESTARTS */
     char id[16];
 
     if (sizes) {
         spank_job_control_setenv(sp, ENVIRONMENT_SIZES, sizes, 1);
+    } else if (roles) {
+        spank_job_control_setenv(sp, ENVIRONMENT_ROLES_NODES, roles, 1);
     } else if (base) {
         snprintf(id, sizeof(id), "%.*s", (int)strspn(base, "0123456789"), base);
         spank_job_control_setenv(sp, ENVIRONMENT_EXTEND, id, 1);
@@ -273,6 +326,9 @@ static void pass_policy_to_step(spank_t sp)
         if (value)
             set_travelling(option->environment, value);
     }
+    for (const char *const *name = environment_roles; *name; name++)
+        if (getenv(*name))
+            set_travelling(*name, getenv(*name));
 }
 
 int client_send_policy(spank_t sp)

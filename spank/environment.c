@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+const char *const environment_roles[] = {ROLES_VARIABLE, ROLES_NODES_VARIABLE, NULL};
+
 /* srun refuses any other value of SLURM_NO_KILL than "set", "off" and "no". */
 const struct environment_input environment_inputs[] = {
     {"SLURM_NO_KILL", "set"},

@@ -8,11 +8,15 @@
 #ifndef ELASTIC_SPANK_ENVIRONMENT_H
 #define ELASTIC_SPANK_ENVIRONMENT_H
 
+#include "lib/roles.h"
+
 /* What Slurm puts before the names of the job control environment. */
 #define ENVIRONMENT_TRAVEL_PREFIX "SLURM_SPANK_"
 
 /* In the job control environment, this variable says that a job is elastic. */
 #define ENVIRONMENT_SIZES "ELASTIC_SIZES"
+/* And this one says that it has roles (lib/roles.h). */
+#define ENVIRONMENT_ROLES_NODES ROLES_NODES_VARIABLE
 /* And this one says that it is an extension. */
 #define ENVIRONMENT_EXTEND "ELASTIC_EXTEND"
 /* The version of the plugin that has made the environment of an elastic job. */
@@ -26,6 +30,9 @@ struct environment_input {
     const char *name;
     const char *value;
 };
+
+/* What a job with roles has beside its policy. The last is NULL. */
+extern const char *const environment_roles[];
 
 /* Options of srun that make a step outlive a node and a task. The last has no name. */
 extern const struct environment_input environment_inputs[];

@@ -28,12 +28,16 @@ static const struct policy_option own_options[] = {
     {.option = "elastic-config",
      .argument = "FILE",
      .help = "policy file (JSON) with any of these, and scale_config"},
+    {.option = "elastic-roles",
+     .argument = "FILE",
+     .help = "job file (YAML or JSON) of a job of several programs; see selastic plan"},
     {.option = "elastic-extend",
      .argument = "JOBID",
      .help = "internal: the job extends this elastic job"},
 };
 #define OPTION_CONFIG (&own_options[0])
-#define OPTION_EXTEND (&own_options[1])
+#define OPTION_ROLES  (&own_options[1])
+#define OPTION_EXTEND (&own_options[2])
 
 /* The options of the policy, then the own ones, from 0 on; NULL after the last one. */
 static const struct policy_option *option_at(int number)
@@ -54,25 +58,24 @@ const char *options_name(int number)
 }
 
 /* The path is relative to where the command was started. The job may run elsewhere. */
-static int set_config(const char *path, struct error *err)
+static int set_file(const struct policy_option *option, char **file, const char *path,
+                    struct error *err)
 {
     char cwd[PATH_MAX], *absolute;
 
     if (*path == '\0')
-        return error_set(err, "--elastic-config: the name of the policy file is missing");
+        return error_set(err, "--%s: the name of the file is missing", option->option);
     if (*path == '/')
         absolute = strdup(path);
     else if (!getcwd(cwd, sizeof(cwd)))
-        return error_set(err,
-                         "--elastic-config=%s: the current directory is not known; "
-                         "give an absolute path",
-                         error_path(path).text);
+        return error_set(err, "--%s=%s: the current directory is not known; give an absolute path",
+                         option->option, error_path(path).text);
     else if (asprintf(&absolute, "%s/%s", cwd, path) < 0)
         absolute = NULL;
     if (!absolute)
-        return error_set(err, "--elastic-config: out of memory");
-    free(given.config);
-    given.config = absolute;
+        return error_set(err, "--%s: out of memory", option->option);
+    free(*file);
+    *file = absolute;
     return 0;
 }
 
@@ -94,7 +97,9 @@ static int set_option(const struct policy_option *option, const char *text, stru
     if (option != OPTION_EXTEND && option->kind != POLICY_KIND_POOLS)
         given.policy_given = true;
     if (option == OPTION_CONFIG)
-        return set_config(text, err);
+        return set_file(option, &given.config, text, err);
+    if (option == OPTION_ROLES)
+        return set_file(option, &given.roles, text, err);
     if (option == OPTION_EXTEND)
         return set_extend(text, err);
     return policy_set(&given.policy, option->option, text, err);

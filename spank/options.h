@@ -19,6 +19,8 @@ struct options {
     bool policy_given;
     /* --elastic-config as an absolute path. NULL: not given. */
     char *config;
+    /* --elastic-roles in the same way. */
+    char *roles;
     /* --elastic-extend. 0: not given. */
     uint32_t extend;
 };

@@ -51,6 +51,8 @@ static void unpack_policy(spank_t sp)
     }
     for (const struct policy_option *option = policy_options; option->json; option++)
         unpack(sp, option->environment, buf, ENVIRONMENT_VALUE_MAX + 1);
+    for (const char *const *name = environment_roles; *name; name++)
+        unpack(sp, *name, buf, ENVIRONMENT_VALUE_MAX + 1);
     for (const struct environment_input *input = environment_inputs; input->name; input++)
         spank_setenv(sp, input->name, input->value, 1);
     spank_setenv(sp, ENVIRONMENT_MARK, PACKAGE_VERSION, 1);
@@ -121,7 +123,8 @@ void stepd_set_environment(spank_t sp)
 {
     forget_other_world(sp);
     say_no_path(sp);
-    if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_SIZES)) {
+    if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_SIZES) ||
+        travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_ROLES_NODES)) {
         unpack_policy(sp);
         unset_travelled_options(sp);
     } else if (travelled(sp, ENVIRONMENT_TRAVEL_PREFIX ENVIRONMENT_EXTEND)) {

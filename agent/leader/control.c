@@ -23,6 +23,7 @@
 #include "common/release_own.h"
 #include "lib/frame.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 
 /* A message with more cannot be sent. */
 #define HISTORY_MAX (FRAME_KEYED_MAX - 65536)
@@ -92,9 +93,13 @@ static json_object *extensions_json(struct leader *leader)
         double begin = ext->begin > leader_now(leader) ? leader_unix(leader, ext->begin) : 0;
 
         json_object_object_add(obj, "job", json_object_new_int64(ext->job));
-        json_object_object_add(obj, "nodes", json_object_new_int(ext->nodes));
+        json_object_object_add(obj, "nodes",
+                               ext->nodes > 0 ? json_object_new_int(ext->nodes) : NULL);
         json_object_object_add(obj, "pool",
                                ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
+        if (ext->role >= 0)
+            json_object_object_add(
+                obj, "role", json_object_new_string(leader->options->roles->list[ext->role].name));
         json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
         json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
         json_object_object_add(obj, "begin", json_object_new_double(begin));
@@ -193,8 +198,10 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "pools", market_pools_json(leader));
     json_object_object_add(msg, "cost", market_cost_json(leader));
     json_object_object_add(msg, "deadline", market_deadline_json(leader));
-    if (leader_roles_any(leader))
-        leader_roles_summary(leader, leader->why.size, sizeof(leader->why.size));
+    if (leader_roles_any(leader)) {
+        leader_roles_summary(leader, text, sizeof(text));
+        json_object_object_add(msg, "roles", json_object_new_string(text));
+    }
     json_object_object_add(msg, "why_size", json_object_new_string(leader->why.size));
     if (change_next(leader->change)->world != NULL)
         json_object_object_add(
@@ -362,7 +369,7 @@ void control_unknown(struct leader *leader, struct link *link, const char *type)
     control_say(link,
                 control_answer("error",
                                "unknown request '%.40s'; known are show, history, resize, "
-                               "roles, scale, fail",
+                               "roles, scale, fail, remove",
                                type),
                 leading);
 }

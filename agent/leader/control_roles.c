@@ -2,30 +2,46 @@
 /* What users ask about roles (control_roles.h). */
 #include "agent/leader/control_roles.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "agent/leader/control.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
 #include "lib/json_get.h"
 #include "lib/roles.h"
 
+/* A refusal that a program understands, too. */
+static json_object *coded(json_object *answer, const char *code)
+{
+    json_object_object_add(answer, "code", json_object_new_string(code));
+    return answer;
+}
+
 static bool has_roles(struct leader *leader, struct link *link)
 {
     if (leader_roles_any(leader))
         return true;
-    control_say(link, control_answer("error", "job %u has no roles", leader->options->job), true);
+    control_say(
+        link, coded(control_answer("error", "job %u has no roles", leader->options->job), "state"),
+        true);
     return false;
 }
 
 void control_roles(struct leader *leader, struct link *link, json_object *msg)
 {
     json_object *said;
+    int64_t known;
+    int epoch = leader_roles_epoch(leader);
 
-    (void)msg;
     if (!has_roles(leader, link))
         return;
     said = leader_message("roles", -1);
     json_object_object_add(said, "job", json_object_new_int64(leader->options->job));
-    leader_roles_describe(leader, said);
+    if (json_get_int(msg, "known", 0, INT32_MAX, &known) && known == epoch)
+        json_object_object_add(said, "epoch", json_object_new_int(epoch));
+    else
+        leader_roles_describe(leader, said);
     control_say(link, said, control_leads(leader));
 }
 
@@ -36,24 +52,49 @@ static bool may_change(struct leader *leader, struct link *link)
         return false;
     if (!change_is_ending(leader->change))
         return true;
-    control_say(link, control_answer("error", "job %u is ending", leader->options->job), true);
+    control_say(link,
+                coded(control_answer("error", "job %u is ending", leader->options->job), "state"),
+                true);
     return false;
+}
+
+/* Who asks has seen an epoch, or a size, that may be over. NULL: it is the present one. */
+static json_object *outdated(struct leader *leader, json_object *msg, const char *role)
+{
+    const uint32_t job = leader->options->job;
+    int64_t seen;
+    int epoch = leader_roles_epoch(leader), target = leader_roles_target(leader, role);
+
+    if (target < 0)
+        return coded(control_answer("error", "there is no role '%.40s'", role), "unknown");
+    if (json_get_int(msg, "epoch", 0, INT32_MAX, &seen) && seen != epoch)
+        return coded(control_answer("error", "job %u: the epoch is %d, not %lld", job, epoch,
+                                    (long long)seen),
+                     "epoch");
+    if (json_get_int(msg, "expect", 0, ROLES_REPLICAS_MAX, &seen) && seen != target)
+        return coded(control_answer("error", "job %u: %s should have %d replicas, not %lld", job,
+                                    role, target, (long long)seen),
+                     "changed");
+    return NULL;
 }
 
 static json_object *scale(struct leader *leader, json_object *msg)
 {
-    const char *role = json_get_string(msg, "role");
+    const char *name = json_get_string(msg, "role"), *role = name != NULL ? name : "";
     const uint32_t job = leader->options->job;
+    json_object *refusal = outdated(leader, msg, role);
     struct error err;
     int64_t number;
     int size, before;
-    bool relative = !json_get_int(msg, "count", 0, ROLES_REPLICAS_MAX, &number);
+    bool relative = !json_get_int(msg, "count", 0, INT32_MAX, &number);
 
+    if (refusal != NULL)
+        return refusal;
     if (relative && !json_get_int(msg, "delta", -ROLES_REPLICAS_MAX, ROLES_REPLICAS_MAX, &number))
         return control_answer("error", "a new size needs a number of replicas, 0 to %d",
                               ROLES_REPLICAS_MAX);
     if (leader_roles_scale(leader, role, relative, (int)number, &size, &before, &err) != 0)
-        return control_answer("error", "%s", err.text);
+        return coded(control_answer("error", "%s", err.text), "limits");
     return control_answer("done", "job %u: %s: %d replica%s (was %d)", job, role, size,
                           size == 1 ? "" : "s", before);
 }
@@ -64,18 +105,33 @@ void control_scale(struct leader *leader, struct link *link, json_object *msg)
         control_say(link, scale(leader, msg), true);
 }
 
-static json_object *fail(struct leader *leader, json_object *msg)
+static json_object *end(struct leader *leader, json_object *msg, bool replace)
 {
-    const char *replica = json_get_string(msg, "replica");
+    const char *replica = json_get_string(msg, "replica"), *dash;
+    json_object *refusal;
+    char role[64] = ""; /* the name without "-3" */
     struct error err;
 
-    if (leader_roles_fail(leader, replica, &err) != 0)
-        return control_answer("error", "%s", err.text);
-    return control_answer("done", "job %u: %s is replaced", leader->options->job, replica);
+    dash = replica != NULL ? strrchr(replica, '-') : NULL;
+    if (dash != NULL)
+        snprintf(role, sizeof(role), "%.*s", (int)(dash - replica), replica);
+    refusal = replace ? NULL : outdated(leader, msg, role);
+    if (refusal != NULL)
+        return refusal;
+    if (leader_roles_end(leader, replica, replace, json_get_string(msg, "reason"), &err) != 0)
+        return coded(control_answer("error", "%s", err.text), "state");
+    return control_answer("done", "job %u: %s %s", leader->options->job, replica,
+                          replace ? "is replaced" : "goes");
 }
 
 void control_fail(struct leader *leader, struct link *link, json_object *msg)
 {
     if (may_change(leader, link))
-        control_say(link, fail(leader, msg), true);
+        control_say(link, end(leader, msg, true), true);
+}
+
+void control_remove(struct leader *leader, struct link *link, json_object *msg)
+{
+    if (may_change(leader, link))
+        control_say(link, end(leader, msg, false), true);
 }

@@ -8,9 +8,10 @@
 struct leader;
 struct link;
 
-/* "roles", "scale", "fail". */
+/* "roles", "scale", "fail", "remove". */
 void control_roles(struct leader *leader, struct link *link, json_object *msg);
 void control_scale(struct leader *leader, struct link *link, json_object *msg);
 void control_fail(struct leader *leader, struct link *link, json_object *msg);
+void control_remove(struct leader *leader, struct link *link, json_object *msg);
 
 #endif

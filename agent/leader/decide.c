@@ -157,12 +157,9 @@ static void cancel_failed(struct leader *leader, uint32_t job)
 {
     const struct extension *ext = extensions_find(leader, job);
     bool counts = !fails_its_pool(leader, ext);
-    char why[96];
 
-    if (!counts) {
-        snprintf(why, sizeof(why), "the agents of extension job %u have not joined in time", job);
-        extensions_failed(leader, ext->pool, why);
-    }
+    if (!counts)
+        extensions_never_joined(leader, ext);
     extensions_cancel(leader, job, counts, "no longer needed");
 }
 

@@ -111,8 +111,9 @@ static void give_back(struct leader *leader)
             exclude_member(leader, m))
             post_fact(leader,
                       (struct change_fact){
-                          .kind = CHANGE_FACT_RELEASED,
+                          .kind = m->part->busy ? CHANGE_FACT_LEAVING : CHANGE_FACT_RELEASED,
                           .member = m->id,
+                          .notice = CHANGE_UNNEEDED,
                           .text = m->part->reclaimed ? "the node is about to be taken away"
                                   : m->unwell        ? "Slurm takes the node out of service"
                                               : "workers have failed there again and again"});

@@ -14,6 +14,7 @@
 #include "agent/leader_places.h"
 #include "agent/paths.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 
 static void add_pool(struct argv *argv, const struct job_info *base, const struct pool *pool)
 {
@@ -67,16 +68,37 @@ static void add_exclude(struct argv *argv, char *const *used, const char *avoid,
     free(text);
 }
 
-char **extension_argv(const struct leader_options *options, const struct job_info *base,
-                      const struct pool *pool, int nodes, double delay, time_t now, uint32_t most,
-                      char *const *used, const char *avoid)
+/* What its replicas need. Slurm chooses the nodes. */
+static void add_replicas(struct argv *argv, const struct extension_request *request)
 {
+    const struct slots_gang *gang = &request->role->gang;
+    int cpus = gang->size.cpus > 0 ? gang->size.cpus : 1;
+
+    argv_add(argv, "--ntasks=%d", request->replicas * gang->tasks);
+    if (request->nodes == 0 && request->nodes_most > 0)
+        argv_add(argv, "--nodes=1-%d", request->nodes_most);
+    if (gang->per_node > 0 && gang->tasks > gang->per_node)
+        argv_add(argv, "--ntasks-per-node=%d", gang->per_node);
+    argv_add(argv, "--cpus-per-task=%d", cpus);
+    if (gang->size.gpus > 0)
+        argv_add(argv, "--gpus-per-task=%d", gang->size.gpus);
+    if (gang->size.memory > 0)
+        argv_add(argv, "--mem-per-cpu=%lldM", (long long)(gang->size.memory + cpus - 1) / cpus);
+}
+
+char **extension_argv(const struct leader_options *options, const struct job_info *base,
+                      const struct extension_request *request, time_t now)
+{
+    const struct pool *pool = request->pool;
+    const struct role *role = request->role;
     struct argv argv = {0};
 
     argv_add(&argv, "sbatch");
     argv_add(&argv, "--parsable");
-    argv_add(&argv, "--nodes=%d", nodes);
-    argv_add(&argv, "--job-name=%s+", base->name != NULL ? base->name : "elastic");
+    if (request->nodes > 0)
+        argv_add(&argv, "--nodes=%d", request->nodes);
+    argv_add(&argv, "--job-name=%s+%s", base->name != NULL ? base->name : "elastic",
+             role != NULL ? role->name : "");
     argv_add(&argv, "--comment=elastic-extension-of=%u.%u", options->job, options->restarts);
     argv_add(&argv, "--no-requeue");
     argv_add(&argv, "--no-kill");
@@ -85,13 +107,16 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
     /* The script finds a place for its output. An --output that slurmd cannot open ends the job. */
     argv_add(&argv, "--output=/dev/null");
     add_pool(&argv, base, pool);
-    argv_add(&argv, "--ntasks-per-node=1");
-    inherit_add(&argv, base);
-    add_time(&argv, base, most, now);
-    if (delay > 0)
-        argv_add(&argv, "--begin=now+%d", (int)(delay + 0.999));
+    if (role == NULL)
+        argv_add(&argv, "--ntasks-per-node=1");
+    else
+        add_replicas(&argv, request);
+    inherit_add(&argv, base, role == NULL);
+    add_time(&argv, base, request->most, now);
+    if (request->delay > 0)
+        argv_add(&argv, "--begin=now+%d", (int)(request->delay + 0.999));
     /* A base that owns its nodes needs none of them named: Slurm cannot put anything else there. */
-    add_exclude(&argv, base->exclusive ? NULL : used, avoid, base->excluded);
+    add_exclude(&argv, base->exclusive ? NULL : request->used, request->avoid, base->excluded);
     if (getenv("ELASTIC_SPANK") != NULL) {
         argv_add(&argv, "--elastic-extend=%u", options->job);
         argv_add(&argv, "--elastic-pool=%s", pool->name);
@@ -133,7 +158,7 @@ static void add_leader(struct argv *env, const struct leader *leader)
 }
 
 /* Nothing of the step that we run in: it would break the extension's srun. */
-char **extension_environment(struct leader *leader)
+char **extension_environment(struct leader *leader, const struct role *role)
 {
     static const char *const kept[] = {
         "PATH",   "HOME", "USER",         "LOGNAME",       "SHELL",      "LANG",           "LC_ALL",
@@ -148,6 +173,8 @@ char **extension_environment(struct leader *leader)
     argv_add(&env, "ELASTIC_BASE=%u.%u", leader->options->job, leader->options->restarts);
     argv_add(&env, "ELASTIC_SLOTS=%d", leader->options->slots);
     argv_add(&env, "ELASTIC_LOGS=%s", leader->options->state_dir);
+    if (role != NULL)
+        argv_add(&env, "ELASTIC_EXTENSION_ROLE=%s", role->name);
     add_live(&env, leader);
     if (exclude_base_lost(leader) > 0) /* job_submit/elastic counts the others against MAX */
         argv_add(&env, "ELASTIC_BASE_LEFT=%d",

@@ -52,6 +52,7 @@ struct extension *extensions_add(struct leader *leader, uint32_t job, int nodes,
     grown += own->count++;
     memset(grown, 0, sizeof(*grown));
     grown->job = job;
+    grown->role = -1;
     grown->nodes = nodes;
     grown->state = state;
     grown->asked = grown->since = grown->stirred = leader_now(leader);
@@ -106,6 +107,14 @@ void extensions_failed(struct leader *leader, const struct pool *pool, const cha
     job_pools_failed(leader, pool, why);
 }
 
+void extensions_never_joined(struct leader *leader, const struct extension *ext)
+{
+    char why[96];
+
+    snprintf(why, sizeof(why), "the agents of extension job %u have not joined in time", ext->job);
+    extensions_failed(leader, ext->pool, why);
+}
+
 const char *extensions_failure(const struct leader *leader)
 {
     return leader->extensions->failure[0] != '\0' ? leader->extensions->failure : NULL;
@@ -158,7 +167,14 @@ int extensions_members(const struct leader *leader, uint32_t job)
     return count;
 }
 
-void extensions_joined(struct leader *leader, struct leader_member *member)
+void extensions_count_nodes(struct leader *leader, struct extension *ext, int nodes)
+{
+    ext->nodes = nodes;
+    if (ext->state == PLAN_STARTING && nodes > 0 && extensions_members(leader, ext->job) == nodes)
+        extensions_set_state(leader, ext, PLAN_JOINED);
+}
+
+void extensions_joined(struct leader *leader, struct leader_member *member, int role)
 {
     struct extension *ext = extensions_find(leader, member->part->job);
     const struct extension *submitted;
@@ -171,14 +187,15 @@ void extensions_joined(struct leader *leader, struct leader_member *member)
             return;
         submitted = extensions_find(leader, 0);
         ext->pool = submitted != NULL ? submitted->pool : NULL;
+        ext->nodes = role >= 0 ? 0 : 1;
     }
+    ext->role = role;
     ext->stirred = leader_now(leader);
     if (ext->state < PLAN_STARTING)
         extensions_set_state(leader, ext, PLAN_STARTING);
-    if (extensions_members(leader, member->part->job) > ext->nodes)
+    if (ext->nodes > 0 && extensions_members(leader, member->part->job) > ext->nodes)
         ext->nodes = extensions_members(leader, member->part->job);
-    if (ext->state == PLAN_STARTING && extensions_members(leader, member->part->job) == ext->nodes)
-        extensions_set_state(leader, ext, PLAN_JOINED);
+    extensions_count_nodes(leader, ext, ext->nodes);
 }
 
 void extensions_member_gone(struct leader *leader, struct leader_member *member)
@@ -199,8 +216,8 @@ void extensions_member_gone(struct leader *leader, struct leader_member *member)
     } else if (member->part->released && ext->state == PLAN_STARTING) {
         extensions_cancel(leader, ext->job, false, "one of its nodes cannot be used");
     } else if (ext->state != PLAN_LEAVING) {
-        ext->nodes--;
         ext->unwanted = ext->unwanted || member->part->released;
+        extensions_count_nodes(leader, ext, ext->nodes - 1);
     }
 }
 

@@ -17,7 +17,8 @@ struct pool;
 
 struct extension {
     uint32_t job; /* 0 while sbatch runs */
-    int nodes;
+    int nodes;    /* 0: not known yet, of a role's */
+    int role;     /* for whose replicas it is; -1: for the world */
     enum plan_extension_state state;
     double asked, since, begin;
     double stirred;                /* the latest event that Slurm may have more to say of */
@@ -59,12 +60,17 @@ const char *extensions_refusal(const struct leader *leader);
 /* An extension of that pool has ended before it could join: why, for users. The pool gets a
  * pause. */
 void extensions_failed(struct leader *leader, const struct pool *pool, const char *why);
+/* … since its agents have not joined in time. */
+void extensions_never_joined(struct leader *leader, const struct extension *ext);
 /* Why the latest extension could not join. NULL: it could. */
 const char *extensions_failure(const struct leader *leader);
 
 /* ---- their members --------------------------------------------------------------------------- */
 
-void extensions_joined(struct leader *leader, struct leader_member *member);
+/* It has so many nodes, whose agents may all have joined by now. */
+void extensions_count_nodes(struct leader *leader, struct extension *ext, int nodes);
+/* role: what the member says that its job is for; -1: the world. */
+void extensions_joined(struct leader *leader, struct leader_member *member, int role);
 void extensions_member_gone(struct leader *leader, struct leader_member *member);
 /* Members of that extension that are there. */
 int extensions_members(const struct leader *leader, uint32_t job);

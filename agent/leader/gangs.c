@@ -116,8 +116,7 @@ static struct gang *gang_new(struct leader *leader, const struct gangs *gangs,
     gang->world = world_create(replica->start, nodes);
     gang->members = calloc((size_t)nodes, sizeof(*gang->members));
     gang->ports = calloc((size_t)(gang->tasks * count_ports(gang->role)) + 1, sizeof(*gang->ports));
-    if (asprintf(&gang->name, "%s-%d", gang->role->name, replica->index) < 0)
-        gang->name = NULL;
+    gang->name = strdup(replica_name(gang->role, replica).text);
     if (gang->world == NULL || gang->members == NULL || gang->ports == NULL || gang->name == NULL ||
         (gang->world->kind = strdup("start")) == NULL ||
         (gang->world->reason = strdup(gang->name)) == NULL || !fill_world(leader, gang, replica)) {
@@ -155,17 +154,37 @@ static void send_start(struct leader *leader, const struct gang *gang, int place
         json_object_put(msg); /* it has just gone, which is about to be said */
 }
 
-int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica)
+/* Its first node knows of it, or hears of it now. NULL: out of memory. */
+static struct gang *gang_add(struct leader *leader, struct gangs *gangs,
+                             const struct replica *replica)
 {
     struct gang *gang = gang_new(leader, gangs, replica), **bucket;
 
     if (gang == NULL)
-        return -1;
+        return NULL;
     bucket = &gangs->buckets[replica->id % BUCKETS];
     gang->next = *bucket;
     *bucket = gang;
     gang->told = 1;
+    return gang;
+}
+
+int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica)
+{
+    const struct gang *gang = gang_add(leader, gangs, replica);
+
+    if (gang == NULL)
+        return -1;
     send_start(leader, gang, 0);
+    return 0;
+}
+
+int gangs_adopt(struct leader *leader, struct gangs *gangs, const struct replica *replica,
+                json_object *said)
+{
+    if (gang_add(leader, gangs, replica) == NULL)
+        return -1;
+    gangs_running(gangs, replica, replica->tasks[0].node, said);
     return 0;
 }
 

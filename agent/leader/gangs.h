@@ -22,6 +22,10 @@ void gangs_destroy(struct gangs *gangs); /* accepts NULL */
 
 /* Start a replica, which has its nodes. -1: out of memory. */
 int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica);
+/* A replica that runs on one node since before a takeover; said: what its node says of it, with
+ * "ports". -1: out of memory. */
+int gangs_adopt(struct leader *leader, struct gangs *gangs, const struct replica *replica,
+                json_object *said);
 /* Its tasks on that node are to end: with the role's signal, and SIGKILL after so many seconds;
  * seconds 0: at once. False: they have not been started, and never will be. */
 bool gangs_end(struct leader *leader, struct gangs *gangs, const struct replica *replica, int node,

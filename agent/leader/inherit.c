@@ -104,6 +104,10 @@ static void add_prefer(struct argv *argv, const struct job_info *base)
     {                                                                                              \
         option, INHERIT_BASE, same_as, NULL, adds                                                  \
     }
+#define WORLD(option, same_as, adds)                                                               \
+    {                                                                                              \
+        option, INHERIT_WORLD, same_as, NULL, adds                                                 \
+    }
 #define OWN(option, reason)                                                                        \
     {                                                                                              \
         option, INHERIT_OWN, NULL, reason, NULL                                                    \
@@ -156,28 +160,28 @@ const struct inherit_option inherit_options[] = {
     NONE("distribution", ONE_TASK),
     NONE("array", "an elastic job is no array"),
     /* of each node */
-    BASE("exclusive", NULL, add_sharing),
-    BASE("oversubscribe", NULL, NULL),
-    BASE("cpus-per-task", NULL, add_cpus),
-    BASE("cpus-per-gpu", "cpus-per-task", NULL),
-    BASE("mincpus", "cpus-per-task", NULL),
-    BASE("threads-per-core", NULL, add_threads),
-    BASE("hint", "threads-per-core", NULL),
+    WORLD("exclusive", NULL, add_sharing),
+    WORLD("oversubscribe", NULL, NULL),
+    WORLD("cpus-per-task", NULL, add_cpus),
+    WORLD("cpus-per-gpu", "cpus-per-task", NULL),
+    WORLD("mincpus", "cpus-per-task", NULL),
+    WORLD("threads-per-core", NULL, add_threads),
+    WORLD("hint", "threads-per-core", NULL),
     BASE("core-spec", NULL, add_core_spec),
     NONE("thread-spec", "libslurm does not tell it apart from the site's own"),
     NONE("cores-per-socket", "the number of CPUs is asked for; a pool may have a constraint"),
     NONE("sockets-per-node", "the number of CPUs is asked for; a pool may have a constraint"),
     NONE("extra-node-info", "the number of CPUs is asked for; a pool may have a constraint"),
-    BASE("mem", NULL, add_memory),
-    BASE("mem-per-cpu", NULL, NULL),
-    BASE("mem-per-gpu", NULL, NULL),
+    WORLD("mem", NULL, add_memory),
+    WORLD("mem-per-cpu", NULL, NULL),
+    WORLD("mem-per-gpu", NULL, NULL),
     BASE("tmp", NULL, add_tmp),
-    BASE("gres", NULL, add_gres),
-    BASE("gpus", "gres", NULL),
-    BASE("gpus-per-node", "gres", NULL),
-    BASE("gpus-per-socket", "gres", NULL),
-    BASE("gpus-per-task", "gres", NULL),
-    BASE("tres-per-task", "gres", NULL),
+    WORLD("gres", NULL, add_gres),
+    WORLD("gpus", "gres", NULL),
+    WORLD("gpus-per-node", "gres", NULL),
+    WORLD("gpus-per-socket", "gres", NULL),
+    WORLD("gpus-per-task", "gres", NULL),
+    WORLD("tres-per-task", "gres", NULL),
     BASE("gres-flags", NULL, add_gres_flags),
     NONE("gpu-bind", OF_STEPS),
     NONE("gpu-freq", OF_STEPS),
@@ -230,9 +234,9 @@ const struct inherit_option inherit_options[] = {
     {0},
 };
 
-void inherit_add(struct argv *argv, const struct job_info *base)
+void inherit_add(struct argv *argv, const struct job_info *base, bool world)
 {
     for (const struct inherit_option *option = inherit_options; option->name != NULL; option++)
-        if (option->add != NULL)
+        if (option->add != NULL && (world || option->rule != INHERIT_WORLD))
             option->add(argv, base);
 }

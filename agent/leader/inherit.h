@@ -9,16 +9,17 @@ struct argv;
 struct job_info;
 
 enum inherit_rule {
-    INHERIT_BASE, /* what the base has is asked for */
-    INHERIT_OWN,  /* an extension has its own value (extension_argv.c) */
-    INHERIT_NONE, /* left out */
+    INHERIT_BASE,  /* what the base has is asked for */
+    INHERIT_WORLD, /* … for the world; replicas of roles have needs of their own */
+    INHERIT_OWN,   /* an extension has its own value (extension_argv.c) */
+    INHERIT_NONE,  /* left out */
 };
 
 struct inherit_option {
     /* Of sbatch, without "--". */
     const char *name;
     enum inherit_rule rule;
-    /* Of INHERIT_BASE: the option that the extension is submitted with. NULL: the same. */
+    /* Of the first two: the option that the extension is submitted with. NULL: the same. */
     const char *as;
     /* Of the others: the reason. */
     const char *why;
@@ -29,7 +30,7 @@ struct inherit_option {
 /* Ends with a row without a name. */
 extern const struct inherit_option inherit_options[];
 
-/* Add all that is inherited. */
-void inherit_add(struct argv *argv, const struct job_info *base);
+/* Add all that is inherited: by an extension for the world, or for a role. */
+void inherit_add(struct argv *argv, const struct job_info *base, bool world);
 
 #endif

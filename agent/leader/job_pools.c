@@ -9,6 +9,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/price_list.h"
 #include "lib/pools.h"
+#include "lib/roles.h"
 #include "lib/wake.h"
 
 /* Pauses of a job that has no other pool: it has nothing to lose by asking. */
@@ -238,30 +239,42 @@ bool job_pools_has_other(const struct leader *leader, const struct pool *pool)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* Once. */
+static void add(struct job_pools *pools, const struct conf *conf, const char *name)
+{
+    const struct pool *pool = conf_pool(conf, name);
+    struct job_pool *own = &pools->list[pools->count];
+
+    for (int i = 0; i < pools->count; i++)
+        if (pools->list[i].pool == pool)
+            return;
+    if (pool == NULL || pools->count == POLICY_POOLS_MAX)
+        return;
+    *own = (struct job_pool){
+        .pool = pool, .limits = {.minutes = UINT32_MAX, .billing = -1}, .boot = -1};
+    own->refused = own->failed = (struct retry){.first = conf->pool_backoff_first,
+                                                .max = conf->pool_backoff_max};
+    pools->count++;
+}
+
 struct job_pools *job_pools_create(const struct leader_options *options)
 {
     const struct policy *policy = options->policy;
     struct job_pools *pools = calloc(1, sizeof(*pools));
+    const char *name;
 
     if (pools == NULL || (pools->prices = price_list_create()) == NULL) {
         free(pools);
         return NULL;
     }
-    for (int i = 0; i < policy->pool_count; i++) {
-        const struct pool *pool = conf_pool(options->conf, policy->pools[i]);
-        struct job_pool *own = &pools->list[pools->count];
-
-        if (pool == NULL)
-            continue;
-        *own = (struct job_pool){
-            .pool = pool, .limits = {.minutes = UINT32_MAX, .billing = -1}, .boot = -1};
-        own->refused = own->failed = (struct retry){.first = options->conf->pool_backoff_first,
-                                                    .max = options->conf->pool_backoff_max};
-        if (policy->pool_count == 1) {
-            own->refused = (struct retry){.first = REFUSED, .max = REFUSED_MAX};
-            own->failed = (struct retry){.first = FAILED, .max = FAILED_MAX};
-        }
-        pools->count++;
+    for (int i = 0; i < policy->pool_count; i++)
+        add(pools, options->conf, policy->pools[i]);
+    for (int i = 0; options->roles != NULL && i < options->roles->count; i++)
+        for (int k = 0; (name = role_pool(&options->roles->list[i], k)) != NULL; k++)
+            add(pools, options->conf, name);
+    if (pools->count == 1) {
+        pools->list[0].refused = (struct retry){.first = REFUSED, .max = REFUSED_MAX};
+        pools->list[0].failed = (struct retry){.first = FAILED, .max = FAILED_MAX};
     }
     return pools;
 }

@@ -7,18 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/leader/extensions.h"
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/role_requests.h"
 #include "agent/leader/role_sizes.h"
 #include "agent/leader/roles_view.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/slurm_look.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/reconcile.h"
-#include "lib/role_task.h"
 
 #define ENDPOINTS_FILE "endpoints.json"
 #define WRITE_PAUSE    0.1  /* seconds between two writes of it: thousands may get ready at once */
@@ -26,8 +28,10 @@
 
 struct leader_roles {
     struct roles_view view; /* its roles are NULL: the job has none */
+    struct role_requests *requests;
     uv_timer_t timer;
     int nodes;      /* that have been there so far */
+    int finished;   /* replicas whose end is in the file of sizes */
     int epoch;      /* of the endpoints: a number that only grows */
     bool stale;     /* their file is of an epoch before */
     double written; /* … when it was written last */
@@ -38,11 +42,17 @@ struct leader_roles {
 };
 
 static void on_timer(uv_timer_t *timer);
+static void watch_leavers(struct leader *leader);
 static void carry_out(struct leader *leader, const struct reconcile_actions *actions);
 
 bool leader_roles_any(const struct leader *leader)
 {
     return leader->roles->view.roles != NULL;
+}
+
+const struct roles_view *leader_roles_view(const struct leader *leader)
+{
+    return &leader->roles->view;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
@@ -59,7 +69,7 @@ static void run_in(struct leader *leader, double seconds)
         uv_timer_start(timer, on_timer, ms, 0);
 }
 
-static void feed(struct leader *leader, struct reconcile_fact fact)
+void leader_roles_feed(struct leader *leader, struct reconcile_fact fact)
 {
     struct reconcile_actions actions = {0};
 
@@ -82,7 +92,7 @@ static void say_no_room(struct leader *leader)
     for (int i = 0; i < view->roles->count; i++) {
         int wanted = reconcile_in_state(view->reconcile, i, REPLICA_WANTED);
 
-        if (wanted > 0)
+        if (wanted > 0 && !role_requests_possible(leader, i))
             log_info("job %u: %s: the nodes of the job have no room for %d of %d replicas",
                      leader->options->job, view->roles->list[i].name, wanted,
                      reconcile_target(view->reconcile, i));
@@ -110,6 +120,25 @@ static bool base_has_room(const struct leader *leader)
     return joined > 0 && rooms == joined;
 }
 
+/* After a takeover: have the nodes of extensions come back? Their replicas go on, and nothing is to
+ * be started in their place. */
+static bool extensions_have_room(struct leader *leader)
+{
+    if (lease_term(leader) == 0)
+        return true;
+    for (int i = 0; i < extensions_count(leader); i++) {
+        const struct extension *ext = extensions_at(leader, i);
+        int rooms = 0;
+
+        for (int k = 0; k < roster_count(leader); k++)
+            rooms += roster_at(leader, k)->part->job == ext->job && roster_at(leader, k)->room > 0;
+        if (ext->state >= PLAN_BOOTING && ext->state < PLAN_LEAVING &&
+            (rooms == 0 || rooms < ext->nodes))
+            return false;
+    }
+    return slurm_look_base(leader) != NULL;
+}
+
 static void watch_base(struct leader *leader)
 {
     struct leader_roles *own = leader->roles;
@@ -120,12 +149,15 @@ static void watch_base(struct leader *leader)
     if (own->joined == 0)
         own->joined = now;
     due = own->joined + ROOM_LIMIT;
-    if (!base_has_room(leader) && now < due) {
+    if (base_has_room(leader))
+        due = extensions_have_room(leader) ? now
+                                           : own->joined + leader->options->conf->heartbeat_timeout;
+    if (now < due) {
         run_in(leader, due - now);
         return;
     }
     own->base_done = true;
-    feed(leader, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
 }
 
 static void write_endpoints(struct leader *leader)
@@ -177,6 +209,39 @@ static void watch_nodes(struct leader *leader)
     run_in(leader, due - now);
 }
 
+/* What has become of requests to Slurm. */
+static void take_news(struct leader *leader)
+{
+    struct reconcile_fact fact;
+
+    while (role_requests_next(leader, leader->roles->requests, &fact))
+        leader_roles_feed(leader, fact);
+}
+
+/* Also what has finished makes a role smaller: the next leader is not to start it again. */
+static void watch_sizes(struct leader *leader)
+{
+    const struct roles_view *view = &leader->roles->view;
+    int sum = 0;
+
+    for (int i = 0; i < view->roles->count; i++)
+        sum += reconcile_finished(view->reconcile, i);
+    if (sum == leader->roles->finished)
+        return;
+    leader->roles->finished = sum;
+    role_sizes_write(leader, view);
+}
+
+static void watch_requests(struct leader *leader)
+{
+    double due = 0;
+
+    if (!reconcile_stopping(leader->roles->view.reconcile))
+        due = role_requests_submit(leader, leader->roles->requests);
+    if (due > 0)
+        run_in(leader, due - leader_now(leader));
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
@@ -186,6 +251,8 @@ static void on_timer(uv_timer_t *timer)
 
     if (!lease_may_act(leader)) /* leader_roles_look() follows */
         return;
+    take_news(leader);
+    watch_leavers(leader);
     watch_base(leader);
     if (reconcile_run(own->view.reconcile, leader_now(leader), &actions) != 0)
         log_error("job %u: out of memory", leader->options->job);
@@ -196,14 +263,15 @@ static void on_timer(uv_timer_t *timer)
     free(actions.list);
     gangs_prune(own->view.gangs, own->view.reconcile);
     say_no_room(leader);
+    watch_requests(leader);
+    watch_sizes(leader);
     watch_endpoints(leader);
     watch_nodes(leader);
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-/* What was not started has ended at once. */
-static void never_started(struct leader *leader, const struct replica *replica, int node)
+void leader_roles_never_started(struct leader *leader, const struct replica *replica, int node)
 {
     int id = replica->id, start = replica->start;
     int tasks = leader->roles->view.roles->list[replica->role].gang.tasks;
@@ -212,12 +280,12 @@ static void never_started(struct leader *leader, const struct replica *replica, 
         const struct replica *now = reconcile_find(leader->roles->view.reconcile, id);
 
         if (now != NULL && now->start == start && now->tasks[i].node == node)
-            feed(leader, (struct reconcile_fact){.kind = RECONCILE_EXITED,
-                                                 .replica = id,
-                                                 .start = start,
-                                                 .task = i,
-                                                 .status = -1,
-                                                 .text = "it had not been started"});
+            leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_EXITED,
+                                                              .replica = id,
+                                                              .start = start,
+                                                              .task = i,
+                                                              .status = -1,
+                                                              .text = "it had not been started"});
     }
 }
 
@@ -228,7 +296,7 @@ static void end_on(struct leader *leader, const struct reconcile_action *a)
 
     if (replica != NULL && replica->start == a->start &&
         !gangs_end(leader, leader->roles->view.gangs, replica, a->node, seconds))
-        never_started(leader, replica, a->node);
+        leader_roles_never_started(leader, replica, a->node);
 }
 
 static void start(struct leader *leader, const struct reconcile_action *a)
@@ -238,8 +306,8 @@ static void start(struct leader *leader, const struct reconcile_action *a)
     if (replica == NULL || replica->start != a->start || replica->state != REPLICA_STARTING)
         return;
     if (gangs_start(leader, leader->roles->view.gangs, replica) != 0)
-        log_error("job %u: %s-%d cannot be started: out of memory", leader->options->job,
-                  leader->roles->view.roles->list[replica->role].name, replica->index);
+        log_error("job %u: %s cannot be started: out of memory", leader->options->job,
+                  replica_name(&leader->roles->view.roles->list[replica->role], replica).text);
 }
 
 /* Actions on tasks of a replica follow each other: its gang is started once, each of its nodes is
@@ -277,9 +345,10 @@ static void carry_out(struct leader *leader, const struct reconcile_actions *act
             post_fact(leader,
                       (struct change_fact){.kind = CHANGE_FACT_OVER, .code = a->status & 0xff});
             break;
-        case RECONCILE_ASK: /* no request may be pending: none is made */
+        case RECONCILE_ASK:
         case RECONCILE_WITHDRAW:
         case RECONCILE_GIVE_BACK:
+            role_requests_do(leader, leader->roles->requests, a);
             break;
         }
     }
@@ -293,20 +362,66 @@ void leader_roles_look(struct leader *leader)
         run_in(leader, 0);
 }
 
-void leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg)
+/* Nobody preempts it: it is of the pool that is for guaranteed replicas. */
+static bool is_safe(const struct leader *leader, const struct extension *ext)
+{
+    const char *base = ext != NULL && ext->role >= 0
+                           ? leader->roles->view.roles->list[ext->role].base
+                           : NULL;
+
+    return base != NULL && ext->pool != NULL && strcmp(base, ext->pool->name) == 0;
+}
+
+/* Who has to go is drained first, and is told to go when no replica is left there. */
+static void watch_leavers(struct leader *leader)
+{
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
+        const struct change_member *part = m->part;
+        double taken = part->taken > 0 ? part->taken - leader_now(leader) : 0;
+        char why[64];
+
+        if (m->room == 0 || part->base || (!change_is_left(part) && !part->reclaimed))
+            continue;
+        if (!m->goes) {
+            m->goes = true;
+            snprintf(why, sizeof(why), part->reclaimed ? "its cloud takes %s" : "%s goes back",
+                     part->node);
+            if (part->notice == CHANGE_CALLED && !part->reclaimed)
+                snprintf(why, sizeof(why), "Slurm takes extension job %u back", part->job);
+            leader_roles_feed(leader,
+                              (struct reconcile_fact){.kind = RECONCILE_NODE_GOES,
+                                                      .node = m->room,
+                                                      .grace = taken > 0 ? taken : part->grace,
+                                                      .text = why});
+        }
+        if (part->busy && reconcile_tasks_on(leader->roles->view.reconcile, m->room) == 0)
+            post_fact(leader,
+                      (struct change_fact){.kind = CHANGE_FACT_BUSY, .member = m->id, .code = 0});
+    }
+}
+
+bool leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     struct reconcile_node node = {.job = m->part->job, .role = -1};
+    const struct extension *ext = m->part->base ? NULL : extensions_find(leader, m->part->job);
     int64_t cpus, gpus, memory;
 
     if (!leader_roles_any(leader) || m->room > 0 || !json_get_int(msg, "cpus", 0, 65536, &cpus) ||
         !json_get_int(msg, "gpus", 0, 1024, &gpus) ||
         !json_get_int(msg, "memory", 0, INT64_MAX / 2, &memory))
-        return;
+        return false;
+    if (ext != NULL && ext->state == PLAN_LEAVING)
+        return false;  /* it is about to go */
+    take_news(leader); /* of its job */
     node.id = m->room = ++leader->roles->nodes;
     node.size = (struct slots_size){.cpus = (int)cpus, .gpus = (int)gpus, .memory = memory};
-    node.safe = m->part->base;
-    feed(leader, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &node});
-    leader_roles_look(leader);
+    node.safe = m->part->base || is_safe(leader, ext);
+    if (ext != NULL)
+        node.role = ext->role;
+    post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_BUSY, .member = m->id, .code = 1});
+    leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &node});
+    return true;
 }
 
 void leader_roles_member_gone(struct leader *leader, const struct leader_member *m)
@@ -316,15 +431,16 @@ void leader_roles_member_gone(struct leader *leader, const struct leader_member 
     if (!leader_roles_any(leader) || m->room == 0 || leader_has_ended(leader))
         return;
     snprintf(why, sizeof(why), "node %s lost", m->part->node);
-    feed(leader,
-         (struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = m->room, .text = why});
+    leader_roles_feed(
+        leader, (struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = m->room, .text = why});
 }
 
 void leader_roles_stop(struct leader *leader, const char *reason)
 {
     if (leader_roles_any(leader) && !leader_has_ended(leader))
-        feed(leader, (struct reconcile_fact){
-                         .kind = RECONCILE_STOP, .status = 128 + SIGTERM, .text = reason});
+        leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_STOP,
+                                                          .status = 128 + SIGTERM,
+                                                          .text = reason});
     else
         post_stop(leader, reason);
 }
@@ -336,132 +452,6 @@ void leader_roles_add(const struct leader *leader, json_object *welcome)
                                json_object_new_string(leader->options->roles_text));
 }
 
-/* ---- what members say of tasks --------------------------------------------------------------- */
-
-/* The replica that the message is about, if that start of it has tasks on the member's node. */
-static const struct replica *subject(struct leader *leader, const struct leader_member *m,
-                                     json_object *msg)
-{
-    const struct replica *replica;
-    int64_t id, number;
-
-    if (m->room == 0 || !json_get_int(msg, "replica", 1, INT32_MAX, &id) ||
-        !json_get_int(msg, "start", 1, INT32_MAX, &number))
-        return NULL;
-    replica = reconcile_find(leader->roles->view.reconcile, (int)id);
-    if (replica == NULL || replica->start != number)
-        return NULL;
-    for (int i = 0; i < leader->roles->view.roles->list[replica->role].gang.tasks; i++)
-        if (replica->tasks[i].node == m->room)
-            return replica;
-    return NULL;
-}
-
-/* … and its task, which has to be on that node. NULL: there is none. */
-static const struct replica *task_of(struct leader *leader, const struct leader_member *m,
-                                     json_object *msg, int *task)
-{
-    const struct replica *replica = subject(leader, m, msg);
-    int64_t number;
-
-    if (replica == NULL ||
-        !json_get_int(msg, "task", 0, leader->roles->view.roles->list[replica->role].gang.tasks - 1,
-                      &number) ||
-        replica->tasks[number].node != m->room)
-        return NULL;
-    *task = (int)number;
-    return replica;
-}
-
-void leader_roles_port(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    const struct replica *replica = subject(leader, m, msg);
-
-    if (replica != NULL && replica->tasks[0].node == m->room)
-        gangs_port(leader, leader->roles->view.gangs, replica, msg);
-}
-
-void leader_roles_running(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    const struct replica *replica = subject(leader, m, msg);
-    struct reconcile_fact fact = {.kind = RECONCILE_RUNNING};
-    int tasks;
-
-    if (replica == NULL)
-        return;
-    gangs_running(leader->roles->view.gangs, replica, m->room, msg);
-    fact.replica = replica->id;
-    fact.start = replica->start;
-    tasks = leader->roles->view.roles->list[replica->role].gang.tasks;
-    for (fact.task = 0; fact.task < tasks; fact.task++) {
-        replica = reconcile_find(leader->roles->view.reconcile, fact.replica);
-        if (replica != NULL && replica->start == fact.start &&
-            replica->tasks[fact.task].node == m->room)
-            feed(leader, fact);
-    }
-}
-
-static void feed_task(struct leader *leader, const struct leader_member *m, json_object *msg,
-                      enum reconcile_fact_kind kind)
-{
-    struct reconcile_fact fact = {.kind = kind, .text = json_get_string(msg, "text")};
-    const struct replica *replica = task_of(leader, m, msg, &fact.task);
-
-    if (replica == NULL)
-        return;
-    fact.replica = replica->id;
-    fact.start = replica->start;
-    feed(leader, fact);
-}
-
-void leader_roles_ready(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    feed_task(leader, m, msg, RECONCILE_TASK_READY);
-}
-
-void leader_roles_unready(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    feed_task(leader, m, msg, RECONCILE_UNREADY);
-}
-
-static void say_end(struct leader *leader, const struct leader_member *m,
-                    const struct replica *replica, int task, const char *text)
-{
-    const struct role *role = &leader->roles->view.roles->list[replica->role];
-    char which[32] = "";
-
-    if (replica->state == REPLICA_DRAINING || replica->state == REPLICA_FAILED)
-        return; /* it was to end */
-    if (role->gang.tasks > 1)
-        snprintf(which, sizeof(which), ", task %d,", task);
-    log_info("job %u: %s-%d%s on %s: %s", leader->options->job, role->name, replica->index, which,
-             m->part->node, text);
-}
-
-void leader_roles_exit(struct leader *leader, struct leader_member *m, json_object *msg)
-{
-    struct reconcile_fact fact = {.kind = RECONCILE_EXITED, .text = json_get_string(msg, "text")};
-    const struct replica *replica = task_of(leader, m, msg, &fact.task);
-    int64_t status;
-
-    if (replica == NULL) {
-        /* The node has none of its tasks. */
-        replica = subject(leader, m, msg);
-        if (replica != NULL && json_get_int(msg, "task", -1, -1, &status))
-            never_started(leader, replica, m->room);
-        return;
-    }
-    if (!json_get_int(msg, "status", 0, 255, &status))
-        return;
-    output_end_rank(leader->output, role_task_stream(replica->start, fact.task));
-    fact.replica = replica->id;
-    fact.start = replica->start;
-    fact.status = (int)status;
-    if (status != 0)
-        say_end(leader, m, replica, fact.task, fact.text != NULL ? fact.text : "has ended");
-    feed(leader, fact);
-}
-
 /* ---- what others see ------------------------------------------------------------------------- */
 
 bool leader_roles_run(const struct leader *leader)
@@ -471,62 +461,94 @@ bool leader_roles_run(const struct leader *leader)
 
 void leader_roles_summary(struct leader *leader, char *text, size_t size)
 {
-    const struct roles_view *view = &leader->roles->view;
-    size_t length = 0;
-
-    text[0] = '\0';
-    for (int i = 0; i < view->roles->count && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%s %d/%d", i > 0 ? ", " : "",
-                                   view->roles->list[i].name,
-                                   reconcile_in_state(view->reconcile, i, REPLICA_READY),
-                                   reconcile_target(view->reconcile, i));
+    roles_view_summary(&leader->roles->view, text, size);
 }
 
 void leader_roles_describe(struct leader *leader, json_object *into)
 {
     roles_view_describe(leader, &leader->roles->view, into);
     json_object_object_add(into, "epoch", json_object_new_int(leader->roles->epoch));
+    if (leader->roles->view.roles->di_engine)
+        json_object_object_add(
+            into, "di_engine",
+            roles_view_di_engine(&leader->roles->view, leader->roles->base_done));
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
+
+int leader_roles_epoch(const struct leader *leader)
+{
+    return leader->roles->epoch;
+}
+
+int leader_roles_target(const struct leader *leader, const char *role)
+{
+    const struct roles_view *view = &leader->roles->view;
+    int index = roles_find(view->roles, role);
+
+    return index >= 0 ? reconcile_target(view->reconcile, index) : -1;
+}
+
+static int check_size(const struct role *role, int64_t wanted, struct error *err)
+{
+    if (role->leads || role->kind == ROLE_WORLD)
+        return error_set(err, "the size of %s cannot be set: %s", role->name,
+                         role->leads ? "it leads the job" : "it is the world");
+    if (wanted < role->min || wanted > role->max)
+        return error_set(err, "%lld replicas of %s: allowed are %d to %d", (long long)wanted,
+                         role->name, role->min, role->max);
+    return 0;
+}
+
+/* It is another epoch: who has seen the size before knows that it is not the present one. */
+static void resize(struct leader *leader, struct reconcile_fact fact)
+{
+    leader->roles->epoch++;
+    leader->roles->stale = true;
+    leader_roles_feed(leader, fact);
+    role_sizes_write(leader, &leader->roles->view);
+}
 
 int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
                        int *size, int *before, struct error *err)
 {
     const struct roles *roles = leader->roles->view.roles;
-    int index = roles_find(roles, role != NULL ? role : "");
+    int index = roles_find(roles, role);
     int64_t wanted;
 
     if (index < 0)
-        return error_set(err, "there is no role '%.40s'", role != NULL ? role : "");
-    if (roles->list[index].leads || roles->list[index].kind == ROLE_WORLD)
-        return error_set(err, "the size of %s cannot be set: %s", role,
-                         roles->list[index].leads ? "it leads the job" : "it is the world");
+        return error_set(err, "there is no role '%.40s'", role);
     *before = reconcile_target(leader->roles->view.reconcile, index);
     wanted = relative ? (int64_t)*before + number : number;
-    if (wanted < roles->list[index].min || wanted > roles->list[index].max)
-        return error_set(err, "%lld replicas of %s: allowed are %d to %d", (long long)wanted, role,
-                         roles->list[index].min, roles->list[index].max);
+    if (check_size(&roles->list[index], wanted, err) != 0)
+        return -1;
     *size = (int)wanted;
-    feed(leader,
-         (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = index, .count = (int)wanted});
-    role_sizes_write(leader, &leader->roles->view);
+    (wanted == *before ? leader_roles_feed : resize)(
+        leader,
+        (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = index, .count = (int)wanted});
     return 0;
 }
 
-int leader_roles_fail(struct leader *leader, const char *name, struct error *err)
+int leader_roles_end(struct leader *leader, const char *name, bool replace, const char *why,
+                     struct error *err)
 {
-    const struct replica *replica = name != NULL
-                                        ? reconcile_named(leader->roles->view.reconcile, name)
-                                        : NULL;
+    const struct roles_view *view = &leader->roles->view;
+    const struct replica *replica = name != NULL ? reconcile_named(view->reconcile, name) : NULL;
+    struct reconcile_fact fact = {.kind = replace ? RECONCILE_FAIL : RECONCILE_REMOVE,
+                                  .text = why != NULL && why[0] != '\0' ? why : "a user has asked"};
+    bool runs;
 
     if (replica == NULL)
         return error_set(err, "there is no replica '%.80s'", name != NULL ? name : "");
-    if (replica->state != REPLICA_STARTING && replica->state != REPLICA_READY)
+    fact.replica = replica->id;
+    runs = replica->state == REPLICA_STARTING || replica->state == REPLICA_READY;
+    if (replace ? !runs : replica->leaves)
         return error_set(err, "%s does not run: it is %s", name,
                          replica_state_text(replica->state));
-    feed(leader, (struct reconcile_fact){
-                     .kind = RECONCILE_FAIL, .replica = replica->id, .text = "a user has asked"});
+    if (!replace && check_size(&view->roles->list[replica->role],
+                               reconcile_target(view->reconcile, replica->role) - 1, err) != 0)
+        return -1;
+    (replace ? leader_roles_feed : resize)(leader, fact);
     return 0;
 }
 
@@ -538,15 +560,18 @@ struct leader_roles *leader_roles_create(const struct leader_options *options)
     struct reconcile_options reconcile = {
         .roles = options->roles,
         .grow_delay = options->policy->grow_delay,
+        .max_pending = options->conf->max_pending,
         .first_start = (options->term & 0x3ff) << 20, /* no number is given twice */
     };
 
     if (own == NULL || options->roles == NULL)
         return own;
     own->view.roles = options->roles;
+    own->epoch = reconcile.first_start;
     own->view.reconcile = reconcile_create(&reconcile);
     own->view.gangs = gangs_create(options->roles);
-    if (own->view.reconcile == NULL || own->view.gangs == NULL) {
+    own->requests = role_requests_create(options->roles);
+    if (own->view.reconcile == NULL || own->view.gangs == NULL || own->requests == NULL) {
         leader_roles_destroy(own);
         return NULL;
     }
@@ -570,5 +595,6 @@ void leader_roles_destroy(struct leader_roles *own)
         return;
     reconcile_destroy(own->view.reconcile);
     gangs_destroy(own->view.gangs);
+    role_requests_destroy(own->requests);
     free(own);
 }

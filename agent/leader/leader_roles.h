@@ -8,6 +8,7 @@
 
 #include <json-c/json.h>
 
+#include "agent/leader/roles_view.h"
 #include "lib/error.h"
 
 struct leader;
@@ -33,13 +34,15 @@ void leader_roles_add(const struct leader *leader, json_object *welcome);
 /* A member is lost, or has left. */
 void leader_roles_member_gone(struct leader *leader, const struct leader_member *m);
 
-/* Messages of members. */
-void leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg);
-void leader_roles_port(struct leader *leader, struct leader_member *m, json_object *msg);
-void leader_roles_running(struct leader *leader, struct leader_member *m, json_object *msg);
-void leader_roles_ready(struct leader *leader, struct leader_member *m, json_object *msg);
-void leader_roles_unready(struct leader *leader, struct leader_member *m, json_object *msg);
-void leader_roles_exit(struct leader *leader, struct leader_member *m, json_object *msg);
+/* "room": what a member has for replicas. False: it gets none. */
+bool leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg);
+
+/* For what stands above: only of a job with roles. */
+const struct roles_view *leader_roles_view(const struct leader *leader);
+/* Something has happened; fact.now is filled in. */
+void leader_roles_feed(struct leader *leader, struct reconcile_fact fact);
+/* The replica's tasks on that node will never be started: they have ended at once. */
+void leader_roles_never_started(struct leader *leader, const struct replica *replica, int node);
 
 /* In a line for `selastic show`: "coordinator 1/1, server 3/5". */
 void leader_roles_summary(struct leader *leader, char *text, size_t size);
@@ -51,6 +54,12 @@ void leader_roles_describe(struct leader *leader, json_object *into);
  * *before. */
 int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
                        int *size, int *before, struct error *err);
-int leader_roles_fail(struct leader *leader, const char *replica, struct error *err);
+/* A replica is to be replaced, or to go: then its role is smaller by it. why may be NULL. */
+int leader_roles_end(struct leader *leader, const char *replica, bool replace, const char *why,
+                     struct error *err);
+/* The size that a role should have. -1: there is no such role. */
+int leader_roles_target(const struct leader *leader, const char *role);
+/* Grows with each change of sizes, and of what is ready. */
+int leader_roles_epoch(const struct leader *leader);
 
 #endif

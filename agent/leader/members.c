@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who joins, what members say, who leaves, who is lost (members.h). */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #include "common/log.h"
 #include "common/release_own.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 #include "lib/tree_order.h"
 
 struct members {
@@ -84,6 +86,7 @@ void members_lose(struct leader *leader, struct leader_member *member, const cha
 /* What an agent says of itself when it joins. */
 struct join {
     const char *node, *switches;
+    int role; /* for whose replicas its job is; -1: for the world */
     bool base, leaving;
     uint32_t job, restarts;
     int nodeid, slots;
@@ -91,13 +94,25 @@ struct join {
     struct release release;
 };
 
-static struct leader_member *member_on(const struct leader *leader, const char *node)
+/* Who keeps it from its node. A node has room for several extensions of roles. */
+static struct leader_member *in_its_way(const struct leader *leader, const struct join *join)
 {
-    for (int i = 0; i < roster_count(leader); i++)
-        if (roster_at(leader, i)->link != NULL &&
-            strcmp(roster_at(leader, i)->part->node, node) == 0)
-            return roster_at(leader, i);
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
+
+        if (m->link != NULL && strcmp(m->part->node, join->node) == 0 &&
+            (!leader_roles_any(leader) || m->part->job == join->job))
+            return m;
+    }
     return NULL;
+}
+
+/* The most nodes that the job may have now. */
+static int nodes_allowed(struct leader *leader)
+{
+    if (!leader_roles_any(leader))
+        return leader->options->policy->sizes.max + market_surplus(leader);
+    return leader->options->roles->max_nodes > 0 ? leader->options->roles->max_nodes : INT_MAX;
 }
 
 /* Is there no place for one more node of an extension? A node that takes the place of another one
@@ -110,7 +125,7 @@ static bool is_full(struct leader *leader)
         nodes += roster_at(leader, i)->link != NULL && !roster_at(leader, i)->part->base &&
                  !change_is_left(roster_at(leader, i)->part) &&
                  !extensions_to_go(leader, roster_at(leader, i)->part->job);
-    return nodes + 1 > leader->options->policy->sizes.max + market_surplus(leader);
+    return nodes >= nodes_allowed(leader);
 }
 
 /* Returns 0: welcome, or -1 with the reason why not. */
@@ -125,7 +140,7 @@ static int refuse(struct leader *leader, const struct join *join, struct error *
         return error_set(why, "its job is already being preempted");
     if (join->base && join->job != leader->options->job)
         return error_set(why, "not a node of the base job");
-    other = member_on(leader, join->node);
+    other = in_its_way(leader, join);
     if (other != NULL)
         return error_set(why, "node %s already works for this job (job %u)", join->node,
                          other->part->job);
@@ -135,7 +150,7 @@ static int refuse(struct leader *leader, const struct join *join, struct error *
     if (ext != NULL && ext->state == PLAN_LEAVING)
         return error_set(why, "this extension is no longer needed");
     if (is_full(leader))
-        return error_set(why, "the job has its %d nodes (MAX)", leader->options->policy->sizes.max);
+        return error_set(why, "the job has its %d nodes (MAX)", nodes_allowed(leader));
     return 0;
 }
 
@@ -188,7 +203,15 @@ static void lose_former(struct leader *leader, const char *node, uint32_t job, i
     }
 }
 
-static bool read_join(json_object *msg, struct join *join)
+/* A job without roles has none to join for. */
+static int role_of(const struct leader *leader, json_object *msg)
+{
+    const char *role = json_get_string(msg, "role");
+
+    return role != NULL && leader_roles_any(leader) ? roles_find(leader->options->roles, role) : -1;
+}
+
+static bool read_join(const struct leader *leader, json_object *msg, struct join *join)
 {
     int64_t job, restarts, nodeid, slots;
 
@@ -206,6 +229,7 @@ static bool read_join(json_object *msg, struct join *join)
     if (!json_get_int(msg, "pid", 1, INT32_MAX, &join->pid))
         join->pid = 0;
     release_read(msg, &join->release);
+    join->role = role_of(leader, msg);
     join->job = (uint32_t)job;
     join->restarts = (uint32_t)restarts;
     join->nodeid = (int)nodeid;
@@ -311,7 +335,7 @@ void members_join(struct leader *leader, struct link *link, json_object *msg)
     struct error why = {""};
     struct join join;
 
-    if (!read_join(msg, &join)) {
+    if (!read_join(leader, msg, &join)) {
         link_close(link, "a join that cannot be understood");
         return;
     }
@@ -344,7 +368,7 @@ void members_join(struct leader *leader, struct link *link, json_object *msg)
         return;
     }
     if (!join.base)
-        extensions_joined(leader, m);
+        extensions_joined(leader, m, join.role);
 }
 
 /* ---- what they say --------------------------------------------------------------------------- */

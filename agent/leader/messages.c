@@ -17,6 +17,7 @@
 #include "agent/leader/messages.h"
 #include "agent/leader/operators.h"
 #include "agent/leader/pmix_relay.h"
+#include "agent/leader/role_tasks.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun_notify.h"
@@ -58,6 +59,7 @@ static const struct message table[] = {
     {"roles",      CONTROL, ANY,        .link = control_roles},
     {"scale",      CONTROL, ANY,        .link = control_scale},
     {"fail",       CONTROL, ANY,        .link = control_fail},
+    {"remove",     CONTROL, ANY,        .link = control_remove},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = members_join},
     {"beat",       MEMBER,  ANY,        .member = members_beat},
@@ -83,12 +85,12 @@ static const struct message table[] = {
     {"exit",       MEMBER,  CHANGE,     .member = facts_exit},
     {"drained",    MEMBER,  CHANGE,     .member = facts_drained},
     /* replicas of roles */
-    {"room",         MEMBER, ANY,       .member = leader_roles_room},
-    {"task_port",    MEMBER, ANY,       .member = leader_roles_port},
-    {"task_running", MEMBER, ANY,       .member = leader_roles_running},
-    {"task_ready",   MEMBER, ANY,       .member = leader_roles_ready},
-    {"task_unready", MEMBER, ANY,       .member = leader_roles_unready},
-    {"task_exit",    MEMBER, ANY,       .member = leader_roles_exit},
+    {"room",         MEMBER, ANY,       .member = role_tasks_room},
+    {"task_port",    MEMBER, ANY,       .member = role_tasks_port},
+    {"task_running", MEMBER, ANY,       .member = role_tasks_running},
+    {"task_ready",   MEMBER, ANY,       .member = role_tasks_ready},
+    {"task_unready", MEMBER, ANY,       .member = role_tasks_unready},
+    {"task_exit",    MEMBER, ANY,       .member = role_tasks_exit},
     /* what its processes have to say to each other; "store" is answered whatever its world */
     {"store",      MEMBER,  ANY,        .member = world_store_request},
     {"unstore",    MEMBER,  ANY,        .member = world_store_withdraw},

@@ -64,10 +64,8 @@ static json_object *replica_json(struct leader *leader, const struct roles_view 
 {
     const struct role *role = &view->roles->list[replica->role];
     json_object *one = json_object_new_object();
-    char name[64];
 
-    snprintf(name, sizeof(name), "%s-%d", role->name, replica->index);
-    json_object_object_add(one, "name", json_object_new_string(name));
+    json_object_object_add(one, "name", json_object_new_string(replica_name(role, replica).text));
     json_object_object_add(one, "role", json_object_new_string(role->name));
     json_object_object_add(one, "index", json_object_new_int(replica->index));
     json_object_object_add(one, "id", json_object_new_int(replica->id));
@@ -116,6 +114,28 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     return one;
 }
 
+json_object *roles_view_di_engine(const struct roles_view *view, bool settled)
+{
+    const struct roles *roles = view->roles;
+    json_object *all = json_object_new_object(), *sizes = json_object_new_object();
+
+    json_object_object_add(all, "settled", json_object_new_boolean(settled));
+    json_object_object_add(all, "sizes", sizes);
+    for (int i = 0; i < roles->count; i++) {
+        const struct slots_gang *gang = &roles->list[i].gang;
+        json_object *one = json_object_new_object();
+
+        json_object_object_add(one, "cpus",
+                               json_object_new_int64((int64_t)gang->size.cpus * gang->tasks));
+        json_object_object_add(one, "gpus",
+                               json_object_new_int64((int64_t)gang->size.gpus * gang->tasks));
+        json_object_object_add(one, "memory",
+                               json_object_new_int64(gang->size.memory * gang->tasks));
+        json_object_object_add(sizes, roles->list[i].name, one);
+    }
+    return all;
+}
+
 void roles_view_describe(struct leader *leader, const struct roles_view *view, json_object *into)
 {
     json_object *roles = json_object_new_array(), *replicas = json_object_new_array();
@@ -127,4 +147,16 @@ void roles_view_describe(struct leader *leader, const struct roles_view *view, j
                               replica_json(leader, view, reconcile_at(view->reconcile, i)));
     json_object_object_add(into, "roles", roles);
     json_object_object_add(into, "replicas", replicas);
+}
+
+void roles_view_summary(const struct roles_view *view, char *text, size_t size)
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < view->roles->count && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s %d/%d", i > 0 ? ", " : "",
+                                   view->roles->list[i].name,
+                                   reconcile_in_state(view->reconcile, i, REPLICA_READY),
+                                   reconcile_target(view->reconcile, i));
 }

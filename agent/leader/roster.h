@@ -37,6 +37,7 @@ struct leader_member {
     bool heard;     /* … was not long ago when that was last looked at */
     int unwritten;  /* pieces of its output that the leader's output holds */
     int room;       /* its node's number in lib/reconcile, in the order of "room"; 0: it has none */
+    bool goes;      /* … which knows that the node goes */
 };
 
 /* NULL: out of memory. */

@@ -20,6 +20,7 @@
 #include "agent/leader/slurm_update.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
+#include "lib/roles.h"
 #include "lib/slurm_words.h"
 
 #define LISTED_LATER 2.0  /* seconds in which a job that is submitted appears in Slurm's list */
@@ -69,6 +70,7 @@ static void refresh_excludes(struct leader *leader, double left_since)
         return;
     for (int i = 0; i < extensions_count(leader); i++)
         if (extensions_at(leader, i)->state == PLAN_PENDING &&
+            extensions_at(leader, i)->role < 0 && /* others may come to the same nodes */
             extensions_at(leader, i)->since < left_since)
             extensions_cancel(leader, extensions_at(leader, i)->job, false,
                               "its excluded nodes have become free");
@@ -90,6 +92,13 @@ static void explain_leaving(struct leader *leader, const struct extension *ext,
         report_left(leader, ext->job, why);
 }
 
+/* Seconds before its time limit at which it is to go: replicas are drained first. */
+static double leave_early(const struct leader *leader, const struct extension *ext)
+{
+    return LEAVE_EARLY +
+           (ext->role >= 0 ? leader->options->roles->list[ext->role].drain.within : 0);
+}
+
 /* Its time limit, when the base goes on for longer. Of a preempted extension Slurm tells the end of
  * its grace time instead. */
 static void note_times(struct leader *leader, struct extension *ext, const struct job_info *info)
@@ -101,7 +110,8 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
         info->time_limit != UINT32_MAX &&
         (slurm_look_base(leader) == NULL ||
          slurm_look_base(leader)->end >= info->end + 2 * LEAVE_EARLY))
-        ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) - LEAVE_EARLY;
+        ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) -
+                      leave_early(leader, ext);
     ext->preempted = info->preempt_time != 0;
 }
 
@@ -211,9 +221,7 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
         if (ext->state == PLAN_STARTING && info->num_nodes > 0 && info->num_nodes != ext->nodes &&
             info->state == JOB_KIND_RUNNING &&
             extensions_members(leader, ext->job) <= info->num_nodes) {
-            ext->nodes = info->num_nodes;
-            if (extensions_members(leader, ext->job) == ext->nodes)
-                extensions_set_state(leader, ext, PLAN_JOINED);
+            extensions_count_nodes(leader, ext, info->num_nodes);
         }
         if (ext->state == PLAN_LEAVING && extensions_members(leader, ext->job) == 0 &&
             leader_now(leader) - ext->since > LINGER_LIMIT) {

@@ -21,6 +21,7 @@
 #include "agent/leader/submit.h"
 #include "common/log.h"
 #include "lib/retry.h"
+#include "lib/roles.h"
 #include "lib/slurm_words.h"
 
 #define SUBMIT_LIMIT_MS 60000 /* for sbatch, which retries while slurmctld restarts */
@@ -45,10 +46,21 @@ struct submission {
     int64_t status;
     char out_text[256], err_text[2048];
     size_t out_len, err_len;
-    int nodes, increments;
-    double begin;
+    int nodes, increments; /* for the world */
+    int role, replicas;    /* role -1: for the world */
     const struct pool *pool;
 };
+
+/* What it is for, in words. */
+static const char *describe(const struct submission *s, char *text, size_t size)
+{
+    if (s->role < 0)
+        snprintf(text, size, "%d node%s", s->nodes, s->nodes == 1 ? "" : "s");
+    else
+        snprintf(text, size, "%d replica%s of %s", s->replicas, s->replicas == 1 ? "" : "s",
+                 s->leader->options->roles->list[s->role].name);
+    return text;
+}
 
 static void submission_result(struct submission *s)
 {
@@ -64,16 +76,18 @@ static void submission_result(struct submission *s)
                 extensions_drop(leader, ext);
             ext = extensions_find(leader, (uint32_t)job);
             if (ext != NULL && ext->nodes < s->nodes) {
-                ext->nodes = s->nodes;
                 if (ext->state == PLAN_JOINED)
                     extensions_set_state(leader, ext, PLAN_STARTING);
+                extensions_count_nodes(leader, ext, s->nodes);
             }
         } else if (ext != NULL) {
             ext->job = (uint32_t)job;
             extensions_set_state(leader, ext, PLAN_PENDING);
         }
-        if (ext != NULL)
+        if (ext != NULL) {
             ext->pool = s->pool;
+            ext->role = s->role;
+        }
         extensions_set_refusal(leader, "");
         leader->submit->after = 0;
         retry_reset(&leader->submit->full);
@@ -82,7 +96,7 @@ static void submission_result(struct submission *s)
         if (change_is_ending(leader->change) || change_stopping(leader->change))
             extensions_cancel(leader, (uint32_t)job, false, "the job is ending");
     } else {
-        char why[256];
+        char why[256], what[80];
 
         if (ext != NULL)
             extensions_drop(leader, ext);
@@ -92,14 +106,17 @@ static void submission_result(struct submission *s)
         if (why[0] == '\0')
             snprintf(why, sizeof(why), "sbatch ended with status %lld", (long long)s->status);
         allocation_growth_failed(leader, why);
-        if (strcmp(extensions_refusal(leader), why) != 0) /* once, however often it is tried */
-            log_info("job %u: an extension of %d node%s was refused: %s", leader->options->job,
-                     s->nodes, s->nodes == 1 ? "" : "s", why);
-        extensions_set_refusal(leader, why);
+        if (s->replicas > 1) /* which is how many of them a node holds is found out */
+            log_debug("an extension of %s was refused: %s", describe(s, what, sizeof(what)), why);
+        else if (strcmp(extensions_refusal(leader), why) != 0) /* once, however often it is tried */
+            log_info("job %u: an extension of %s was refused: %s", leader->options->job,
+                     describe(s, what, sizeof(what)), why);
+        if (s->replicas <= 1)
+            extensions_set_refusal(leader, why);
         if (slurm_words_full(s->err_text))
             leader->submit->after = leader_now(leader) +
                                     retry_failed(&leader->submit->full, leader_now(leader));
-        else
+        else if (s->replicas <= 1) /* else fewer are asked for */
             job_pools_refused(leader, s->pool, why);
         planning_note_increments(leader, 0);
     }
@@ -247,46 +264,80 @@ static bool is_contained(struct leader *leader)
     return true;
 }
 
-void submit_extension(struct leader *leader, const struct plan_output *plan)
+/* Its entry in the list of extensions is the one without a number. NULL: out of memory. */
+static struct submission *prepare(struct leader *leader, const struct pool *pool, int nodes,
+                                  int role)
 {
-    const int increments = plan->submit_increments;
-    int nodes;
-    const double delay = plan->submit_delay;
-    struct submission *s;
-    struct extension *ext;
-    char **argv, **env, **used, *avoid;
+    struct submission *s = calloc(1, sizeof(*s));
+    struct extension *ext = s != NULL ? extensions_add(leader, 0, nodes, PLAN_SUBMITTING) : NULL;
 
-    if (is_contained(leader) || base_ends_soon(leader))
-        return;
-    nodes = no_wake_nodes(leader, market_pool(leader, plan->pool), plan->submit, plan->anywhere);
-    if (nodes == 0)
-        return;
-    s = calloc(1, sizeof(*s));
-    ext = s != NULL ? extensions_add(leader, 0, nodes, PLAN_SUBMITTING) : NULL;
     if (ext == NULL) {
         free(s);
-        return;
+        return NULL;
     }
     s->leader = leader;
     s->nodes = nodes;
-    s->increments = increments;
-    s->pool = market_pool(leader, plan->pool);
-    ext->pool = s->pool;
-    if (delay > 0)
-        ext->begin = leader_now(leader) + delay;
+    s->pool = ext->pool = pool;
+    s->role = ext->role = role;
+    return s;
+}
+
+/* anywhere: also on nodes that are left out for a while. */
+static void begin(struct submission *s, struct extension_request *request, bool anywhere)
+{
+    struct leader *leader = s->leader;
+    struct extension *ext = extensions_find(leader, 0);
+    char *avoid = anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
+    char **argv, **env;
+
+    request->pool = s->pool;
+    request->most = job_pools_minutes(leader, s->pool);
+    request->avoid = avoid = no_wake_exclude(leader, ext, avoid);
+    if (request->delay > 0)
+        ext->begin = leader_now(leader) + request->delay;
+    argv = extension_argv(leader->options, slurm_look_base(leader), request, time(NULL));
+    env = extension_environment(leader, request->role);
     leader->submit->submission = s;
     leader->submit->count++;
-    used = roster_nodes(leader);
-    avoid = plan->anywhere ? NULL : exclude_list(leader, &ext->excludes_until);
-    avoid = no_wake_exclude(leader, ext, avoid);
-    argv = extension_argv(leader->options, slurm_look_base(leader), s->pool, nodes, delay,
-                          time(NULL), job_pools_minutes(leader, s->pool), used, avoid);
-    env = extension_environment(leader);
     submission_spawn(s, argv, env);
-    free(used);
     free(avoid);
     strings_free(argv);
     strings_free(env);
+}
+
+void submit_extension(struct leader *leader, const struct plan_output *plan)
+{
+    const struct pool *pool = market_pool(leader, plan->pool);
+    struct extension_request request = {.delay = plan->submit_delay};
+    struct submission *s;
+    char **used;
+
+    if (is_contained(leader) || base_ends_soon(leader))
+        return;
+    request.nodes = no_wake_nodes(leader, pool, plan->submit, plan->anywhere);
+    if (request.nodes == 0 || (s = prepare(leader, pool, request.nodes, -1)) == NULL)
+        return;
+    s->increments = plan->submit_increments;
+    used = roster_nodes(leader);
+    request.used = used;
+    begin(s, &request, plan->anywhere);
+    free(used);
+}
+
+void submit_replicas(struct leader *leader, const struct pool *pool, int role, int replicas,
+                     int nodes, int nodes_most)
+{
+    struct extension_request request = {.role = &leader->options->roles->list[role],
+                                        .replicas = replicas,
+                                        .nodes = nodes,
+                                        .nodes_most = nodes_most};
+    struct submission *s;
+
+    if (is_contained(leader) || base_ends_soon(leader) ||
+        (s = prepare(leader, pool, nodes, role)) == NULL)
+        return;
+    s->replicas = replicas;
+    begin(s, &request, false);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

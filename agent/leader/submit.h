@@ -7,6 +7,7 @@
 
 struct leader;
 struct plan_output;
+struct pool;
 struct submit;
 
 /* NULL: out of memory. */
@@ -15,6 +16,11 @@ void submit_destroy(struct submit *submit);
 
 /* Submit the extension that the plan asks for. One at a time. */
 void submit_extension(struct leader *leader, const struct plan_output *plan);
+
+/* … one for replicas of a role, on so many nodes; 0: on as many as Slurm takes, but no more than
+ * nodes_most (0: any number). If none can be submitted now, extensions_refusal() says why. */
+void submit_replicas(struct leader *leader, const struct pool *pool, int role, int replicas,
+                     int nodes, int nodes_most);
 
 /* Does an sbatch run? */
 bool submit_submitting(const struct leader *leader);

@@ -293,16 +293,6 @@ static const char *scale_text(const struct group *group)
     return "{}";
 }
 
-static const char *step_id_of(const struct member *m)
-{
-    static const char name[] = "SLURM_STEP_ID=";
-
-    for (char **each = m->job.env; *each != NULL; each++)
-        if (strncmp(*each, name, strlen(name)) == 0)
-            return *each + strlen(name);
-    return NULL;
-}
-
 /* A group that was given up may still be dying: the next group needs other file names. */
 static void name_files(char *files, const struct world *world, int attempt)
 {
@@ -323,7 +313,7 @@ void group_describe(struct member *m, struct workers_options *options)
             {
                 .job_id = m->job.id,
                 .incarnation = m->incarnation,
-                .step_id = step_id_of(m),
+                .step_id = strings_value(m->job.env, "SLURM_STEP_ID"),
                 .min_nodes = m->job.min_nodes,
                 .max_nodes = m->job.max_nodes,
                 .max_restarts = m->job.max_restarts,

@@ -150,6 +150,9 @@ static void send_join(struct member *m)
         msg, "switches",
         json_object_new_string(tree_path(getenv("SLURM_TOPOLOGY_ADDR"),
                                          getenv("SLURM_TOPOLOGY_ADDR_PATTERN"), switches)));
+    if (!m->options->base && getenv("ELASTIC_EXTENSION_ROLE") != NULL)
+        json_object_object_add(msg, "role",
+                               json_object_new_string(getenv("ELASTIC_EXTENSION_ROLE")));
     json_object_object_add(msg, "pid", json_object_new_int(getpid()));
     json_object_object_add(msg, "leaving", json_object_new_boolean(m->leaving));
     json_object_object_add(msg, "term", json_object_new_int(m->leader.term));

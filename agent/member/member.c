@@ -236,6 +236,7 @@ void member_end(struct member *m, int code)
     uv_close((uv_handle_t *)&m->beat.timer, beat_closed);
     member_join_end(m);
     member_pmix_end(m);
+    member_replicas_end(m);
     close_store(m);
     member_reclaim_end(m);
     if (m->output.own != NULL) {

@@ -18,6 +18,7 @@
 #include "common/link.h"
 #include "lib/world.h"
 
+struct api;
 struct job_control;
 struct replicas;
 struct rank_tail;
@@ -114,6 +115,7 @@ struct member {
     struct group *group;       /* of the present world; NULL: none */
     struct group *next;        /* of the next world, waiting at its gate */
     struct replicas *replicas; /* NULL: the job has no roles */
+    struct api *api;           /* its HTTP interface; NULL: no role here has needed it */
     struct member_pmix pmix;
     struct store_server *store; /* NULL: there is none */
     struct reclaim *reclaim;    /* NULL: nothing announces that the node will be taken away */
@@ -186,6 +188,8 @@ void member_send_drained(struct member *m, int started);
 /* member_replicas.c: the replicas of this node between workers and leader */
 /* A leader's welcome: replicas may be started here, if the job has roles. -1: it cannot be read. */
 int member_replicas_welcomed(struct member *m, json_object *msg);
+/* None is left, and none comes. */
+void member_replicas_end(struct member *m);
 
 /* join.c: the member's leader, and the leader that follows when it is lost. */
 void member_join_begin(struct member *m);

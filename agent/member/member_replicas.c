@@ -3,8 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/member/api.h"
 #include "agent/member/member_internal.h"
 #include "agent/member/replicas.h"
+#include "agent/paths.h"
 #include "common/log.h"
 #include "lib/json_get.h"
 
@@ -33,6 +35,37 @@ static void none(void *arg)
     member_drained(arg);
 }
 
+static int open_api(const char **url, const char **socket, struct error *err, void *arg)
+{
+    struct member *m = arg;
+    const struct api_options options = {
+        .program = paths_http(),
+        .node = m->options->node,
+        .run_dir = m->run_dir,
+        .state_dir = m->job.state_dir,
+        .job = m->options->base_job,
+        .restarts = m->options->base_restarts,
+    };
+
+    if (m->api == NULL) {
+        m->api = api_create(m->loop, &options, err);
+        if (m->api == NULL)
+            return error_prefix(err, "no HTTP interface");
+        m->open_handles++;
+        api_leader(m->api, m->leader.address, m->leader.port);
+    }
+    *url = api_url(m->api);
+    *socket = api_socket(m->api);
+    return 0;
+}
+
+void member_replicas_end(struct member *m)
+{
+    if (m->api != NULL)
+        api_destroy(m->api, member_piece_gone, m);
+    m->api = NULL;
+}
+
 int member_replicas_welcomed(struct member *m, json_object *msg)
 {
     static const struct replicas_hooks hooks = {
@@ -40,6 +73,7 @@ int member_replicas_welcomed(struct member *m, json_object *msg)
         .send = send_message,
         .output = output,
         .output_ended = output_ended,
+        .api = open_api,
         .none = none,
     };
     const char *roles = json_get_string(msg, "roles");
@@ -57,6 +91,8 @@ int member_replicas_welcomed(struct member *m, json_object *msg)
         log_error("%s: the leader's roles cannot be used: %s", m->options->node, err.text);
         return -1;
     }
+    if (m->api != NULL)
+        api_leader(m->api, m->leader.address, m->leader.port);
     replicas_welcomed(m->replicas, m->own_address);
     return 0;
 }

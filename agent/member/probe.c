@@ -297,20 +297,10 @@ static void on_command_output(int rank, int fd, const char *data, size_t len, vo
         tail_feed(&p->tail, data, len);
 }
 
-static const char *message_of(json_object *error)
-{
-    json_object *message;
-
-    return error != NULL && json_object_object_get_ex(error, "message", &message)
-               ? json_object_get_string(message)
-               : NULL;
-}
-
 static void on_command_exited(const struct worker_exit *ended, void *arg)
 {
     struct probe *p = arg;
-    const char *why = message_of(ended->error) != NULL ? message_of(ended->error)
-                                                       : tail_line(&p->tail);
+    const char *why = tail_why(&p->tail, ended->error);
 
     p->succeeded = ended->code == 0 && ended->signal == 0;
     if (p->late)

@@ -27,7 +27,7 @@ struct task {
     char *name; /* what its lines begin with */
     int *ports;
     char *gpus; /* NULL: it has given them back */
-    bool ended;
+    bool ended, ready;
     char **command, **added;
     struct tail tail;
     struct probe *probe; /* NULL: nobody looks */
@@ -49,8 +49,11 @@ struct replica {
     int count;
     int *held; /* descriptors that hold the ports */
     int held_count;
+    bool whole;    /* all tasks of the gang are here */
+    bool running;  /* its tasks have been executed */
     bool ending;   /* its tasks have been told to end */
     bool disowned; /* the leader is not told */
+    int status;    /* of the first task that has not ended with 0 */
 };
 
 /* ---- what the leader hears ------------------------------------------------------------------- */
@@ -110,6 +113,7 @@ static void on_task_ready(void *arg)
 {
     struct task *task = arg;
 
+    task->ready = true;
     send_message(task->replica, task_message(task, "task_ready"));
 }
 
@@ -119,6 +123,7 @@ static void on_task_unready(const char *why, void *arg)
     json_object *msg = task_message(task, "task_unready");
     struct error line = {""};
 
+    task->ready = false;
     error_set(&line, "%s", why);
     json_object_object_add(msg, "text", json_object_new_string(line.text));
     send_message(task->replica, msg);
@@ -166,10 +171,8 @@ static void end_probe(struct task *task)
 
 /* ---- news of its tasks ----------------------------------------------------------------------- */
 
-static void on_ready(void *arg)
+static json_object *ports_json(const struct replica *r)
 {
-    struct replica *r = arg;
-    json_object *msg = replica_message("task_running", r->options.id, r->options.start);
     json_object *all = json_object_new_array();
     size_t ports = strings_count(r->options.role->ports);
 
@@ -180,7 +183,16 @@ static void on_ready(void *arg)
             json_object_array_add(of_task, json_object_new_int(r->tasks[i].ports[k]));
         json_object_array_add(all, of_task);
     }
-    json_object_object_add(msg, "ports", all);
+    return all;
+}
+
+static void on_ready(void *arg)
+{
+    struct replica *r = arg;
+    json_object *msg = replica_message("task_running", r->options.id, r->options.start);
+
+    r->running = true;
+    json_object_object_add(msg, "ports", ports_json(r));
     send_message(r, msg);
     for (int i = 0; i < r->count && !r->ending; i++)
         if (!r->tasks[i].ended)
@@ -212,15 +224,14 @@ static void say_exit(struct task *task, const struct worker_exit *ended)
 {
     struct replica *r = task->replica;
     int status = ended->signal != 0 ? 128 + ended->signal : ended->code;
-    json_object *message = NULL;
-    const char *why = tail_line(&task->tail);
+    const char *why = tail_why(&task->tail, ended->error);
     char text[64] = "";
 
+    if (r->status == 0)
+        r->status = status;
     if (status != 0)
         snprintf(text, sizeof(text), ended->signal != 0 ? "ended by signal %d" : "ended with %d",
                  ended->signal != 0 ? ended->signal : status);
-    if (ended->error != NULL && json_object_object_get_ex(ended->error, "message", &message))
-        why = json_object_get_string(message);
     send_message(r, replica_exit_message(r->options.id, r->options.start, task->number, status,
                                          status != 0 && why != NULL ? why : text));
 }
@@ -317,7 +328,8 @@ static int prepare_task(struct task *task, const char *files, struct error *err)
     struct replica *r = task->replica;
     const struct replica_options *o = &r->options;
     struct role_task values = {.replica = r->name, .task = task->number};
-    struct role_task_place place = {.start = o->start, .shared = o->shared};
+    struct role_task_place place = {
+        .start = o->start, .shared = o->shared, .api = o->api, .api_socket = o->api_socket};
     int rc = o->role->gang.tasks > 1 ? asprintf(&task->name, "%s.%d", r->name, task->number)
                                      : asprintf(&task->name, "%s", r->name);
 
@@ -332,6 +344,8 @@ static int prepare_task(struct task *task, const char *files, struct error *err)
         return error_set(err, "out of memory");
     values.ports = task->ports;
     place.ready_file = o->role->ready.how == ROLE_PROBE_TOLD ? task->looked_at : NULL;
+    place.namespace = o->namespace;
+    place.first_task = r->tasks[0].number;
     place.cuda = node_room_cuda(o->room) ? task->gpus : NULL;
     place.rocr = node_room_rocr(o->room) ? task->gpus : NULL;
     if (place.ready_file != NULL)
@@ -419,6 +433,7 @@ static struct replica *make(const struct replica_options *options,
         return NULL;
     }
     r->count = count;
+    r->whole = options->world->node_count == 1;
     for (int i = 0; i < count; i++) {
         r->tasks[i].replica = r;
         r->tasks[i].number = world_first_rank(options->world, options->node_index) + i;
@@ -430,6 +445,7 @@ static struct replica *make(const struct replica_options *options,
  * that of the shield. */
 static int add_shield(struct replica *r, struct workers_options *options, struct error *err)
 {
+    static const char *const preload[] = {"LD_PRELOAD", NULL};
     const char *library = r->options.role->shield ? r->options.shield : NULL;
     char **shield = NULL;
     int rc = 0;
@@ -439,7 +455,7 @@ static int add_shield(struct replica *r, struct workers_options *options, struct
     if (library != NULL && shield == NULL)
         return error_set(err, "out of memory");
     if (shield != NULL && shield[0] != NULL) {
-        r->user_env = strings_without(options->user_env, "LD_PRELOAD");
+        r->user_env = strings_without(options->user_env, preload);
         rc = r->user_env != NULL ? 0 : -1;
         options->user_env = r->user_env;
         for (int i = 0; i < r->count && rc == 0; i++)
@@ -518,6 +534,47 @@ void replica_drain(struct replica *r, int signal, double seconds)
 void replica_disown(struct replica *r)
 {
     r->disowned = true;
+}
+
+static json_object *introduce(const struct replica *r)
+{
+    json_object *said = json_object_new_object();
+
+    json_object_object_add(said, "replica", json_object_new_int64(r->options.id));
+    json_object_object_add(said, "start", json_object_new_int64(r->options.start));
+    json_object_object_add(said, "name", json_object_new_string(r->name));
+    json_object_object_add(said, "role", json_object_new_string(r->options.role->name));
+    return said;
+}
+
+json_object *replica_result(const struct replica *r)
+{
+    json_object *said;
+
+    if (!r->options.role->leads || !r->whole || r->ending || r->disowned)
+        return NULL;
+    said = introduce(r);
+    json_object_object_add(said, "status", json_object_new_int(r->status));
+    return said;
+}
+
+json_object *replica_describe(const struct replica *r)
+{
+    json_object *said, *ready;
+
+    for (int i = 0; i < r->count; i++)
+        if (r->tasks[i].ended)
+            return NULL;
+    if (!r->whole || r->ending || r->disowned)
+        return NULL;
+    said = introduce(r);
+    ready = json_object_new_array();
+    for (int i = 0; i < r->count; i++)
+        json_object_array_add(ready, json_object_new_boolean(r->tasks[i].ready));
+    json_object_object_add(said, "running", json_object_new_boolean(r->running));
+    json_object_object_add(said, "ready", ready);
+    json_object_object_add(said, "ports", ports_json(r));
+    return said;
 }
 
 /* ---- as all workers -------------------------------------------------------------------------- */

@@ -29,13 +29,15 @@ struct replica_options {
     uv_loop_t *loop;
     const struct role *role;
     int64_t id, start;
-    const char *name;          /* "collector-3" */
-    const struct world *world; /* the gang */
-    int node_index;            /* of this node in it */
-    int master_fd;             /* holds its MASTER_PORT, taken over; -1: another node does */
-    struct node_room *room;    /* has the GPUs */
-    const char *shared;        /* the job's directory; NULL: none */
-    const char *address;       /* of this node; NULL: not known */
+    const char *name;             /* "collector-3" */
+    const struct world *world;    /* the gang */
+    int node_index;               /* of this node in it */
+    int master_fd;                /* holds its MASTER_PORT, taken over; -1: another node does */
+    struct node_room *room;       /* has the GPUs */
+    const char *api, *api_socket; /* of a role that has it (lib/role_task.h); NULL: none */
+    const char *shared;           /* the job's directory; NULL: none */
+    const char *namespace;        /* of compat: di-engine, a string of common; NULL: without */
+    const char *address;          /* of this node; NULL: not known */
     const char *shield; /* path of libelastic-shield.so; NULL: Slurm's SIGTERM is theirs, too */
     /* What all workers of this node have in common. Its strings outlive the replica. */
     const struct workers_options *common;
@@ -54,6 +56,12 @@ bool replica_is(const struct replica *replica, int64_t id, int64_t start);
 void replica_drain(struct replica *replica, int signal, double seconds);
 /* The leader does not know it: say nothing of it any more. */
 void replica_disown(struct replica *replica);
+/* For a new leader: what runs here, as an element of "replicas" in "room" (a new object). NULL: the
+ * replica cannot go on under it: it is on other nodes, too, or is ending. */
+json_object *replica_describe(const struct replica *replica);
+/* … of a leading one all of whose tasks have ended, though nobody has told them to: "result" in
+ * "room". The leader before may have died before it heard of that. NULL: it is none. */
+json_object *replica_result(const struct replica *replica);
 
 /* As the functions of workers.h. */
 void replica_pause_output(struct replica *replica, bool pause);

@@ -37,18 +37,36 @@ struct replicas {
     struct replicas_hooks hooks;
     void *arg;
     struct entry *list;
-    bool room_due; /* the leader waits for it */
+    json_object *result; /* of the leading replica, which was here; NULL: it has not ended here */
+    bool room_due;       /* the leader waits for it */
     bool paused, stopped;
 };
 
 /* ---- what the leader hears ------------------------------------------------------------------- */
 
+/* A list of all replicas. NULL: one of them has to end first. */
+static json_object *describe_all(const struct replicas *all)
+{
+    json_object *list = json_object_new_array();
+
+    for (const struct entry *entry = all->list; entry != NULL; entry = entry->next) {
+        json_object *said = replica_describe(entry->replica);
+
+        if (said == NULL) {
+            json_object_put(list);
+            return NULL;
+        }
+        json_object_array_add(list, said);
+    }
+    return list;
+}
+
 static void send_room(struct replicas *all)
 {
-    json_object *msg;
+    json_object *msg, *list;
     struct slots_size size;
 
-    if (!all->room_due || all->list != NULL)
+    if (!all->room_due || (list = describe_all(all)) == NULL)
         return;
     all->room_due = false;
     node_room_size(all->room, &size);
@@ -57,6 +75,9 @@ static void send_room(struct replicas *all)
     json_object_object_add(msg, "cpus", json_object_new_int(size.cpus));
     json_object_object_add(msg, "gpus", json_object_new_int(size.gpus));
     json_object_object_add(msg, "memory", json_object_new_int64(size.memory));
+    json_object_object_add(msg, "replicas", list);
+    if (all->result != NULL)
+        json_object_object_add(msg, "result", json_object_get(all->result));
     all->hooks.send(msg, all->arg);
 }
 
@@ -110,11 +131,12 @@ static void on_drained(struct replica *replica, void *arg)
     entry = *link;
     *link = entry->next;
     free(entry);
+    if (all->result == NULL)
+        all->result = replica_result(replica);
     replica_destroy(replica);
-    if (all->list != NULL)
-        return;
     send_room(all);
-    all->hooks.none(all->arg);
+    if (all->list == NULL)
+        all->hooks.none(all->arg);
 }
 
 static const struct replica_hooks replica_hooks = {
@@ -235,8 +257,13 @@ static int create(struct replicas *all, struct order *order, struct error *err)
 
     if (entry == NULL)
         return error_set(err, "out of memory");
+    if (order->role->api && all->hooks.api(&options.api, &options.api_socket, err, all->arg) != 0) {
+        free(entry);
+        return -1;
+    }
     all->hooks.describe(&common, all->arg);
     common.own_env = all->env;
+    options.namespace = all->roles->di_engine ? common.place.job_id : NULL;
     order->master_fd = -1; /* the replica's, or closed */
     entry->replica = replica_create(&options, &replica_hooks, all, err);
     if (entry->replica == NULL) {
@@ -344,14 +371,18 @@ void replicas_set_shield(struct replicas *all, const char *library)
     all->shield = library;
 }
 
-/* A later release lets the replicas run on, and tells the leader of them. */
 void replicas_welcomed(struct replicas *all, const char *address)
 {
     free(all->address);
     all->address = address != NULL ? strdup(address) : NULL;
     for (struct entry *entry = all->list; entry != NULL; entry = entry->next) {
-        replica_disown(entry->replica);
-        replica_drain(entry->replica, SIGKILL, 0);
+        json_object *said = replica_describe(entry->replica);
+
+        if (said == NULL) {
+            replica_disown(entry->replica);
+            replica_drain(entry->replica, SIGKILL, 0);
+        }
+        json_object_put(said);
     }
     all->room_due = true;
     send_room(all);
@@ -460,6 +491,7 @@ void replicas_destroy(struct replicas *all)
     node_room_destroy(all->room);
     roles_destroy(all->roles);
     strings_free(all->env);
+    json_object_put(all->result);
     free(all->shared);
     free(all->address);
     free(all);

@@ -21,6 +21,9 @@ struct replicas_hooks {
     /* As in struct replica_hooks. */
     void (*output)(const char *name, int stream, int fd, const char *data, size_t len, void *arg);
     void (*output_ended)(int stream, void *arg);
+    /* The HTTP interface of this node, which is opened when a role needs it: its URL, and its
+     * socket. -1 with err. */
+    int (*api)(const char **url, const char **socket, struct error *err, void *arg);
     /* The last replica has ended; comes from the loop. */
     void (*none)(void *arg);
 };
@@ -35,8 +38,9 @@ void replicas_destroy(struct replicas *all);
 /* The path of libelastic-shield.so, which stays the caller's; NULL: it is not there. */
 void replicas_set_shield(struct replicas *all, const char *library);
 
-/* The node follows a leader, which knows nothing of the replicas that run here: they are killed.
- * Then the leader hears what room there is. address: of this node, NULL: not known. */
+/* The node follows a leader, which knows nothing of the replicas that run here. The leader hears
+ * what room there is, and which replicas have part of it. Those that cannot go on under it are
+ * killed before. address: of this node, NULL: not known. */
 void replicas_welcomed(struct replicas *all, const char *address);
 
 /* Handle a message about replicas. False: it is another message. */

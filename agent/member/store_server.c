@@ -9,16 +9,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/run_dir.h"
 #include "common/log.h"
 #include "lib/frame.h"
 #include "lib/json_get.h"
@@ -437,33 +435,12 @@ void store_server_lost(struct store_server *server)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* A socket's address has at most 107 bytes, and the path of a directory may be longer: so the
- * socket is reached through a descriptor of the directory. */
-static int bind_in(int fd, const char *dir)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
-
-    if (dir_fd < 0)
-        return -1;
-    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, dir_fd);
-    unlink(address.sun_path);
-    /* The socket's file gets the mode that its descriptor has now. */
-    rc = fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0;
-    close(dir_fd);
-    return rc != 0 ? -1 : 0;
-}
-
 static int open_listener(struct store_server *server, const char *dir, struct error *err)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+    int fd = run_dir_socket(dir, SOCKET_NAME, err), rc;
 
-    if (fd < 0 || bind_in(fd, dir) != 0) {
-        error_set(err, "%s: %s", error_path(server->path).text, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    if (fd < 0)
         return -1;
-    }
     rc = uv_pipe_open(&server->listener, fd);
     if (rc != 0)
         close(fd);

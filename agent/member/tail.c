@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/json_get.h"
+
 void tail_feed(struct tail *tail, const char *data, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -29,4 +31,11 @@ void tail_set(struct tail *tail, const char *line)
 const char *tail_line(const struct tail *tail)
 {
     return tail->line[0] != '\0' ? tail->line : NULL;
+}
+
+const char *tail_why(const struct tail *tail, json_object *error)
+{
+    const char *message = json_get_string(error, "message");
+
+    return message != NULL ? message : tail_line(tail);
 }

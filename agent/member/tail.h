@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include <json-c/json.h>
+
 #define TAIL_BYTES 256 /* of a line */
 
 /* Zeros: nothing has been written. */
@@ -20,5 +22,8 @@ void tail_feed(struct tail *tail, const char *data, size_t len);
 void tail_set(struct tail *tail, const char *line);
 /* NULL: there is none. */
 const char *tail_line(const struct tail *tail);
+/* Why a program has failed: what it has said itself (the error of struct worker_exit, which may be
+ * NULL), else that line. NULL: nothing is known. */
+const char *tail_why(const struct tail *tail, json_object *error);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "agent/workers/binding.h"
 #include "common/memory.h"
+#include "lib/text.h"
 
 #define UNAWARE_MS 15000 /* for a script that uses libelastic to import its modules and attach */
 
@@ -244,16 +245,6 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-static const char *variable(char *const *env, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; env != NULL && *env != NULL; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=' && (*env)[len + 1] != '\0')
-            return *env + len + 1;
-    return NULL;
-}
-
 /* Slurm's numbers of GPUs are those of the node. Where Slurm renumbers for a cgroup, CUDA's numbers
  * are not. */
 char **workers_cpus(int slots, char *const *own_env)
@@ -265,6 +256,6 @@ char **workers_cpus(int slots, char *const *own_env)
     if (slots < 2)
         return NULL;
     for (size_t i = 0; gpus == NULL && i < sizeof(names) / sizeof(names[0]); i++)
-        gpus = variable(own_env, names[i]);
+        gpus = strings_filled_value(own_env, names[i]);
     return binding_split(binding_of_machine(), slots, gpus);
 }

@@ -26,6 +26,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_wrapper.py \
     client/python/slurm_elastic/batches.py \
     client/python/slurm_elastic/checkpoint.py \
+    client/python/slurm_elastic/dask.py \
     client/python/slurm_elastic/leaving.py \
     client/python/slurm_elastic/live.py \
     client/python/slurm_elastic/py.typed \

@@ -88,6 +88,10 @@ struct sibling_search {
     struct admission_siblings *siblings;
     struct admitted *admitted;
     char *nodes;
+    /* Its jobs may share nodes with each other, and a node counts once. */
+    bool shares;
+    /* Nodes that are counted already: of the job, and of that pool. */
+    bitstr_t *counted, *counted_in_pool;
 };
 
 static int succession(const part_record_t *part)
@@ -123,20 +127,39 @@ static bool is_sibling(const job_record_t *record)
            record->preempt_time == 0 && admission_role(&env) != ADMISSION_BASE;
 }
 
-static void count_in_pool(const struct admission_env *env, int64_t nodes,
-                          const struct sibling_search *search)
+/* Add the nodes of a job to those that are counted; returns how many are new. */
+static int count_new(const struct sibling_search *search, bitstr_t **counted,
+                     const job_record_t *record)
 {
-    if (search->pool >= 0 && admission_pool(search->conf, env, search->base) == search->pool)
-        search->siblings->pool_count += nodes;
+    int nodes = (int)record->node_cnt;
+
+    if (!search->shares || !record->node_bitmap)
+        return nodes;
+    if (!*counted) {
+        *counted = bit_copy(record->node_bitmap);
+        return nodes;
+    }
+    nodes -= (int)bit_overlap(*counted, record->node_bitmap);
+    bit_or(*counted, record->node_bitmap);
+    return nodes > 0 ? nodes : 0;
+}
+
+static bool is_in_pool(const struct admission_env *env, const struct sibling_search *search)
+{
+    return search->pool >= 0 && admission_pool(search->conf, env, search->base) == search->pool;
 }
 
 static void count_waiting(const job_record_t *record, struct sibling_search *search)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
-    int nodes = record->details ? (int)record->details->min_nodes : 1;
+    int nodes = record->details ? admission_most_nodes((int)record->details->min_nodes,
+                                                       (int)record->details->max_nodes,
+                                                       (int)record->details->num_tasks)
+                                : 1;
 
     search->siblings->node_count += nodes;
-    count_in_pool(&env, nodes, search);
+    if (is_in_pool(&env, search))
+        search->siblings->pool_count += nodes;
     if (!admission_is_fallback(search->conf, &env, search->base))
         search->siblings->waiting_count += nodes;
 }
@@ -145,8 +168,9 @@ static void count_running(const job_record_t *record, struct sibling_search *sea
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
-    search->siblings->node_count += record->node_cnt;
-    count_in_pool(&env, record->node_cnt, search);
+    search->siblings->node_count += count_new(search, &search->counted, record);
+    if (is_in_pool(&env, search))
+        search->siblings->pool_count += count_new(search, &search->counted_in_pool, record);
     if (admission_is_replaced(search->conf, &env, search->base))
         search->siblings->replaced_count += record->node_cnt;
 }
@@ -179,12 +203,21 @@ static int add_sibling(void *item, void *arg)
 void base_job_siblings(const struct conf *conf, const struct admission_job *base, int pool,
                        struct admitted *admitted, int64_t now, struct admission_siblings *siblings)
 {
-    struct sibling_search search = {
-        .conf = conf, .base = base, .pool = pool, .siblings = siblings, .admitted = admitted};
+    struct sibling_search search = {.conf = conf,
+                                    .base = base,
+                                    .pool = pool,
+                                    .siblings = siblings,
+                                    .admitted = admitted,
+                                    .shares = admission_has_roles(&base->env)};
+    const job_record_t *record = base->known ? find_job_record(base->id) : NULL;
 
     *siblings = (struct admission_siblings){0};
+    if (record)
+        count_new(&search, &search.counted, record); /* the caller counts these */
     if (base->known && job_list)
         list_for_each(job_list, add_sibling, &search);
+    FREE_NULL_BITMAP(search.counted);
+    FREE_NULL_BITMAP(search.counted_in_pool);
     siblings->nodes = search.nodes;
     siblings->node_count += admitted_nodes(admitted, base->id, base->restarts, now);
     if (pool >= 0)
@@ -233,6 +266,60 @@ int base_job_partition_nodes(const char *partitions, const char **name)
     }
     xfree(list);
     return most;
+}
+
+/* Where Slurm does not count memory, slurm.conf need not say what a node has. */
+static void compare_node(const node_record_t *node, struct slots_size *size)
+{
+    const config_record_t *config = node->config_ptr;
+    int64_t memory = (int64_t)MAX(node->real_memory, config ? config->real_memory : 0);
+
+    size->cpus = MAX(size->cpus, MAX(node->cpus, config ? config->cpus : 0));
+    if (slurm_conf.select_type_param & COUNTS_MEMORY)
+        size->memory = MAX(size->memory, memory);
+}
+
+static void compare_nodes(const part_record_t *part, struct slots_size *size)
+{
+    for (int i = 0; part->node_bitmap && i < bit_size(part->node_bitmap); i++) {
+        const node_record_t *node = bit_test(part->node_bitmap, i) ? node_record_table_ptr[i]
+                                                                   : NULL;
+        if (node)
+            compare_node(node, size);
+    }
+}
+
+/* All nodes of a partition are looked at: each partition once, and not for ever. */
+#define PARTITIONS_MAX 32
+
+bool base_job_partition_node(const char *partitions, struct slots_size *size)
+{
+    const part_record_t *seen[PARTITIONS_MAX];
+    int count = 0;
+    bool shares = false;
+    char *list, *rest, *word;
+
+    *size = (struct slots_size){0};
+    if (xstrcmp(slurm_conf.select_type, "select/linear") == 0)
+        return true;
+    list = rest = xstrdup(partitions);
+    while ((word = strsep(&rest, ",")) && count < PARTITIONS_MAX) {
+        const part_record_t *part = find_part_record(word);
+        int i = 0;
+
+        while (i < count && seen[i] != part)
+            i++;
+        if (!part || i < count)
+            continue;
+        seen[count++] = part;
+        compare_nodes(part, size);
+        shares |= part->max_share != 0; /* 0: OverSubscribe=EXCLUSIVE */
+    }
+    /* Who names so many has to be let in unseen. */
+    if (count == PARTITIONS_MAX)
+        *size = (struct slots_size){0};
+    xfree(list);
+    return !shares;
 }
 
 static int less_minutes(int most, uint32_t limit)

@@ -35,6 +35,11 @@ bool base_job_partition_exists(const char *name);
  * and the name of that partition. ADMISSION_UNSET if it is not known. */
 int base_job_partition_nodes(const char *partitions, const char **name);
 
+/* The most CPUs and the most memory that a job may have of a node of these partitions (comma list).
+ * 0 where that is not known, or where Slurm does not count it. True: a job there gets its nodes as
+ * a whole. */
+bool base_job_partition_node(const char *partitions, struct slots_size *size);
+
 /* The longest time in minutes that a job may have by the partition and the QOS, which may be NULL;
  * ADMISSION_UNLIMITED if they have no limit, or are not known. */
 int base_job_most_minutes(const char *partition, const char *qos);

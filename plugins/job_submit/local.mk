@@ -24,6 +24,7 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/admission_extension.c \
     lib/admission_job.c \
     lib/admission_private.h \
+    lib/admission_roles.c \
     lib/admitted.c \
     lib/admitted.h \
     lib/amount.c \
@@ -31,6 +32,7 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/conf_check.c \
     lib/conf_value.c \
     lib/error.c \
+    lib/json_get.c \
     lib/json_text.c \
     lib/drain_notices.c \
     lib/drain_notices.h \
@@ -38,7 +40,13 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/policy.c \
     lib/policy_json.c \
     lib/recovery.c \
+    lib/role_values.c \
+    lib/roles.c \
+    lib/roles_base.c \
+    lib/roles_check.c \
+    lib/roles_site.c \
     lib/sizes.c \
+    lib/slots.c \
     lib/text.c \
     lib/when.c \
     plugins/job_submit/base_job.c \

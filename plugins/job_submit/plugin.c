@@ -18,6 +18,7 @@
 #include "lib/admission.h"
 #include "lib/admitted.h"
 #include "lib/number.h"
+#include "lib/text.h"
 #include "plugins/job_submit/base_job.h"
 #include "plugins/job_submit/site.h"
 #include "plugins/job_submit/watch.h"
@@ -71,13 +72,13 @@ static int minutes(uint32_t value)
 /* A number in the environment that the batch script will get. */
 static int number_in_environment(const job_desc_msg_t *desc, const char *name)
 {
-    size_t len = strlen(name);
     int number;
 
     for (uint32_t i = 0; desc->environment && i < desc->env_size; i++) {
         const char *entry = desc->environment[i];
-        if (entry && strncmp(entry, name, len) == 0 && entry[len] == '=' &&
-            number_parse(entry + len + 1, strlen(entry + len + 1), 0, INT32_MAX, &number) == 0)
+        const char *value = entry ? assignment_value(entry, name) : NULL;
+
+        if (value && number_parse(value, strlen(value), 0, INT32_MAX, &number) == 0)
             return number;
     }
     return ADMISSION_UNSET;
@@ -94,6 +95,7 @@ static void read_request(const job_desc_msg_t *desc, struct admission_request *r
         .max_nodes = number32(desc->max_nodes),
         .tasks = number32(desc->num_tasks),
         .tasks_per_node = number16(desc->ntasks_per_node),
+        .cpus_per_task = number16(desc->cpus_per_task),
         .min_cpus = number32(desc->min_cpus),
         .requeue = number16(desc->requeue),
         .time_limit = minutes(desc->time_limit),
@@ -168,6 +170,8 @@ static void apply(job_desc_msg_t *desc, const struct admission_changes *changes)
 {
     change_number(&desc->min_nodes, changes->min_nodes);
     change_number(&desc->max_nodes, changes->max_nodes);
+    if (changes->few_nodes)
+        desc->bitflags |= USE_MIN_NODES;
     change_tasks(desc, changes->tasks);
     change_number(&desc->min_cpus, changes->min_cpus);
     change_number(&desc->time_limit, changes->time_limit);
@@ -231,6 +235,10 @@ static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
                                                            &request.partition_name);
     if (!request.partitions)
         request.partitions = request.partition_name;
+    if (admission_has_roles(&request.env))
+        request.whole_nodes = base_job_partition_node(request.partitions,
+                                                      &request.partition_node) ||
+                              desc->shared == JOB_SHARED_NONE;
     return admission_base(conf, &request, changes, err);
 }
 
@@ -250,10 +258,10 @@ static void remember(job_desc_msg_t *desc, const struct admission_job *base, int
                                    .base = base->id,
                                    .restarts = base->restarts,
                                    .pool = pool,
-                                   .nodes = changes->min_nodes};
+                                   .nodes = changes->counted};
     char mark[ADMITTED_MARK_MAX];
 
-    if (changes->min_nodes == ADMISSION_UNSET)
+    if (changes->counted == ADMISSION_UNSET)
         return; /* its base is not elastic for Slurm, and the site has no limit */
     admitted_mark(admitted_add(&admitted, &entry, microseconds()), mark, sizeof(mark));
     xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
@@ -391,14 +399,19 @@ int job_modify(job_desc_msg_t *desc, struct job_record *record,
         return SLURM_SUCCESS;
     base_job_read(record, time(NULL), &job);
     update.role = job.role;
-    if (update.role == ADMISSION_BASE && admission_sizes(&job.env, &sizes, &err) < 0)
+    update.roles = admission_has_roles(&job.env);
+    if (update.role == ADMISSION_BASE && !update.roles &&
+        admission_sizes(&job.env, &sizes, &err) < 0)
         return SLURM_SUCCESS; /* submitted before this plugin was there */
     update.pending = job.pending;
+    update.needs = desc->num_tasks != NO_VAL || desc->min_cpus != NO_VAL ||
+                   desc->max_cpus != NO_VAL || desc->tres_per_job || desc->tres_per_node ||
+                   desc->tres_per_socket || desc->tres_per_task;
     update.min_nodes = nodes_of_update(desc->min_nodes);
     /* 0: not said. */
     update.max_nodes = desc->max_nodes ? nodes_of_update(desc->max_nodes) : ADMISSION_UNSET;
     update.listed = count_listed(desc->req_nodes);
-    update.min = sizes.min;
+    update.min = update.roles ? job.node_count : sizes.min;
     update.placement = desc->partition || desc->qos || desc->features;
     update.merges = desc->dependency && merges(desc);
     if (admission_update(&update, &err) == 0)

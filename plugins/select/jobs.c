@@ -56,6 +56,16 @@ job_record_t *jobs_base(const job_record_t *job)
     return base;
 }
 
+bool jobs_has_roles(const job_record_t *job)
+{
+    const job_record_t *base = jobs_base(job);
+    const struct admission_env env = env_of(job);
+
+    return admission_has_roles(&env) ||
+           (base != NULL && admission_has_roles(&(struct admission_env){base->spank_job_env,
+                                                                        base->spank_job_env_size}));
+}
+
 /* Without the association manager's lock, as preempt/qos reads the same record in the same call. A
  * QOS that is removed is freed only after slurmctld has taken it from all jobs. It does so under
  * the write lock for jobs; the caller has a lock for jobs. */

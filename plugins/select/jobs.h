@@ -20,6 +20,10 @@ int jobs_max(const struct job_record *job);
 /* The base of an extension: a running job of the same user that has nodes. NULL: there is none. */
 struct job_record *jobs_base(const struct job_record *job);
 
+/* Is it a job with roles, or an extension of one? Its nodes need not be alike, and its replicas
+ * share nodes. */
+bool jobs_has_roles(const struct job_record *job);
+
 /* The order in which the site has jobs preempted, lower first. */
 int64_t jobs_priority(const struct job_record *job);
 

@@ -369,7 +369,7 @@ int select_p_job_test(job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, ui
     map = cluster_map();
     if (map != NULL && map->node_count != bit_size(nodes))
         map = NULL;
-    if (kind != PLACEMENT_RIGID && map != NULL && !is_placed_by_user(job))
+    if (kind != PLACEMENT_RIGID && map != NULL && !is_placed_by_user(job) && !jobs_has_roles(job))
         find_tiers(&request, map, kind, nodes, &tiers);
     rc = tiers.count > 0 ? place(&request, map, &tiers, nodes)
                          : request_ask_preempting(&request, map, nodes);

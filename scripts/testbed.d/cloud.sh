@@ -93,6 +93,7 @@ zone_names() {
 }
 
 # slurmctld runs the programs as its own user, who can start no node. They only pass the request on.
+# slurmctld starts them with SIGTERM blocked: where nobody reads any more, only SIGKILL ends them.
 cloud_files() {
     local what zone i
     [[ $CLOUD ]] || return 0
@@ -100,7 +101,7 @@ cloud_files() {
     mkfifo -m 0600 "$DIR/run/cloud"
     chown "$(slurm_user)" "$DIR/run/cloud"
     for what in resume suspend fail; do
-        printf '#!/bin/sh\nexec timeout 5 sh -c '\''printf "%%s\\n" "$1" >"$2"'\'' - "%s $1" %s\n' \
+        printf '#!/bin/sh\nexec timeout -s KILL 5 sh -c '\''printf "%%s\\n" "$1" >"$2"'\'' - "%s $1" %s\n' \
             "$what" "$DIR/run/cloud" >"$DIR/etc/cloud-$what"
         chmod 0755 "$DIR/etc/cloud-$what"
     done

@@ -22,8 +22,12 @@ static void check_base(const struct conf *conf, const struct admission_request *
         fuzz_check_refusal(&err);
         return;
     }
-    MUST(changes.min_nodes >= 1 && changes.min_nodes <= 100);
-    MUST(changes.min_nodes == changes.max_nodes);
+    if (admission_has_roles(&request->env)) {
+        MUST(changes.min_nodes == ADMISSION_UNSET && changes.max_nodes == ADMISSION_UNSET);
+    } else {
+        MUST(changes.min_nodes >= 1 && changes.min_nodes <= 100);
+        MUST(changes.min_nodes == changes.max_nodes);
+    }
     admission_changes_clear(&changes);
 }
 
@@ -40,8 +44,10 @@ static void check_extension(const struct conf *conf, const struct admission_requ
     }
     MUST(base->uid == request->uid && base->running);
     if (admission_role(&base->env) == ADMISSION_BASE) {
-        MUST(changes.min_nodes >= 1 && changes.min_nodes == changes.max_nodes);
         MUST(changes.partition != NULL);
+        MUST(changes.counted >= 1);
+        MUST(admission_has_roles(&base->env) ||
+             (changes.min_nodes >= 1 && changes.min_nodes == changes.max_nodes));
     }
     admission_changes_clear(&changes);
 }

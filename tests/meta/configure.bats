@@ -7,7 +7,7 @@ load helpers
 setup_file() {
     load helpers
     cd "$BATS_FILE_TMPDIR" || return 1
-    "$top_srcdir/configure" --quiet --cache-file=cache >/dev/null
+    "$top_srcdir/configure" --quiet --no-create --cache-file=cache >/dev/null
 }
 
 setup() {
@@ -54,7 +54,8 @@ slurm_source() {
 }
 
 @test "a library that is missing is named with its package" {
-    PKG_CONFIG_LIBDIR=/nonexistent run -1 "$top_srcdir/configure" --quiet
+    sed '/pkg_cv_\|ac_cv_env_PKG_CONFIG/d' "$BATS_FILE_TMPDIR/cache" >cache
+    PKG_CONFIG_LIBDIR=/nonexistent run -1 "$top_srcdir/configure" --quiet --cache-file=cache
     [[ $output == *"Install the package libpmix-dev (Debian), or run scripts/setup"* ]]
 }
 
@@ -68,7 +69,7 @@ slurm_source() {
 }
 
 @test "without the Slurm source the plugins of slurmctld are left out, and the summary says so" {
-    run -0 configure --prefix="$PWD/inst"
+    run -0 configure --no-create --prefix="$PWD/inst"
     [[ $output == *"job_submit, select  no: needs --with-slurm-source=DIR"* ]]
     [[ $output == *"Slurm               $installed_version"* ]]
     # Plugins stay in the prefix, unless that is Slurm's own.
@@ -76,7 +77,7 @@ slurm_source() {
 }
 
 @test "below Slurm's own prefix our plugins go beside Slurm's" {
-    run -0 configure --prefix=/usr
+    run -0 configure --no-create --prefix=/usr
     plugins=$(sed -n 's/^  Slurm.s plugins *//p' <<<"$output")
     [[ -d $plugins && $output == *"our plugins         $plugins"* ]]
 }

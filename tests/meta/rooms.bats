@@ -20,6 +20,7 @@ agent            common/|lib/|config\.h
 agent/leader     agent/[^/]+$|client/elastic\.h|client/event_page\.h|common/|lib/
 agent/member     agent/[^/]+$|agent/workers/|common/|lib/
 agent/workers    agent/[^/]+$|client/event_page\.h|common/|lib/
+http             common/|lib/|config\.h
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
 notice           agent/member/http\.h|common/|lib/

@@ -6,6 +6,7 @@ PYTHON_TESTS = \
     tests/python/test_bench.py \
     tests/python/test_boundary.py \
     tests/python/test_checkpoint.py \
+    tests/python/test_dask.py \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \
     tests/python/test_events.py \
@@ -23,6 +24,7 @@ EXTRA_DIST += \
     $(PYTHON_TESTS) \
     tests/python/fake_agent.py \
     tests/python/preloaded.py \
+    tests/python/roles_api.py \
     tests/python/tap.py
 # A sanitized library cannot be loaded into an interpreter that is not.
 if !SANITIZERS

@@ -11,6 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 import tap
+from roles_api import RolesApi
 from slurm_elastic import roles
 
 ENVIRONMENT = {
@@ -86,6 +87,67 @@ class Roles(unittest.TestCase):
         later.start()
         self.assertEqual(len(roles.wait("server", 2, timeout=20)), 2)
         later.join()
+
+
+class Api(unittest.TestCase):
+    def setUp(self):
+        self.api = RolesApi()
+        self.addCleanup(self.api.close)
+        # A proxy of the site does not reach the loopback of this node.
+        changed = mock.patch.dict(
+            os.environ, {"ELASTIC_API": self.api.url, "http_proxy": "http://127.0.0.1:9"}
+        )
+        changed.start()
+        self.addCleanup(changed.stop)
+
+    def test_looks(self):
+        self.api.put("worker", 3, "draining", 77)
+        self.api.put("worker", 4, "wanted", 0)
+        self.assertEqual([role.name for role in roles.status()], ["worker", "program"])
+        expected = roles.Role("worker", "replicas", 0, 2, 0, 12, False, "so many", "")
+        self.assertEqual(roles.status("worker"), [expected])
+        self.assertEqual(
+            roles.replicas("worker"),
+            [
+                roles.Replica("worker", "worker-3", "draining", 77, "", ["n1"], ["127.0.0.1"]),
+                roles.Replica("worker", "worker-4", "wanted", 0, "", [], []),
+            ],
+        )
+
+    def test_changes(self):
+        self.api.put("worker", 3, "ready", 77)
+        self.assertEqual(roles.scale("worker", 5), "worker: 5 replicas")
+        self.assertEqual(roles.fail("worker-3"), "worker-3 is replaced")
+        roles.fail("worker-3", "it hangs")
+        self.assertEqual(roles.remove("worker-3"), "worker-3 goes")
+        self.assertEqual(
+            self.api.asked,
+            [
+                'PATCH /v1/roles/worker {"replicas": 5}',
+                "POST /v1/roles/worker/replicas/worker-3/failed {}",
+                'POST /v1/roles/worker/replicas/worker-3/failed {"reason": "it hangs"}',
+                "DELETE /v1/roles/worker/replicas/worker-3",
+            ],
+        )
+
+    def refused(self, status, message, function, *arguments):
+        with self.assertRaisesRegex(roles.RolesError, message) as caught:
+            function(*arguments)
+        self.assertEqual(caught.exception.status, status)
+
+    def test_refusals(self):
+        self.refused(409, "^13 replicas of worker: allowed are 0 to 12$", roles.scale, "worker", 13)
+        self.refused(404, "^there is no role 'none'$", roles.status, "none")
+        self.refused(0, "^'worker' is not the name of a replica", roles.remove, "worker")
+        self.api.broken = b"<html>"
+        self.refused(404, "^HTTP Error 404", roles.status, "none")
+        self.refused(0, "^no answer of http://127.0.0.1", roles.status)
+        self.api.broken = b"{}"
+        self.refused(0, "^no answer of http://127.0.0.1", roles.status)
+        with mock.patch.dict(os.environ, {"ELASTIC_API": "http://127.0.0.1:9"}):
+            self.refused(0, "^no answer of http://127.0.0.1:9: ", roles.status)
+        del os.environ["ELASTIC_API"]
+        self.refused(0, "^there is no ELASTIC_API: .* needs `api: yes`", roles.status)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@
 
 #include <sodium.h>
 
+#include "lib/text.h"
 #include "tests/sim/sim.h"
 
 /* Histories of `make check`, and those of two faults within one change. With --enable-sanitizers
@@ -74,12 +75,7 @@ static double seconds_now(void)
 
 static const char *variable(const char *name)
 {
-    size_t len = strlen(name);
-
-    for (char **each = environ; *each != NULL; each++) /* getenv() is that of simulated processes */
-        if (strncmp(*each, name, len) == 0 && (*each)[len] == '=')
-            return *each + len + 1;
-    return NULL;
+    return strings_value(environ, name); /* getenv() is that of simulated processes */
 }
 
 static void read_known(void)

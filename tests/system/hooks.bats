@@ -240,6 +240,9 @@ PY
     chmod 1777 "$WORK"
     hook prolog 12 SPANK_ELASTIC_SIZES=1:2
     [ -d "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    # Of a job with roles.
+    hook prolog 13 SPANK_ELASTIC_ROLES_NODES=0
+    [ -d "$WORK/place/elastic-$USER_ID-13.0-n1" ]
 }
 
 @test "prolog and epilog end within the limit that slurm.conf has for them" {

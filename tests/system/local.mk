@@ -6,6 +6,9 @@ EXTRA_DIST += \
     tests/system/arithmetic.py \
     tests/system/bad_input.bats \
     tests/system/cloud.bats \
+    tests/system/dask.bats \
+    tests/system/dask_program.py \
+    tests/system/di_client.py \
     tests/system/digits.bats \
     tests/system/early.py \
     tests/system/early_start.bats \
@@ -72,6 +75,10 @@ EXTRA_DIST += \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
     tests/system/roles.bats \
+    tests/system/roles.bash \
+    tests/system/roles_grow.bats \
+    tests/system/roles_sbatch.bats \
+    tests/system/roles_http.bats \
     tests/system/rpc.bats \
     tests/system/select.bash \
     tests/system/select.bats \

@@ -107,17 +107,23 @@ nothing_listed() {
     goes_on "$job"
 }
 
+# The leaders of the jobs ask in the name of the same user, now and then, and all of them soon after
+# they have started: so a second list may be needed to see what the list alone asks.
+lists_with_few_requests() {
+    reset_counts
+    as_user selastic list --json >"$TB_WORK/list"
+    listed=$(counts)
+    echo "$listed"
+    (($(count USER <<<"$listed") <= 10))
+}
+
 @test "selastic list asks Slurm no more for many jobs than for a few" {
     for _ in 1 2 3 4 5 6 7 8; do
         job=$(submit --elastic=1:1 -n1 -t 10 --wrap 'srun elasticrun sleep 600')
     done
     wait_for 60 job_is "$job" RUNNING
     wait_for 60 has_size "$job" 1
-    reset_counts
-    as_user selastic list --json >"$TB_WORK/list"
-    listed=$(counts)
-    echo "$listed"
+    wait_for 20 lists_with_few_requests
     [[ $(json_value 'len(s["jobs"])' <"$TB_WORK/list") == 8 ]]
-    (($(count USER <<<"$listed") <= 10))
     (($(count REQUEST_NODE_INFO <<<"$listed") == 1))
 }

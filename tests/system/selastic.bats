@@ -135,7 +135,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     [[ $output == *$'\nwhat is guaranteed needs 5 nodes, and batch has 4' ]]
     as_user sed -i 's/4:9/3:9/' "$file"
     run -0 as_user selastic plan "$file" --partition=batch
-    [ "${lines[-1]}" = "sbatch --partition=batch --nodes=4 --ntasks-per-node=1 --cpus-per-task=$cpus" ]
+    [ "${lines[-1]}" = "sbatch --elastic-roles=$file --partition=batch --nodes=4 --ntasks-per-node=1 --cpus-per-task=$cpus" ]
     run -1 as_user selastic plan "$file" --partition=none
     [ "$output" = "selastic: error: no partition 'none' that is up has nodes; sinfo lists them" ]
     as_user sed -i 's/cpus/cpu/' "$file"

@@ -55,6 +55,15 @@ teardown() { cancel_all; }
     is_at "$(extend "$base" 2)" 'n[11-12]'
 }
 
+@test "an extension for replicas is where Slurm itself puts it" {
+    echo 'roles: {a: {leads: yes, run: [a]}}' >"$TB_WORK/rl.yaml"
+    chmod a+r "$TB_WORK/rl.yaml"
+    allocate -w 'n[1-3]' >/dev/null
+    base=$(allocate -N1 -w n9 --elastic-roles="$TB_WORK/rl.yaml")
+    # The smallest leaf with room. One for a world would be on n10.
+    is_at "$(allocate -n1 -p elastic --elastic-extend="$base" --comment="elastic-extension-of=$base.0")" n4
+}
+
 @test "where jobs may share cores, an extension goes to idle nodes all the same" {
     on_testbed scontrol update partitionname=elastic oversubscribe=FORCE:2
     base=$(allocate -w n1 --elastic=1:4)

@@ -53,7 +53,7 @@ SLURM_WAIT=0'
         for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
             elastic-hang-wait elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
             elastic-budget elastic-max-price elastic-wake elastic-reclaim elastic-signal \
-            elastic-grow elastic-requeue elastic-config elastic-extend; do
+            elastic-grow elastic-requeue elastic-config elastic-roles elastic-extend; do
             # A long one has its explanation on the next line.
             tr '\n' ' ' <"$BATS_TEST_TMPDIR/help" | grep -qE " +--$option=[A-Z,.]+ +\[elastic\] "
         done

@@ -13,8 +13,9 @@
 #include "common/link_auth.h"
 #include "lib/frame.h"
 
-#define JOB         4711u
-#define PATIENCE_MS 15000 /* for what should take milliseconds, on a busy machine */
+#define JOB 4711u
+/* For what takes less than a second of processor time, and gets 2 % of a busy processor. */
+#define PATIENCE_MS 60000
 
 /* A munged with its own key and socket in a new directory. Returns NULL and a reason when there
  * can be none. */
@@ -72,6 +73,10 @@ struct link_server *serve(uv_loop_t *loop, uint32_t job, struct peer *peer);
 /* For the scene's leader. port 0: look for it. */
 struct link_client_options client_options(int port);
 struct link *dial(uv_loop_t *loop, const struct link_client_options *options, struct peer *peer);
+/* The client finds no leader, and says why. It looks until its time is over, and then tells the
+ * best answer. On a busy machine that time may be over before the answer comes: then it gets
+ * more. */
+void assert_no_leader(uv_loop_t *loop, const struct link_client_options *options, const char *why);
 /* A message with "n", and "pad" if that is not NULL. */
 json_object *numbered(int64_t number, const char *pad);
 

@@ -41,7 +41,10 @@ tests_unit_test_policy_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_sizes_SOURCES = tests/unit/test_sizes.c
 tests_unit_test_sizes_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_admission
+UNIT_TESTS += tests/unit/test_admission tests/unit/test_admission_roles
+tests_unit_test_admission_roles_SOURCES = tests/unit/test_admission_roles.c
+tests_unit_test_admission_roles_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_admission_roles_LDADD = $(UNIT_LIBS)
 tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
@@ -340,10 +343,12 @@ EXTRA_DIST += \
     tests/unit/machines/hybrid.xml \
     tests/unit/machines/one-package.xml
 
-tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
+noinst_HEADERS += tests/unit/roles_fixture.h
+noinst_HEADERS += tests/unit/selastic_fixture.h
+tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c tests/unit/selastic_fixture.c
 tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)
-tests_unit_test_selastic_roles_SOURCES = tests/unit/test_selastic_roles.c
+tests_unit_test_selastic_roles_SOURCES = tests/unit/test_selastic_roles.c tests/unit/selastic_fixture.c
 tests_unit_test_selastic_roles_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_roles_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_samples_SOURCES = tests/unit/test_selastic_samples.c
@@ -378,6 +383,8 @@ EXTRA_DIST += \
     tests/unit/selastic/state-growing.json \
     tests/unit/selastic/state-growing.out.json \
     tests/unit/selastic/state-growing.txt \
+    tests/unit/selastic/state-roles.json \
+    tests/unit/selastic/state-roles.txt \
     tests/unit/selastic/state-hostile.json \
     tests/unit/selastic/state-hostile.out.json \
     tests/unit/selastic/state-hostile.txt \
@@ -613,3 +620,25 @@ tests_unit_test_reconcile_LDADD = $(UNIT_LIBS)
 tests_unit_test_reconcile_random_SOURCES = tests/unit/test_reconcile_random.c
 tests_unit_test_reconcile_random_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
+
+# The HTTP interface of jobs with roles.
+UNIT_TESTS += \
+    tests/unit/test_api_call \
+    tests/unit/test_api_request \
+    tests/unit/test_di
+tests_unit_test_api_call_SOURCES = tests/unit/test_api_call.c
+tests_unit_test_api_call_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_api_call_LDADD = $(ROLES_LIBS)
+tests_unit_test_api_request_SOURCES = tests/unit/test_api_request.c
+tests_unit_test_api_request_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_api_request_LDADD = $(ROLES_LIBS)
+tests_unit_test_di_SOURCES = tests/unit/test_di.c
+tests_unit_test_di_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_di_LDADD = $(ROLES_LIBS)
+if HAVE_MICROHTTPD
+UNIT_TESTS += tests/unit/test_http
+endif
+tests_unit_test_http_SOURCES = tests/unit/test_http.c $(LINK_TEST_FIXTURE)
+tests_unit_test_http_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
+tests_unit_test_http_LDADD = http/libhttp.la agent/libelasticagent.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+    $(JSONC_LIBS) $(SODIUM_LIBS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What several unit tests need: cmocka with its headers, and random numbers that are the same in
- * every run. */
+/* What several unit tests need: cmocka with its headers, files of the tree, and random numbers that
+ * are the same in every run. */
 #ifndef ELASTIC_TESTS_SUPPORT_H
 #define ELASTIC_TESTS_SUPPORT_H
 
@@ -15,6 +15,30 @@
 #include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Of a random test. With --enable-sanitizers each takes ten times as long: there are fewer. */
+#ifdef __SANITIZE_ADDRESS__
+#define RANDOM_ROUNDS(all) ((all) / 20)
+#else
+#define RANDOM_ROUNDS(all) (all)
+#endif
+
+/* A file of the source tree: a new string. */
+static inline char *read_tree_file(const char *path)
+{
+    const char *top = getenv("top_srcdir");
+    char name[4096];
+    char *text = NULL;
+    size_t room = 0;
+    FILE *file;
+
+    snprintf(name, sizeof(name), "%s/%s", top != NULL ? top : ".", path);
+    file = fopen(name, "r");
+    if (file == NULL || getdelim(&text, &room, '\0', file) < 0)
+        fail_msg("%s cannot be read", name);
+    fclose(file);
+    return text;
+}
 
 /* xorshift64* (Vigna 2016), so that a seed means the same on every libc. state must not be 0. */
 static inline uint32_t random_next(uint64_t *state)

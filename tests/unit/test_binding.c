@@ -7,7 +7,6 @@
 #include <hwloc.h>
 
 #include "agent/workers/binding.h"
-#include "common/files.h"
 #include "lib/json_get.h"
 
 /* The shares as one text, "0-3 4-7"; "-" when nothing is bound. */
@@ -298,13 +297,10 @@ static void test_real_machines(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *top = getenv("top_srcdir");
-        char path[1024], text[512], *machine;
+        char path[256], text[512], *machine;
 
-        snprintf(path, sizeof(path), "%s/tests/unit/machines/%s.xml", top != NULL ? top : ".",
-                 cases[i].file);
-        machine = file_read(path, 1 << 20, NULL, NULL);
-        assert_non_null(machine);
+        snprintf(path, sizeof(path), "tests/unit/machines/%s.xml", cases[i].file);
+        machine = read_tree_file(path);
         split(machine, cases[i].allowed, cases[i].slots, cases[i].gpus, text, sizeof(text));
         if (strcmp(text, cases[i].expected) != 0)
             fail_msg("%s, GPUs %s, %d workers: %s, expected %s", cases[i].file,

@@ -104,6 +104,39 @@ static void test_no_world(void **state)
     job_end(&job);
 }
 
+/* The extension's agent goes when its replicas have ended, and not before. */
+static void test_no_world_and_a_busy_extension(void **state)
+{
+    static const enum change_notice notices[] = {CHANGE_CALLED, CHANGE_UNNEEDED};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct job job;
+        struct change_fact busy, leaving;
+
+        job_begin(&job, "1", 1, CHANGE_AUTO);
+        job.options.no_world = true;
+        job_join(&job, true);
+        job_join(&job, false);
+        busy = job_fact(&job, CHANGE_FACT_BUSY, 2);
+        busy.code = 1;
+        job_feed(&job, &busy);
+        leaving = job_fact(&job, CHANGE_FACT_LEAVING, 2);
+        leaving.notice = notices[i];
+        leaving.text = "it goes back";
+        job_forget(&job);
+        job_feed(&job, &leaving);
+        job_tell(&job, CHANGE_FACT_WATCH, 0);
+        said(&job, "");
+        busy.code = 0;
+        job_feed(&job, &busy);
+        said(&job, "RELEASE 2");
+        job_feed(&job, &busy);
+        said(&job, "");
+        job_end(&job);
+    }
+}
+
 static void test_no_world_and_a_node_that_never_joins(void **state)
 {
     struct job job;
@@ -918,12 +951,7 @@ static void test_deposed(void **state)
 
 /* ---- random histories ------------------------------------------------------------------------ */
 
-/* Of each mode. With --enable-sanitizers each takes several times as long. */
-#ifdef __SANITIZE_ADDRESS__
-#define HISTORIES 600
-#else
-#define HISTORIES 3000
-#endif
+#define HISTORIES RANDOM_ROUNDS(3000) /* of each mode */
 
 static unsigned long long seed;
 static int current_run;
@@ -1099,6 +1127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_world),
+        cmocka_unit_test(test_no_world_and_a_busy_extension),
         cmocka_unit_test(test_no_world_and_a_node_that_never_joins),
         cmocka_unit_test(test_no_world_after_a_takeover),
         cmocka_unit_test(test_first_world),

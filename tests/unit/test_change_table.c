@@ -7,23 +7,17 @@
 
 #define PAGE "doc/internals/change.md"
 
-static char page[32768];
+static char *page;
 
 static int set_up(void **state)
 {
-    const char *top = getenv("top_srcdir");
-    char name[4096];
-    size_t len;
-    FILE *file;
+    page = read_tree_file(PAGE);
+    return 0;
+}
 
-    (void)state;
-    snprintf(name, sizeof(name), "%s/" PAGE, top != NULL ? top : ".");
-    file = fopen(name, "r");
-    if (file == NULL)
-        fail_msg("%s cannot be read", name);
-    len = fread(page, 1, sizeof(page) - 1, file);
-    fclose(file);
-    assert_in_range(len, 1, sizeof(page) - 2);
+static int tear_down(void **state)
+{
+    free(page);
     return 0;
 }
 
@@ -100,5 +94,5 @@ int main(void)
         cmocka_unit_test(test_deposed),
     };
 
-    return cmocka_run_group_tests_name("change_table", tests, set_up, NULL);
+    return cmocka_run_group_tests_name("change_table", tests, set_up, tear_down);
 }

@@ -556,17 +556,9 @@ static void test_nul_and_long_lines(void **state)
 static void test_example(void **state)
 {
     static const char keys[] = SITE_KEYS ", " POOL_KEYS;
-    const char *top = getenv("top_srcdir");
-    char path[4096] = "", text[16384], on[16384] = "", line[64];
-    struct conf *conf;
-    FILE *file;
+    char *text = read_tree_file("etc/elastic.conf"), on[16384] = "", line[64];
+    struct conf *conf = parse(text);
 
-    text_append(path, sizeof(path), "%s/etc/elastic.conf", top != NULL ? top : ".");
-    file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    conf = parse(text);
     assert_builtin(conf);
     conf_destroy(conf);
 
@@ -581,6 +573,7 @@ static void test_example(void **state)
     assert_int_equal(conf->pool_count, 2);
     assert_int_equal(conf->defaults.pool_count, 2);
     conf_destroy(conf);
+    free(text);
     for (const char *key = keys; *key != '\0'; key += strspn(key, ", ")) {
         size_t len = strcspn(key, ",");
 

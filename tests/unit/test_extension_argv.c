@@ -15,6 +15,7 @@
 #include "agent/leader/inherit.h"
 #include "agent/leader/leader_internal.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 
 static struct leader_options leader_options = {.job = 12, .restarts = 1, .state_dir = "/state"};
 static char partition[] = "spot";
@@ -51,8 +52,14 @@ static void test_plain(void **state)
 {
     struct pool pool = {.name = "spot", .partition = partition, .time_min = 15};
     struct job_info base = base_info();
-    char **argv = extension_argv(&leader_options, &base, &pool, 2, 0, 1000, UINT32_MAX, exclude,
-                                 NULL);
+    char **argv = extension_argv(&leader_options, &base,
+                                 &(struct extension_request){.pool = &pool,
+                                                             .nodes = 2,
+                                                             .delay = 0,
+                                                             .most = UINT32_MAX,
+                                                             .used = exclude,
+                                                             .avoid = NULL},
+                                 1000);
 
     (void)state;
     assert_non_null(argv);
@@ -89,8 +96,14 @@ static void test_everything_of_the_base(void **state)
     base.reservation = (char *)"maint";
     base.request.gres_per_node = (char *)"gpu:2";
     base.request.mem_per_node = 4096;
-    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, UINT32_MAX,
-                          exclude, NULL);
+    argv = extension_argv(&leader_options, &base,
+                          &(struct extension_request){.pool = &pool,
+                                                      .nodes = 1,
+                                                      .delay = 4.2,
+                                                      .most = UINT32_MAX,
+                                                      .used = exclude,
+                                                      .avoid = NULL},
+                          1000 + 3600 - 600);
     assert_non_null(argv);
     assert_true(has(argv, "--qos=cheap"));
     assert_true(has(argv, "--constraint=(a100|h100)&(ib)"));
@@ -102,8 +115,14 @@ static void test_everything_of_the_base(void **state)
     assert_false(has_prefix(argv, "--cpus-per-task"));
     assert_false(has_prefix(argv, "--exclude=")); /* whole nodes cannot be shared anyway */
     strings_free(argv);
-    argv = extension_argv(&leader_options, &base, &pool, 1, 4.2, 1000 + 3600 - 600, UINT32_MAX,
-                          exclude, "n7,n8");
+    argv = extension_argv(&leader_options, &base,
+                          &(struct extension_request){.pool = &pool,
+                                                      .nodes = 1,
+                                                      .delay = 4.2,
+                                                      .most = UINT32_MAX,
+                                                      .used = exclude,
+                                                      .avoid = "n7,n8"},
+                          1000 + 3600 - 600);
     assert_true(has(argv, "--exclude=n7,n8")); /* … but these are to be left out */
     assert_true(has(argv, "--begin=now+5"));
     assert_true(has(argv, "--time=10")); /* the base's remainder */
@@ -118,7 +137,11 @@ static void test_unlimited(void **state)
 
     (void)state;
     base.time_limit = UINT32_MAX;
-    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, UINT32_MAX, NULL, NULL);
+    argv = extension_argv(
+        &leader_options, &base,
+        &(struct extension_request){
+            .pool = &pool, .nodes = 1, .delay = 0, .most = UINT32_MAX, .used = NULL, .avoid = NULL},
+        1000);
     assert_non_null(argv);
     assert_false(has_prefix(argv, "--time"));
     strings_free(argv);
@@ -144,7 +167,14 @@ static void test_no_longer_than_the_pool_allows(void **state)
 
         base.time_limit = table[i].limit;
         base.end = 1000 + 60 * table[i].left;
-        argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, table[i].most, NULL, NULL);
+        argv = extension_argv(&leader_options, &base,
+                              &(struct extension_request){.pool = &pool,
+                                                          .nodes = 1,
+                                                          .delay = 0,
+                                                          .most = table[i].most,
+                                                          .used = NULL,
+                                                          .avoid = NULL},
+                              1000);
         assert_true(table[i].time != NULL ? has(argv, table[i].time)
                                           : !has_prefix(argv, "--time="));
         strings_free(argv);
@@ -172,7 +202,14 @@ static void test_memory(void **state)
         int count = 0;
 
         base.request = table[i].request;
-        argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, UINT32_MAX, NULL, NULL);
+        argv = extension_argv(&leader_options, &base,
+                              &(struct extension_request){.pool = &pool,
+                                                          .nodes = 1,
+                                                          .delay = 0,
+                                                          .most = UINT32_MAX,
+                                                          .used = NULL,
+                                                          .avoid = NULL},
+                              1000);
         for (char **arg = argv; *arg != NULL; arg++)
             count += strncmp(*arg, "--mem", 5) == 0;
         assert_int_equal(count, 1);
@@ -201,8 +238,14 @@ static bool inherited(const struct job_info *bases, int count, const char *name)
     bool found = false;
 
     for (int i = 0; i < count; i++) {
-        char **argv = extension_argv(&leader_options, &bases[i], &pool, 1, 5, 1000, UINT32_MAX,
-                                     exclude, "n7");
+        char **argv = extension_argv(&leader_options, &bases[i],
+                                     &(struct extension_request){.pool = &pool,
+                                                                 .nodes = 1,
+                                                                 .delay = 5,
+                                                                 .most = UINT32_MAX,
+                                                                 .used = exclude,
+                                                                 .avoid = "n7"},
+                                     1000);
         found = found || has_option(argv, name);
         strings_free(argv);
     }
@@ -237,7 +280,7 @@ static void test_table_of_options(void **state)
 
         if (inherited(bases, 5, name) != (row->rule != INHERIT_NONE))
             fail_msg("--%s", row->name);
-        assert_true((row->why == NULL) == (row->rule == INHERIT_BASE));
+        assert_true((row->why == NULL) == (row->rule <= INHERIT_WORLD));
         for (const struct inherit_option *other = row + 1; other->name != NULL; other++)
             assert_string_not_equal(row->name, other->name);
     }
@@ -291,6 +334,55 @@ static void test_all_options_of_sbatch_are_in_the_table(void **state)
         skip(); /* no sbatch */
 }
 
+/* Replicas have needs of their own, and Slurm chooses their nodes. */
+static void test_of_a_role(void **state)
+{
+    struct pool pool = {.name = "cheap", .partition = partition, .time_min = 15};
+    struct role role = {.name = (char *)"collector",
+                        .gang = {.size = {.cpus = 2, .gpus = 1, .memory = 3001}, .tasks = 4}};
+    struct extension_request request = {.pool = &pool,
+                                        .most = UINT32_MAX,
+                                        .used = exclude,
+                                        .role = &role,
+                                        .replicas = 3,
+                                        .nodes_most = 5};
+    struct job_info base = base_info();
+    char **argv;
+
+    (void)state;
+    base.account = (char *)"science";
+    base.request.mem_per_node = 7;
+    base.request.gres_per_node = (char *)"gpu:8";
+    base.exclusive = true;
+    argv = extension_argv(&leader_options, &base, &request, 1000);
+    assert_true(has(argv, "--job-name=train+collector"));
+    assert_true(has(argv, "--ntasks=12"));
+    assert_true(has(argv, "--nodes=1-5"));
+    assert_true(has(argv, "--cpus-per-task=2"));
+    assert_true(has(argv, "--gpus-per-task=1"));
+    assert_true(has(argv, "--mem-per-cpu=1501M"));
+    assert_true(has(argv, "--account=science"));
+    assert_false(has_prefix(argv, "--mem="));
+    assert_false(has_prefix(argv, "--gres"));
+    assert_false(has(argv, "--exclusive"));
+    assert_false(has_prefix(argv, "--ntasks-per-node"));
+    strings_free(argv);
+
+    role.gang.per_node = 2;
+    role.gang.size = (struct slots_size){.gpus = 1};
+    request.nodes_most = 0;
+    argv = extension_argv(&leader_options, &base, &request, 1000);
+    assert_true(has(argv, "--ntasks-per-node=2"));
+    strings_free(argv);
+    role.gang.per_node = 8; /* replicas may share a node all the same */
+    argv = extension_argv(&leader_options, &base, &request, 1000);
+    assert_false(has_prefix(argv, "--ntasks-per-node"));
+    assert_true(has(argv, "--cpus-per-task=1"));
+    assert_false(has_prefix(argv, "--nodes"));
+    assert_false(has_prefix(argv, "--mem"));
+    strings_free(argv);
+}
+
 /* The plugin's own options are used only where the plugin is. */
 static void test_levels(void **state)
 {
@@ -300,11 +392,19 @@ static void test_levels(void **state)
 
     (void)state;
     unsetenv("ELASTIC_SPANK");
-    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, UINT32_MAX, NULL, NULL);
+    argv = extension_argv(
+        &leader_options, &base,
+        &(struct extension_request){
+            .pool = &pool, .nodes = 1, .delay = 0, .most = UINT32_MAX, .used = NULL, .avoid = NULL},
+        1000);
     assert_false(has_prefix(argv, "--elastic"));
     strings_free(argv);
     setenv("ELASTIC_SPANK", "0.1.0", 1);
-    argv = extension_argv(&leader_options, &base, &pool, 1, 0, 1000, UINT32_MAX, NULL, NULL);
+    argv = extension_argv(
+        &leader_options, &base,
+        &(struct extension_request){
+            .pool = &pool, .nodes = 1, .delay = 0, .most = UINT32_MAX, .used = NULL, .avoid = NULL},
+        1000);
     assert_true(has(argv, "--elastic-extend=12"));
     assert_true(has(argv, "--elastic-pool=cheap"));
     strings_free(argv);
@@ -321,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_table_of_options),
         cmocka_unit_test(test_all_options_of_sbatch_are_in_the_table),
+        cmocka_unit_test(test_of_a_role),
         cmocka_unit_test(test_levels),
     };
 

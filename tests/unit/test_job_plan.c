@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What selastic plan prints (cmd/job_plan.h). */
 #include "cmd/job_plan.h"
-#include "common/yaml_file.h"
+#include "tests/unit/roles_fixture.h"
 #include "tests/unit/support.h"
 
 static const char file[] =
@@ -15,17 +15,6 @@ static const char file[] =
     "    memory: 3G\n"
     "    ready: {file: up}\n"
     "    after: [coordinator, learner]\n";
-
-static struct roles *create(const char *text)
-{
-    struct error err = {""};
-    json_object *tree = yaml_parse(text, strlen(text), &err);
-    struct roles *roles = roles_create(tree, yaml_where, NULL, &err);
-
-    assert_string_equal(err.text, "");
-    json_object_put(tree);
-    return roles;
-}
 
 #define TABLE                                                                                      \
     "ROLE         KIND             SIZE  TASKS  CPUS  GPUS  MEMORY  READY  AFTER                "  \
@@ -73,8 +62,8 @@ static void test_partition(void **state)
                       "collector      12  64 wanted, and cpu has no room for more\n"
                       "\n"
                       "base: 2 of its nodes\n"
-                      "sbatch --partition=cpu --nodes=2 --ntasks-per-node=1 --exclusive "
-                      "--gpus-per-node=1\n");
+                      "sbatch --elastic-roles='my file.yaml' --partition=cpu --nodes=2 "
+                      "--ntasks-per-node=1 --exclusive --gpus-per-node=1\n");
 }
 
 static void test_too_large(void **state)

@@ -19,16 +19,10 @@
 
 static char *read_machine(const char *name)
 {
-    const char *top = getenv("top_srcdir");
-    char path[1024];
-    struct error err = {""};
-    char *xml;
+    char path[256];
 
-    snprintf(path, sizeof(path), "%s/tests/unit/machines/%s.xml", top != NULL ? top : ".", name);
-    xml = file_read(path, 1 << 20, NULL, &err);
-    if (xml == NULL)
-        fail_msg("%s", err.text);
-    return xml;
+    snprintf(path, sizeof(path), "tests/unit/machines/%s.xml", name);
+    return read_tree_file(path);
 }
 
 /* xml with the first `what` after the first `after` replaced; freed and new. */

@@ -7,33 +7,23 @@
 #include "lib/text.h"
 #include "tests/unit/support.h"
 
-#define PAGE_MAX 65536
-
-static char elasticrun[PAGE_MAX], spank[PAGE_MAX], conf[PAGE_MAX], example[PAGE_MAX];
-
-static void load(char page[PAGE_MAX], const char *path)
-{
-    const char *top = getenv("top_srcdir");
-    char name[4096] = "";
-    size_t len;
-    FILE *file;
-
-    text_append(name, sizeof(name), "%s/%s", top != NULL ? top : ".", path);
-    file = fopen(name, "r");
-    if (file == NULL)
-        fail_msg("%s cannot be read", name);
-    len = fread(page, 1, PAGE_MAX - 1, file);
-    fclose(file);
-    assert_in_range(len, 1, PAGE_MAX - 2);
-    page[len] = '\0';
-}
+static char *elasticrun, *spank, *conf, *example;
 
 static int set_up(void **state)
 {
-    load(elasticrun, "doc/man/elasticrun.1");
-    load(spank, "doc/man/spank_elastic.8");
-    load(conf, "doc/man/elastic.conf.5");
-    load(example, "etc/elastic.conf");
+    elasticrun = read_tree_file("doc/man/elasticrun.1");
+    spank = read_tree_file("doc/man/spank_elastic.8");
+    conf = read_tree_file("doc/man/elastic.conf.5");
+    example = read_tree_file("etc/elastic.conf");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    free(elasticrun);
+    free(spank);
+    free(conf);
+    free(example);
     return 0;
 }
 
@@ -230,5 +220,5 @@ int main(void)
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("manuals", tests, set_up, NULL);
+    return cmocka_run_group_tests_name("manuals", tests, set_up, tear_down);
 }

@@ -14,6 +14,7 @@
 
 #include "agent/options.h"
 #include "agent/place.h"
+#include "lib/roles.h"
 
 static enum options_result parse(struct options *o, struct error *err, const char *line)
 {
@@ -146,6 +147,54 @@ static void test_refused(void **state)
     }
 }
 
+/* --roles, then what sbatch --elastic-roles has left in the environment, then the command. */
+static void test_who_says_what_to_run(void **state)
+{
+    static const struct {
+        const char *text; /* of the environment; NULL: none */
+        const char *line;
+        const char *file, *says; /* of --roles; of a refusal */
+        bool takes_text;
+    } table[] = {
+        {NULL, "elasticrun --roles=a.yaml", "a.yaml", NULL, false},
+        {"{}", "elasticrun", NULL, NULL, true},
+        {"{}", "elasticrun --label", NULL, NULL, true},
+        {"{}", "elasticrun --roles=a.yaml", "a.yaml", NULL, false},
+        {"", "elasticrun x", NULL, NULL, false},
+        {"{}", "elasticrun --extension", NULL, NULL, false},
+        {"{}", "elasticrun --extension x", NULL, NULL, false},
+        {"", "elasticrun", NULL, "no command", false},
+        {"{}", "elasticrun x --y", NULL,
+         "x: the job file of `sbatch --elastic-roles` says what to run; leave the command out",
+         false},
+        {"{}", "elasticrun --roles=a.yaml x", NULL,
+         "x: --roles=a.yaml says what to run; leave the command out", false},
+    };
+    struct options o;
+    struct error err;
+
+    (void)state;
+    for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
+        enum options_result result;
+
+        unsetenv(ROLES_VARIABLE);
+        if (table[row].text)
+            setenv(ROLES_VARIABLE, table[row].text, 1);
+        result = parse(&o, &err, table[row].line);
+        if (result != (table[row].says ? OPTIONS_ERROR : OPTIONS_RUN) ||
+            (table[row].says && strstr(err.text, table[row].says) == NULL))
+            fail_msg("row %zu: %d %s", row, result, err.text);
+        if (!table[row].says) {
+            assert_int_equal(o.roles_text != NULL, table[row].takes_text);
+            assert_int_equal(o.roles != NULL, table[row].file != NULL);
+            if (o.roles_text)
+                assert_string_equal(o.roles_text, table[row].text);
+        }
+        options_clear(&o);
+    }
+    unsetenv(ROLES_VARIABLE);
+}
+
 /* srun -n4 on two nodes: three tasks and one. */
 static void test_workers_of_each_node(void **state)
 {
@@ -216,9 +265,13 @@ static void test_every_slurm_starts_tasks_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commands), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_table),    cmocka_unit_test(test_workers_of_each_node),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_every_slurm_starts_tasks_alike),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_workers_of_each_node),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_every_slurm_starts_tasks_alike),
+        cmocka_unit_test(test_who_says_what_to_run),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

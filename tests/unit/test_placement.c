@@ -378,7 +378,7 @@ static void test_random_bases(void **state)
     int narrowed = 0;
 
     (void)state;
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS(20000); round++) {
         struct cluster cluster;
         struct placement_tiers tiers;
         bool usable[NODES], free[NODES];
@@ -421,7 +421,7 @@ static void test_random_bases(void **state)
         }
         placement_tiers_clear(&tiers);
     }
-    assert_true(narrowed > 5000);
+    assert_true(narrowed > RANDOM_ROUNDS(5000));
 }
 
 static void test_random_extensions(void **state)
@@ -429,7 +429,7 @@ static void test_random_extensions(void **state)
     uint64_t seed = 815;
 
     (void)state;
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS(20000); round++) {
         struct cluster cluster;
         struct placement_tiers tiers;
         bool usable[NODES], base[NODES] = {0};
@@ -839,7 +839,7 @@ static void test_random_victims(void **state)
     uint64_t seed = 42;
 
     (void)state;
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS(3000); round++) {
         struct placement_candidate list[JOBS];
         int order[JOBS], again[JOBS], need = 1 + (int)random_below(&seed, 16), count, usable = 0;
         struct against against[JOBS] = {0};

@@ -346,7 +346,7 @@ static void test_order_of_random_worlds(void **state)
 
     (void)state;
     srand(815);
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS(2000); round++) {
         struct scene s;
         struct plan_output out, plain;
         int world = rand() % 9, newcomers = rand() % 9, mark[SCENE_NODES_MAX] = {0};
@@ -616,7 +616,7 @@ static void test_random_histories(void **state)
     static const char *const sizes[] = {"2:6", "2:6:2", "2,3,5", "1:16", "4:32:4", "2,4,8,16"};
 
     (void)state;
-    for (unsigned seed = 1; seed <= 300; seed++) {
+    for (unsigned seed = 1; seed <= RANDOM_ROUNDS(300); seed++) {
         struct cluster c = {.next_job = 100};
         const char *text = sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))];
 
@@ -724,7 +724,7 @@ static void test_random_histories_of_states(void **state)
     int exchanges = 0;
 
     (void)state;
-    for (unsigned seed = 1; seed <= 400; seed++) {
+    for (unsigned seed = 1; seed <= RANDOM_ROUNDS(400); seed++) {
         struct cluster c = {.next_job = 100};
         struct scene *s = &c.s;
         int base = table[seed % 5].base, keep = table[seed % 5].keep;
@@ -772,7 +772,7 @@ static void test_random_histories_of_states(void **state)
             fail_msg("seed %u: %d nodes at the end, not %d", seed, c.current, s->in.target);
         assert_int_equal(asked_for(s), s->in.target);
     }
-    assert_true(exchanges > 4000);
+    assert_true(exchanges > RANDOM_ROUNDS(4000));
 }
 
 /* Which pool is asked, and for how many nodes: the first one with room for an increment. */

@@ -802,7 +802,7 @@ static void test_never_late(void **state)
     uint64_t seed = 20261123;
 
     (void)state;
-    for (int run = 0; run < 1000; run++) {
+    for (int run = 0; run < RANDOM_ROUNDS(1000); run++) {
         struct cloud_trace traces[CLOUD_ZONES_MAX];
         struct cloud_result result;
         char sizes[32];
@@ -827,7 +827,7 @@ static void test_whatever_happens(void **state)
     uint64_t seed = 42;
 
     (void)state;
-    for (int run = 0; run < 400; run++) {
+    for (int run = 0; run < RANDOM_ROUNDS(400); run++) {
         struct cloud_trace traces[CLOUD_ZONES_MAX];
         struct cloud_result result;
         char sizes[32];

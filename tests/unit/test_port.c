@@ -41,6 +41,24 @@ static void test_a_reserved_port_is_for_who_listens(void **state)
     close(reserved);
 }
 
+/* Nobody else gets it, at any address. */
+static void test_a_port_of_this_machine(void **state)
+{
+    struct error err = {""};
+    int port = 0, fd = port_listen(&port, &err);
+    struct sockaddr_in own;
+    socklen_t size = sizeof(own);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
+    assert_int_equal(own.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+    assert_int_equal(ntohs(own.sin_port), port);
+    assert_int_equal(tcp_listener(port), TCP_OURS);
+    assert_int_equal(bind_to(port, 1), -1);
+    close(fd);
+}
+
 static void test_each_gets_its_own(void **state)
 {
     struct error err = {""};
@@ -136,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_reserved_port_is_for_who_listens),
+        cmocka_unit_test(test_a_port_of_this_machine),
         cmocka_unit_test(test_each_gets_its_own),
         cmocka_unit_test(test_a_held_port_can_be_bound),
         cmocka_unit_test(test_held_ports_differ),

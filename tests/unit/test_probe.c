@@ -139,6 +139,30 @@ static void turn(struct run *run, int turns)
         assert_true(run_turn(run));
 }
 
+/* A server, and a probe that looks at it. */
+struct scene {
+    struct run *run;
+    struct server server;
+    struct looked looked;
+};
+
+static void scene_begin(struct scene *s, struct probe_options *options, const char *answer)
+{
+    s->run = run_create(1);
+    s->server.port = 0;
+    serve(s->run, &s->server, options->address != NULL ? options->address : "127.0.0.1", answer);
+    options->port = s->server.port;
+    begin(s->run, &s->looked, options);
+}
+
+static void scene_end(struct scene *s)
+{
+    probe_destroy(s->looked.probe);
+    AWAIT(s->run, s->server.open == 0);
+    stop_serving(s->run, &s->server);
+    run_destroy(s->run);
+}
+
 static void test_tcp(void **state)
 {
     struct run *run = run_create(1);
@@ -173,20 +197,13 @@ static void test_own_address(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        struct run *run = run_create(1);
-        struct server server = {0};
-        struct looked looked;
+        struct scene s;
         struct probe_options options = {
             .how = kinds[i], .every = EVERY, .what = "/", .address = "127.0.0.2"};
 
-        serve(run, &server, "127.0.0.2", "HTTP/1.1 204 No Content\r\n\r\n");
-        options.port = server.port;
-        begin(run, &looked, &options);
-        AWAIT(run, looked.ready > 0);
-        probe_destroy(looked.probe);
-        AWAIT(run, server.open == 0);
-        stop_serving(run, &server);
-        run_destroy(run);
+        scene_begin(&s, &options, "HTTP/1.1 204 No Content\r\n\r\n");
+        AWAIT(s.run, s.looked.ready > 0);
+        scene_end(&s);
     }
 }
 
@@ -211,44 +228,30 @@ static void test_http(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct run *run = run_create(1);
-        struct server server = {0};
-        struct looked looked;
+        struct scene s;
         struct probe_options options = {.how = ROLE_PROBE_HTTP, .every = EVERY, .what = "/healthz"};
 
-        serve(run, &server, "127.0.0.1", cases[i].answer);
-        options.port = server.port;
-        begin(run, &looked, &options);
-        AWAIT(run, cases[i].ready ? looked.ready > 0 : server.requests > 0);
-        turn(run, SILENT);
-        if (looked.ready != cases[i].ready)
-            fail_msg("case %zu: ready %d", i, looked.ready);
-        probe_destroy(looked.probe); /* in the middle of a look, where it never answers */
-        AWAIT(run, server.open == 0);
-        stop_serving(run, &server);
-        run_destroy(run);
+        scene_begin(&s, &options, cases[i].answer);
+        AWAIT(s.run, cases[i].ready ? s.looked.ready > 0 : s.server.requests > 0);
+        turn(s.run, SILENT);
+        if (s.looked.ready != cases[i].ready)
+            fail_msg("case %zu: ready %d", i, s.looked.ready);
+        scene_end(&s); /* in the middle of a look, where it never answers */
     }
 }
 
 static void test_http_that_fails_later(void **state)
 {
-    struct run *run = run_create(1);
-    struct server server = {0};
-    struct looked looked;
+    struct scene s;
     struct probe_options options = {.how = ROLE_PROBE_HTTP, .every = EVERY, .what = "/healthz"};
 
     (void)state;
-    serve(run, &server, "127.0.0.1", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    options.port = server.port;
-    begin(run, &looked, &options);
-    AWAIT(run, looked.ready > 0);
-    server.answer = "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n";
-    AWAIT(run, looked.unready > 0);
-    assert_string_equal(looked.why, "/healthz: HTTP status 500");
-    probe_destroy(looked.probe);
-    AWAIT(run, server.open == 0);
-    stop_serving(run, &server);
-    run_destroy(run);
+    scene_begin(&s, &options, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    AWAIT(s.run, s.looked.ready > 0);
+    s.server.answer = "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n";
+    AWAIT(s.run, s.looked.unready > 0);
+    assert_string_equal(s.looked.why, "/healthz: HTTP status 500");
+    scene_end(&s);
 }
 
 static void create_file(const char *path)
@@ -367,23 +370,19 @@ static void test_command_that_hangs(void **state)
 
 static void test_destroyed_by_its_handler(void **state)
 {
-    struct run *run = run_create(1);
-    struct server server = {0};
-    struct looked looked;
-    struct probe_options options = {.how = ROLE_PROBE_HTTP, .every = EVERY, .what = "/"};
+    static const enum role_probe kinds[] = {ROLE_PROBE_HTTP, ROLE_PROBE_TCP};
 
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        serve(run, &server, "127.0.0.1", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        options.port = server.port;
-        begin(run, &looked, &options);
-        looked.destroy = true;
-        AWAIT(run, looked.ready > 0 && server.open == 0);
-        assert_null(looked.probe);
-        stop_serving(run, &server);
-        options.how = ROLE_PROBE_TCP;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct scene s;
+        struct probe_options options = {.how = kinds[i], .every = EVERY, .what = "/"};
+
+        scene_begin(&s, &options, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        s.looked.destroy = true;
+        AWAIT(s.run, s.looked.ready > 0 && s.server.open == 0);
+        assert_null(s.looked.probe);
+        scene_end(&s);
     }
-    run_destroy(run);
 }
 
 /* Another user's program has taken the port of the task, and answers well. */

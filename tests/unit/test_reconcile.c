@@ -190,13 +190,19 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The job begins with a base of one node with so many CPUs. */
-static void begin(int cpus)
+static void create(int first_start)
 {
-    struct reconcile_options options = {.roles = &roles, .grow_delay = 5, .max_pending = 2};
+    struct reconcile_options options = {
+        .roles = &roles, .grow_delay = 5, .max_pending = 2, .first_start = first_start};
 
     r = reconcile_create(&options);
     assert_non_null(r);
+}
+
+/* The job begins with a base of one node with so many CPUs. */
+static void begin(int cpus)
+{
+    create(0);
     node(1, 0, cpus, -1);
     run_at(0);
     expect(""); /* not before all of the base is there */
@@ -583,6 +589,226 @@ static void a_refused_request_is_made_later(void **state)
     expect("ask one 1");
 }
 
+/* Slurm has no such nodes: fewer are asked for at once, and a pause follows when it is one. */
+static void a_refused_request_is_made_smaller(void **state)
+{
+    (void)state;
+    list[1].max = 6;
+    begin(2);
+    scale(1, 6);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 5");
+    feed((struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "too many"});
+    run_at(1);
+    expect("ask one 3");
+    feed((struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "too many"});
+    run_at(1);
+    expect("ask one 2");
+    feed((struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "too many"});
+    run_at(1);
+    expect("ask one 1");
+    granted(1, 7, 1);
+    run_at(2);
+    expect("ask one 1"); /* two were too many */
+    granted(1, 8, 1);
+    ready("lead-0");
+    ready("one-0");
+    node(2, 7, 1, 1);
+    run_at(700);
+    expect("start one-1 on 2; ask one 3"); /* they may not be by now */
+    for (int count = 2; count > 0; count--) {
+        feed((struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "too many"});
+        run_at(700);
+        expect(count == 2 ? "ask one 2" : "ask one 1");
+    }
+    feed((struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "a limit"});
+    run_at(701);
+    expect("");
+    run_at(710);
+    expect("ask one 1");
+}
+
+/* Two tasks on each of two nodes: the extension comes and goes with its gang. */
+static void a_gang_on_several_nodes_has_an_extension_of_its_own(void **state)
+{
+    (void)state;
+    list[1].gang.tasks = 4;
+    list[1].gang.per_node = 2;
+    list[1].min = 0;
+    begin(1);
+    scale(1, 3);
+    run_at(1);
+    expect("start lead-0 on 1; ask one 1");
+}
+
+static void a_request_that_is_passed_on_is_made_anew(void **state)
+{
+    (void)state;
+    begin(2);
+    scale(1, 2);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 1");
+    feed((struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = 1, .job = 7});
+    run_at(20);
+    expect("");
+    feed((struct reconcile_fact){.kind = RECONCILE_PASSED, .job = 7});
+    run_at(20);
+    expect("ask one 1");
+    granted(1, 8, 1);
+    feed((struct reconcile_fact){.kind = RECONCILE_PASSED, .job = 8}); /* too late */
+    feed((struct reconcile_fact){.kind = RECONCILE_DENIED, .job = 7});
+    run_at(21);
+    expect("");
+}
+
+/* The leader before this one has asked for it. */
+static void an_extension_from_before_a_takeover_goes_back(void **state)
+{
+    (void)state;
+    begin(2);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1");
+    granted(1, 7, 1);
+    node(2, 7, 2, 1);
+    run_at(2);
+    expect("give back 7");
+    feed((struct reconcile_fact){.kind = RECONCILE_DENIED, .job = 7});
+    granted(0, 8, 1); /* whose nodes have not joined so far */
+    run_at(3);
+    expect("give back 8");
+}
+
+static void adopt(int replica, int start, int role, int index, int on)
+{
+    feed((struct reconcile_fact){.kind = RECONCILE_ADOPT,
+                                 .replica = replica,
+                                 .start = start,
+                                 .role = role,
+                                 .index = index,
+                                 .node = on});
+}
+
+static void replicas_go_on_after_a_takeover(void **state)
+{
+    (void)state;
+    list[1].min = 3;
+    create(1000);
+    node(1, 0, 2, -1);
+    run_at(0);
+    expect("");
+    adopt(7, 70, 0, 0, 1);
+    adopt(4, 90, 1, 2, 1);
+    assert_int_equal(reconcile_tasks_on(r, 1), 2);
+    ready("lead-0");
+    ready("one-2");
+    assert_int_equal(reconcile_in_state(r, 1, REPLICA_READY), 1);
+    /* Not twice, not by another's name or number, and not by what this leader has given out. */
+    adopt(4, 90, 1, 1, 1);
+    adopt(5, 91, 1, 2, 1);
+    adopt(1001, 92, 1, 1, 1);
+    adopt(6, 1001, 1, 1, 1);
+    adopt(6, 93, 1, 1, 99);
+    adopt(6, 93, 9, 1, 1);
+    adopt(6, 93, 1, -1, 1);
+    assert_int_equal(reconcile_tasks_on(r, 1), 2);
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    node(2, 0, 2, -1);
+    run_at(1);
+    expect("start one-0 on 2; start one-1 on 2");
+    assert_true(reconcile_named(r, "one-0")->id > 1000);
+    assert_true(reconcile_named(r, "one-0")->start > 1000);
+    ended("one-2", 1); /* as any other */
+    run_at(1);
+    expect("");
+    run_at(2);
+    expect("start one-2 on 1");
+}
+
+/* Another one would be no better. */
+static void no_more_is_asked_for_while_an_extension_is_of_no_use(void **state)
+{
+    (void)state;
+    list[1].gang.size.cpus = 2;
+    begin(3);
+    scale(1, 2);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 1");
+    granted(1, 7, 1);
+    node(2, 7, 1, 1); /* too small */
+    run_at(2);
+    expect("");
+    run_at(32);
+    expect("give back 7");
+    feed((struct reconcile_fact){.kind = RECONCILE_DENIED, .job = 7});
+    run_at(33);
+    expect(""); /* not at once */
+    run_at(40);
+    expect("ask one 1");
+}
+
+/* Its place is kept while it waits to be started again. */
+static void an_extension_outlives_the_failure_of_its_replica(void **state)
+{
+    (void)state;
+    begin(2);
+    scale(1, 2);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 1");
+    granted(1, 7, 1);
+    node(2, 7, 1, 1);
+    run_at(2);
+    expect("start one-1 on 2");
+    ready("one-0");
+    ready("lead-0");
+    ready("one-1");
+    ended("one-1", 1);
+    run_at(2);
+    expect("");
+    run_at(3.5);
+    expect("start one-1 on 2");
+}
+
+static void an_extension_that_boots_goes_back_if_nobody_needs_it(void **state)
+{
+    (void)state;
+    begin(2);
+    scale(1, 2);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 1");
+    granted(1, 7, 1);
+    scale(1, 1);
+    run_at(2);
+    expect("give back 7");
+}
+
+/* How many nodes it has is known only later. */
+static void what_slurm_has_granted_may_change(void **state)
+{
+    (void)state;
+    begin(2);
+    scale(1, 4);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; ask one 3");
+    granted(1, 7, 1);
+    node(2, 7, 1, 1);
+    run_at(2);
+    expect("start one-1 on 2; ask one 2"); /* no more seem to come */
+    feed((struct reconcile_fact){.kind = RECONCILE_REFUSED, .role = 1, .text = "no"});
+    feed((struct reconcile_fact){.kind = RECONCILE_GRANTED, .job = 7, .count = 3});
+    run_at(2);
+    expect(""); /* the other two are on their way */
+}
+
+static void tasks_on_a_node_are_counted(void **state)
+{
+    (void)state;
+    begin(2);
+    assert_int_equal(reconcile_tasks_on(r, 1), 2);
+    ended("one-0", 1);
+    assert_int_equal(reconcile_tasks_on(r, 1), 1);
+    assert_int_equal(reconcile_tasks_on(r, 99), 0);
+}
+
 static void the_world_takes_what_is_left(void **state)
 {
     (void)state;
@@ -643,6 +869,16 @@ int main(void)
         TEST(guaranteed_ones_get_the_room_of_others),
         TEST(named_ones_go_and_failed_ones_come_back),
         TEST(a_refused_request_is_made_later),
+        TEST(a_refused_request_is_made_smaller),
+        TEST(a_gang_on_several_nodes_has_an_extension_of_its_own),
+        TEST(a_request_that_is_passed_on_is_made_anew),
+        TEST(an_extension_from_before_a_takeover_goes_back),
+        TEST(replicas_go_on_after_a_takeover),
+        TEST(no_more_is_asked_for_while_an_extension_is_of_no_use),
+        TEST(an_extension_outlives_the_failure_of_its_replica),
+        TEST(an_extension_that_boots_goes_back_if_nobody_needs_it),
+        TEST(what_slurm_has_granted_may_change),
+        TEST(tasks_on_a_node_are_counted),
         TEST(the_world_takes_what_is_left),
         TEST(a_world_without_room_ends_the_job),
         TEST(max_nodes_ends_growth),

@@ -2,28 +2,13 @@
 /* lib/reconcile in random histories: nodes that come and go, tasks that start, hang and fail, a
  * Slurm that grants, refuses and preempts, users who change their minds. Invariants hold after each
  * event, and when nothing disturbs any more all is as it should be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/reconcile.h"
+#include "tests/unit/support.h"
 
-#ifndef __has_feature
-#define __has_feature(feature) 0
-#endif
-/* Sanitizers take ten times as long. */
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define HISTORIES 5000
-#else
-#define HISTORIES 100000
-#endif
+#define HISTORIES  RANDOM_ROUNDS(100000)
 #define ROLES      4
-#define NODES      64 /* of one history at most */
+#define NODES      64   /* of one history at most */
+#define NODE_IDS   2048 /* each gets another one at a takeover */
 #define TASKS      512
 #define EVENTS_MAX 256
 #define JOBS       1024
@@ -35,7 +20,7 @@ struct own_node {
     int id;
     uint32_t job;
     struct slots_size size;
-    bool there, safe;
+    bool there, left, safe;
     int role;
 };
 
@@ -74,7 +59,7 @@ struct history {
     struct reconcile *r;
     double now;
     bool calm; /* nothing fails any more */
-    int max_pending;
+    int max_pending, grow_delay, first_start;
     struct own_node nodes[NODES];
     int node_count, last_node, free_nodes; /* that Slurm can still give */
     struct own_task tasks[TASKS];
@@ -242,8 +227,11 @@ static void apply(struct history *h, struct reconcile_actions *out)
 static void join(struct history *h, int at)
 {
     struct own_node *node = &h->nodes[at];
-    struct reconcile_node joins = {node->id = ++h->last_node, node->job, node->size, node->safe,
-                                   node->role};
+    struct reconcile_node joins = {.id = node->id = ++h->last_node,
+                                   .job = node->job,
+                                   .size = node->size,
+                                   .safe = node->safe,
+                                   .role = node->role};
 
     node->there = true;
     feed(h, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &joins});
@@ -266,6 +254,7 @@ static void leave(struct history *h, int at)
     if (!node->there)
         return;
     node->there = false;
+    node->left = true;
     h->free_nodes += node->job != 0;
     for (int i = 0; i < h->task_count; i++)
         if (h->tasks[i].node == node->id)
@@ -274,13 +263,25 @@ static void leave(struct history *h, int at)
                 .kind = RECONCILE_NODE_GONE, .node = node->id, .text = "its link is closed"});
 }
 
+/* Large enough for every gang's task: else it is given back again and again. */
+static const struct slots_size new_node = {8, 2, 8};
+
 /* Slurm has room: all nodes of the request join, one after the other. */
 static void grant(struct history *h, const struct event *e)
 {
-    int nodes = 1 + roll(h, 2);
+    const struct slots_gang *gang = &h->list[e->role].gang;
+    int nodes = 1 + roll(h, 2), least, fit = slots_fit(&new_node, &gang->size);
 
     if (h->over[e->job])
         return;
+    /* As many as a gang of it takes. */
+    if (gang->per_node > 0 && gang->per_node < fit)
+        fit = gang->per_node;
+    least = (gang->tasks + fit - 1) / fit;
+    if (nodes < least)
+        nodes = least;
+    if (h->free_nodes < least)
+        nodes = 0;
     if (nodes > h->free_nodes)
         nodes = h->free_nodes;
     if (nodes == 0 || h->node_count + nodes > NODES) {
@@ -300,8 +301,7 @@ static void grant(struct history *h, const struct event *e)
     for (int i = 0; i < nodes; i++) {
         int at = add_node(h, e->job, e->role, e->node != 0);
 
-        /* large enough for every gang's task: else it is given back again and again */
-        h->nodes[at].size = (struct slots_size){8, 2, 8};
+        h->nodes[at].size = new_node;
         plan_event(h, (struct event){soon(h, 3), JOIN, .node = at});
     }
 }
@@ -364,6 +364,8 @@ static void happen(struct history *h, const struct event *e)
     case DENY:
         h->open_requests -= is_open(h, e->job) && !h->over[e->job];
         h->over[e->job] = true;
+        if (roll(h, 3) == 0) /* of no effect but on what still waits */
+            feed(h, (struct reconcile_fact){.kind = RECONCILE_PASSED, .job = e->job});
         feed(h, (struct reconcile_fact){.kind = RECONCILE_DENIED, .job = e->job, .text = "over"});
         return;
     case JOIN:
@@ -439,7 +441,7 @@ static bool in_use(const struct replica_task *task)
 
 static void check(struct history *h)
 {
-    struct slots_size used[NODES + 1] = {{0}};
+    struct slots_size used[NODE_IDS] = {{0}};
 
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
@@ -501,9 +503,9 @@ static int safe_before(struct history *h, const struct replica *replica)
 static void count_safe_room(struct history *h, int of, struct slots_node *room)
 {
     for (int i = 0; i < h->node_count; i++)
-        room[i] = (struct slots_node){h->nodes[i].size,
-                                      !h->nodes[i].there || !h->nodes[i].safe ||
-                                          (h->nodes[i].role >= 0 && h->nodes[i].role != of)};
+        room[i] = (struct slots_node){.free = h->nodes[i].size,
+                                      .closed = !h->nodes[i].there || !h->nodes[i].safe ||
+                                                (h->nodes[i].role >= 0 && h->nodes[i].role != of)};
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
         const struct role *role = &h->list[replica->role];
@@ -576,6 +578,18 @@ static void check_calm(struct history *h)
 
 static const char *const names[ROLES] = {"lead", "one", "two", "three"};
 
+static struct reconcile *create(const struct history *h)
+{
+    struct reconcile_options options = {.roles = &h->roles,
+                                        .grow_delay = h->grow_delay,
+                                        .max_pending = h->max_pending,
+                                        .first_start = h->first_start};
+    struct reconcile *r = reconcile_create(&options);
+
+    assert_non_null(r);
+    return r;
+}
+
 static void make_roles(struct history *h)
 {
     h->roles = (struct roles){.clean = (enum roles_clean)roll(h, 3), .list = h->list};
@@ -605,12 +619,132 @@ static void make_roles(struct history *h)
         h->list[1].base = (char *)"safe";
 }
 
+/* ---- another leader -------------------------------------------------------------------------- */
+
+/* Requests that wait are cancelled, and what was on its way for them is not heard any more. */
+static void forget_requests(struct history *h)
+{
+    int kept = 0;
+
+    for (uint32_t job = 1; job <= h->last_job; job++)
+        h->over[job] = h->over[job] || is_open(h, job);
+    for (int i = 0; i < h->event_count; i++) {
+        const struct event *e = &h->events[i];
+
+        if (e->kind != ASKED && e->kind != REFUSE && e->kind != GRANT && e->kind != DENY)
+            h->events[kept++] = *e;
+    }
+    h->event_count = kept;
+    h->open_requests = 0;
+}
+
+/* Its extensions are found by Slurm's list. */
+static void tell_extensions(struct history *h)
+{
+    for (uint32_t job = 1; job <= h->last_job; job++) {
+        int nodes = 0, role = -1;
+
+        for (int i = 0; i < h->node_count; i++)
+            if (h->nodes[i].job == job && !h->nodes[i].left) {
+                nodes++;
+                role = h->nodes[i].role;
+            }
+        if (nodes == 0)
+            continue;
+        feed(h, (struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = role, .job = job});
+        feed(h, (struct reconcile_fact){.kind = RECONCILE_GRANTED, .job = job, .count = nodes});
+    }
+}
+
+/* A replica that is on one node, and that nobody has told to end. */
+static bool goes_on(const struct history *h, const struct replica *replica)
+{
+    if (replica->state != REPLICA_STARTING && replica->state != REPLICA_READY)
+        return false;
+    for (int i = 0; i < h->list[replica->role].gang.tasks; i++)
+        if (replica->tasks[i].node != replica->tasks[0].node ||
+            replica->tasks[i].state == REPLICA_TASK_ENDED)
+            return false;
+    return true;
+}
+
+static struct own_task *own_task(struct history *h, const struct replica *replica, int task)
+{
+    for (int i = 0; i < h->task_count; i++)
+        if (h->tasks[i].replica == replica->id && h->tasks[i].start == replica->start &&
+            h->tasks[i].task == task && !h->tasks[i].ended)
+            return &h->tasks[i];
+    return NULL;
+}
+
+static void hand_over(struct history *h, const struct replica *replica, int node)
+{
+    int tasks = h->list[replica->role].gang.tasks;
+    struct reconcile_fact fact = {.kind = RECONCILE_ADOPT,
+                                  .replica = replica->id,
+                                  .start = replica->start,
+                                  .role = replica->role,
+                                  .index = replica->index,
+                                  .node = node};
+
+    for (int i = 0; i < tasks; i++)
+        if (own_task(h, replica, i) == NULL)
+            return; /* what its start has come to is not heard */
+    feed(h, fact);
+    for (fact.task = 0; fact.task < tasks; fact.task++) {
+        own_task(h, replica, fact.task)->node = -node; /* it lives on */
+        fact.kind = RECONCILE_RUNNING;
+        if (replica->tasks[fact.task].state >= REPLICA_TASK_RUNNING)
+            feed(h, fact);
+        fact.kind = RECONCILE_TASK_READY;
+        if (replica->tasks[fact.task].state == REPLICA_TASK_READY)
+            feed(h, fact);
+    }
+}
+
+static void take_over(struct history *h)
+{
+    struct reconcile *old = h->r;
+    int targets[ROLES];
+
+    for (int role = 0; role < h->roles.count; role++)
+        targets[role] = reconcile_target(old, role);
+    forget_requests(h);
+    h->first_start += 100000;
+    h->r = create(h);
+    for (int role = 0; role < h->roles.count; role++)
+        feed(h, (struct reconcile_fact){
+                    .kind = RECONCILE_SCALE, .role = role, .count = targets[role]});
+    tell_extensions(h);
+    for (int i = 0; i < h->node_count; i++) {
+        int before = h->nodes[i].id;
+
+        if (!h->nodes[i].there)
+            continue;
+        join(h, i);
+        for (int k = 0; k < reconcile_count(old); k++)
+            if (reconcile_at(old, k)->tasks[0].node == before && goes_on(h, reconcile_at(old, k)))
+                hand_over(h, reconcile_at(old, k), h->nodes[i].id);
+    }
+    for (int i = 0; i < h->task_count; i++) {
+        h->tasks[i].ended = h->tasks[i].ended || h->tasks[i].node > 0; /* killed */
+        if (h->tasks[i].node < 0)
+            h->tasks[i].node = -h->tasks[i].node;
+    }
+    reconcile_destroy(old);
+    feed(h, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+}
+
 static void disturb(struct history *h)
 {
     struct reconcile_fact fact = {0};
     int at;
 
-    switch (roll(h, 8)) {
+    switch (roll(h, 9)) {
+    case 8:
+        if (!h->stopped && !h->finished)
+            take_over(h);
+        break;
     case 0: /* a node is lost */
     case 1: /* … or preempted */
         at = roll(h, h->node_count);
@@ -675,16 +809,13 @@ static int say_history(void **state)
 
 static void play(unsigned seed)
 {
-    struct reconcile_options options;
     int base;
 
     h = (struct history){.first = seed, .seed = seed, .free_nodes = 12};
     make_roles(&h);
     h.max_pending = 1 + roll(&h, 3);
-    options = (struct reconcile_options){&h.roles, .grow_delay = roll(&h, 10),
-                                         .max_pending = h.max_pending};
-    h.r = reconcile_create(&options);
-    assert_non_null(h.r);
+    h.grow_delay = roll(&h, 10);
+    h.r = create(&h);
     base = 1 + roll(&h, 3);
     for (int i = 0; i < base; i++)
         join(&h, add_node(&h, 0, -1, true));

@@ -29,6 +29,8 @@ static const char *const ROLES =
     "  half: {run: [sh, -c, 'test {task} = 1 || exit 0; exec sleep 1000'], gpus: 1, tasks: 2}\n"
     "  mute: {run: [sleep, '1000'], ready: {told: yes, every: 100ms}}\n"
     "  where: {run: [sh, -c, 'echo $ELASTIC_REPLICA $ELASTIC_SHARED_DIR']}\n"
+    "  api: {run: [sh, -c, 'echo $ELASTIC_API $ELASTIC_API_SOCKET'], api: yes}\n"
+    "  no-api: {run: [sh, -c, 'echo none$ELASTIC_API']}\n"
     "  deaf: {run: [sh, -c, 'trap \"\" TERM; echo deaf; while :; do sleep 0.02; done']}\n"
     "  missing: {run: [/nonexistent/program]}\n"
     "  checked: {run: [sh, -c, 'sleep 0.1; >checked.$ELASTIC_START; exec sleep 1000'],\n"
@@ -44,6 +46,7 @@ struct scene {
     char output[4096], name[64];
     size_t bytes;
     int stream, ended, none;
+    bool no_api; /* there can be none */
 };
 
 /* What Slurm says of the node. */
@@ -91,6 +94,15 @@ static void on_none(void *arg)
     ((struct scene *)arg)->none++;
 }
 
+static int open_api(const char **url, const char **socket, struct error *err, void *arg)
+{
+    if (((struct scene *)arg)->no_api)
+        return error_set(err, "no HTTP interface: no port");
+    *url = "http://127.0.0.1:1";
+    *socket = "/r/api";
+    return 0;
+}
+
 static char *text_of_roles(void)
 {
     struct error err = {""};
@@ -110,6 +122,7 @@ static void begin(struct scene *s)
         .send = hear,
         .output = on_output,
         .output_ended = on_output_ended,
+        .api = open_api,
         .none = on_none,
     };
     struct error err = {""};
@@ -418,6 +431,26 @@ static void test_environment(void **state)
     end(&s);
 }
 
+static void test_api(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "api", 1);
+    assert_exit(await(&s, "task_exit", 0), 0, 0, "");
+    assert_string_equal(s.output, "http://127.0.0.1:1 /r/api\n");
+    s.output[0] = '\0';
+    start_role(&s, 5, "no-api", 1);
+    assert_exit(await(&s, "task_exit", 1), 0, 0, "");
+    assert_string_equal(s.output, "none\n");
+    s.no_api = true;
+    start_role(&s, 6, "api", 1);
+    assert_exit(await(&s, "task_exit", 2), 0, 126, "no HTTP interface: no port");
+    kill_all(&s);
+    end(&s);
+}
+
 static void test_shared(void **state)
 {
     struct scene s;
@@ -494,10 +527,11 @@ static void test_probe(void **state)
     end(&s);
 }
 
-/* It does not know what the leader before has started. */
+/* What goes on under it: replicas that are here as a whole. */
 static void test_another_leader(void **state)
 {
     struct scene s;
+    json_object *list, *said;
     int before;
 
     (void)state;
@@ -508,12 +542,82 @@ static void test_another_leader(void **state)
     await(&s, "task_ready", 0);
     before = s.count;
     replicas_welcomed(s.all, "127.0.0.1");
-    assert_int_equal(s.count, before); /* not while they are there */
-    await(&s, "room", 0);
-    assert_false(replicas_any(s.all));
     assert_int_equal(s.count, before + 1);
-    start_role(&s, 1, "told", 1);
-    await(&s, "task_ready", 1);
+    assert_true(json_object_object_get_ex(await(&s, "room", 0), "replicas", &list));
+    assert_int_equal(json_object_array_length(list), 2);
+    said = json_object_array_get_idx(list, 0); /* the newest first */
+    assert_string_equal(json_get_string(said, "name"), "told-3");
+    assert_string_equal(json_get_string(said, "role"), "told");
+    assert_number(said, "replica", 9);
+    assert_number(said, "start", 5);
+    assert_true(json_get_bool(said, "running", false));
+    assert_string_equal(json_object_to_json_string_ext(json_object_object_get(said, "ready"),
+                                                       JSON_C_TO_STRING_PLAIN),
+                        "[true]");
+    said = json_object_array_get_idx(list, 1);
+    assert_int_equal(json_object_array_length(json_object_object_get(said, "ports")), 2);
+    tell(&s, "task_kill", "\"replica\":9,\"start\":5");
+    assert_exit(await(&s, "task_exit", 0), 0, 128 + SIGKILL, "ended by signal 9");
+    kill_all(&s);
+    end(&s);
+}
+
+/* What is ending, or is on other nodes, too, is killed without a word before the leader hears. */
+static void test_another_leader_and_what_cannot_go_on(void **state)
+{
+    struct scene s;
+    int before;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 5, "told", 1);
+    await(&s, "task_ready", 0);
+    tell(&s, "task_start",
+         "\"replica\":10,\"start\":6,\"role\":\"pair\",\"name\":\"pair-3\",\"node_index\":0,"
+         "\"gen\":6,\"nodes\":\"node[1-2]\",\"slots\":\"1(x2)\",\"world\":2,\"restarts\":0,"
+         "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\",\"master_port\":7");
+    await(&s, "task_running", 1);
+    start_role(&s, 7, "talker", 1);
+    await(&s, "task_running", 2);
+    tell(&s, "task_drain", "\"replica\":9,\"start\":7,\"signal\":18,\"within\":30");
+    before = s.count;
+    replicas_welcomed(s.all, "127.0.0.1");
+    assert_int_equal(s.count, before); /* not while they are there */
+    assert_int_equal(
+        json_object_array_length(json_object_object_get(await(&s, "room", 0), "replicas")), 1);
+    assert_int_equal(s.count, before + 1);
+    assert_true(replicas_any(s.all));
+    kill_all(&s);
+    end(&s);
+}
+
+/* The leader before may not have heard how the job ends. */
+static void test_another_leader_after_the_end(void **state)
+{
+    struct scene s;
+    json_object *said;
+
+    (void)state;
+    begin(&s);
+    start_role(&s, 4, "told", 1);
+    await(&s, "task_ready", 0);
+    start_role(&s, 5, "lead", 1);
+    await(&s, "task_exit", 0);
+    replicas_welcomed(s.all, "127.0.0.1");
+    assert_true(json_object_object_get_ex(await(&s, "room", 0), "result", &said));
+    assert_string_equal(json_get_string(said, "name"), "lead-3");
+    assert_number(said, "start", 5);
+    assert_number(said, "status", 3);
+    kill_all(&s);
+    end(&s);
+
+    begin(&s); /* it is killed: this is no end of the job */
+    start_role(&s, 4, "mute", 1);
+    start_role(&s, 5, "lead", 1);
+    tell(&s, "task_kill", "\"replica\":9,\"start\":5");
+    await(&s, "task_exit", 0);
+    replicas_welcomed(s.all, "127.0.0.1");
+    assert_false(json_object_object_get_ex(await(&s, "room", 0), "result", &said));
     kill_all(&s);
     end(&s);
 }
@@ -574,11 +678,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gpus_of_one_task),
         cmocka_unit_test(test_stale_ready_file),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_api),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_not_executable),
         cmocka_unit_test(test_unusable),
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_another_leader),
+        cmocka_unit_test(test_another_leader_and_what_cannot_go_on),
+        cmocka_unit_test(test_another_leader_after_the_end),
         cmocka_unit_test(test_pressure),
         cmocka_unit_test(test_destroy),
     };

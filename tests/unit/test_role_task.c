@@ -48,13 +48,22 @@ static void test_environment(void **state)
         "ELASTIC_PORT_DATA_IN=20002",
         "ELASTIC_READY_FILE=/r/ready",
         "ELASTIC_SHARED_DIR=/s",
+        "ELASTIC_API=http://127.0.0.1:60000",
+        "ELASTIC_API_SOCKET=/r/api",
         "CUDA_VISIBLE_DEVICES=1,3",
         "ROCR_VISIBLE_DEVICES=",
     };
     const int ports[] = {20001, 20002};
     const struct role_task task = {.replica = "web-shop-12", .task = 3, .ports = ports};
     const struct role_task_place place = {
-        .start = 5000000000, .ready_file = "/r/ready", .shared = "/s", .cuda = "1,3", .rocr = ""};
+        .start = 5000000000,
+        .ready_file = "/r/ready",
+        .shared = "/s",
+        .cuda = "1,3",
+        .rocr = "",
+        .api = "http://127.0.0.1:60000",
+        .api_socket = "/r/api",
+    };
     struct roles *roles = create();
     char **env = role_task_environment(&roles->list[0], &task, &place);
 
@@ -80,6 +89,52 @@ static void test_least(void **state)
     assert_strings(env, expected, COUNT(expected));
     strings_free(env);
     roles_destroy(roles);
+}
+
+/* What programs of DI-engine look for. */
+static void test_di_engine(void **state)
+{
+    static const struct {
+        const char *role, *expected[8];
+    } cases[] = {
+        {"coordinator",
+         {"KUBERNETES_POD_NAMESPACE=4711", "KUBERNETES_POD_NAME=coordinator-0",
+          "KUBERNETES_SERVER_URL=http://127.0.0.1:60000", "START_RANK=2", "COORDINATOR_PORT=20001",
+          "KUBERNETES_COORDINATOR_URL=coordinator-0.4711:20001"}},
+        {"aggregator",
+         {"KUBERNETES_POD_NAMESPACE=4711", "KUBERNETES_POD_NAME=aggregator-0",
+          "KUBERNETES_SERVER_URL=http://127.0.0.1:60000", "START_RANK=2", "AGGREGATOR_PORT=20001",
+          "KUBERNETES_AGGREGATOR_URL=aggregator-0.4711:20001"}},
+        {"collector",
+         {"KUBERNETES_POD_NAMESPACE=4711", "KUBERNETES_POD_NAME=collector-0",
+          "KUBERNETES_SERVER_URL=http://127.0.0.1:60000", "START_RANK=2", "COLLECTOR_PORT=20001"}},
+        {"learner",
+         {"KUBERNETES_POD_NAMESPACE=4711", "KUBERNETES_POD_NAME=learner-0",
+          "KUBERNETES_SERVER_URL=http://127.0.0.1:60000", "START_RANK=2", "LEARNER_PORT=20001"}},
+        {"other",
+         {"KUBERNETES_POD_NAMESPACE=4711", "KUBERNETES_POD_NAME=other-0",
+          "KUBERNETES_SERVER_URL=http://127.0.0.1:60000", "START_RANK=2"}},
+    };
+    const int ports[] = {20001, 20002};
+    const struct role_task_place place = {
+        .start = 1, .api = "http://127.0.0.1:60000", .namespace = "4711", .first_task = 2};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char name[32], replica[40], *port_names[] = {(char[]){"http"}, (char[]){"grpc"}, NULL};
+        const struct role role = {.name = name, .ports = port_names, .gang.tasks = 4};
+        const struct role_task task = {.replica = replica, .task = 3, .ports = ports};
+        char **env;
+
+        snprintf(name, sizeof(name), "%s", cases[i].role);
+        snprintf(replica, sizeof(replica), "%s-0", name);
+        env = role_task_environment(&role, &task, &place);
+        /* Behind "ELASTIC_API", at the end. */
+        for (size_t k = 0; cases[i].expected[k] != NULL; k++)
+            assert_string_equal(env[10 + k], cases[i].expected[k]);
+        assert_int_equal(strings_count(env), 10 + strings_count((char *const *)cases[i].expected));
+        strings_free(env);
+    }
 }
 
 static void test_command(void **state)
@@ -136,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_least),
+        cmocka_unit_test(test_di_engine),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_no_task_inherits_another_ones),
     };

@@ -8,23 +8,12 @@
 #include "common/yaml_file.h"
 #include "lib/roles.h"
 #include "lib/text.h"
+#include "tests/unit/roles_fixture.h"
 #include "tests/unit/support.h"
 
 #define HEAD "roles:\n  a:\n    leads: yes\n    run: [a]\n"
 /* A role below HEAD; its keys begin in line 7. */
 #define ROLE HEAD "  b:\n    run: [b]\n"
-
-static struct roles *create(const char *text)
-{
-    struct error err = {""};
-    json_object *tree = yaml_parse(text, strlen(text), &err);
-    struct roles *roles = tree != NULL ? roles_create(tree, yaml_where, NULL, &err) : NULL;
-
-    json_object_put(tree);
-    if (roles == NULL)
-        fail_msg("%s\n%s", text, err.text);
-    return roles;
-}
 
 /* ---- what is accepted ------------------------------------------------------------------------ */
 

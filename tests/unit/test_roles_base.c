@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How many nodes hold what a job guarantees (lib/roles_base.h). */
-#include "common/yaml_file.h"
 #include "lib/roles_base.h"
 #include "lib/text.h"
+#include "tests/unit/roles_fixture.h"
 #include "tests/unit/support.h"
 
 #define LEADER "roles:\n  a: {leads: yes, run: [a]}\n"
-
-static struct roles *create(const char *text)
-{
-    struct error err = {""};
-    json_object *tree = yaml_parse(text, strlen(text), &err);
-    struct roles *roles = tree != NULL ? roles_create(tree, yaml_where, NULL, &err) : NULL;
-
-    json_object_put(tree);
-    if (roles == NULL)
-        fail_msg("%s\n%s", text, err.text);
-    return roles;
-}
 
 static void test_need(void **state)
 {

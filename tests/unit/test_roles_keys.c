@@ -10,10 +10,9 @@
 #include "lib/text.h"
 #include "tests/unit/support.h"
 
-#define PAGE_MAX 65536
-#define ROW_MAX  1024
+#define ROW_MAX 1024
 
-static char page[PAGE_MAX];
+static char *page;
 
 static const struct {
     enum roles_place place;
@@ -26,19 +25,13 @@ static const struct {
 
 static int set_up(void **state)
 {
-    const char *top = getenv("top_srcdir");
-    char name[4096] = "";
-    size_t len;
-    FILE *file;
+    page = read_tree_file("doc/user/roles.md");
+    return 0;
+}
 
-    text_append(name, sizeof(name), "%s/doc/user/roles.md", top != NULL ? top : ".");
-    file = fopen(name, "r");
-    if (file == NULL)
-        fail_msg("%s cannot be read", name);
-    len = fread(page, 1, PAGE_MAX - 1, file);
-    fclose(file);
-    assert_in_range(len, 1, PAGE_MAX - 2);
-    page[len] = '\0';
+static int tear_down(void **state)
+{
+    free(page);
     return 0;
 }
 
@@ -272,5 +265,5 @@ int main(int argc, char **argv)
         return 0;
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("roles_keys", tests, set_up, NULL);
+    return cmocka_run_group_tests_name("roles_keys", tests, set_up, tear_down);
 }

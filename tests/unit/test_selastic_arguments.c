@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cmd/arguments.h"
+#include "cmd/logs.h"
 
 #define WORDS_MAX 20
 
@@ -277,6 +278,60 @@ static void test_endpoints(void **unused)
                    "unknown option '--json' of 'endpoints'; see 'selastic endpoints --help'");
 }
 
+static void test_remove_and_proxy(void **unused)
+{
+    assert_string_equal(good("remove 12 collector-3").replica, "collector-3");
+    assert_refused("remove 12", "'remove' takes two arguments: JOB and REPLICA");
+    assert_int_equal(good("proxy 12").port, 0);
+    assert_int_equal(good("proxy 12 --port=1024").port, 1024);
+    assert_refused("proxy 12 --port=80",
+                   "--port=80 is not allowed; give a port from 1024 to 65535");
+    assert_refused("proxy 12 --port=65536",
+                   "--port=65536 is not allowed; give a port from 1024 to 65535");
+}
+
+static void test_logs(void **unused)
+{
+    assert_null(good("logs 12").name);
+    assert_false(good("logs 12").follow);
+    assert_string_equal(good("logs 12 collector").name, "collector");
+    assert_string_equal(good("logs 12 pair-0.1 -f").name, "pair-0.1");
+    assert_true(good("logs 12 --follow").follow);
+    assert_refused("logs 12 a/b",
+                   "'a/b' is not a role or replica; give its name (collector, collector-3), or "
+                   "that of a task (pair-0.1)");
+    assert_refused("logs", "'logs' takes one or two arguments: JOB and ROLE or REPLICA");
+    assert_refused("show 12 -f", "unknown option '-f' of 'show'; see 'selastic show --help'");
+}
+
+/* A label is the whole of what is before the colon. */
+static void test_lines_of_logs(void **unused)
+{
+    static const struct {
+        const char *line, *name;
+        bool match;
+    } cases[] = {
+        {"anything", NULL, true},
+        {"collector-3: hello\n", "collector", true},
+        {"collector-3: hello\n", "collector-3", true},
+        {"collector-30: hello\n", "collector-3", false},
+        {"collector-3: hello\n", "collect", false},
+        {"pair-0.1: x", "pair", true},
+        {"pair-0.1: x", "pair-0", true},
+        {"pair-0.1: x", "pair-0.1", true},
+        {"pair-0.11: x", "pair-0.1", false},
+        {"pair-0.1: x", "pair-0.2", false},
+        {"pair-0.1:\n", "pair-0", true},
+        {"pair-0.1:x\n", "pair-0", false},
+        {"pair-big-0: x", "pair", false},
+        {"pair-: x", "pair", false},
+        {"", "pair", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        if (logs_match(cases[i].line, cases[i].name) != cases[i].match)
+            fail_msg("%s of %s", cases[i].line, cases[i].name);
+}
+
 static void test_history(void **unused)
 {
     struct arguments arguments = good("history 12 --timeline --user ada --state-dir=/x/12");
@@ -321,23 +376,25 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
-    assert_refused("delete 12", "unknown command 'delete'; commands: list, show, resize, history, "
-                                "roles, replicas, scale, fail, endpoints, clean, plan, topology, "
-                                "help");
+    assert_refused("delete 12",
+                   "unknown command 'delete'; commands: list, show, resize, history, "
+                   "roles, replicas, scale, fail, remove, endpoints, logs, proxy, clean, plan, "
+                   "topology, help");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),        cmocka_unit_test(test_show),
-        cmocka_unit_test(test_watch),       cmocka_unit_test(test_topology),
-        cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_bad_jobs),    cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_bad_scales),  cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_replicas),    cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_endpoints),   cmocka_unit_test(test_history),
-        cmocka_unit_test(test_plan),        cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_list),       cmocka_unit_test(test_show),
+        cmocka_unit_test(test_watch),      cmocka_unit_test(test_topology),
+        cmocka_unit_test(test_resize),     cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_bad_jobs),   cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_bad_scales), cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_replicas),   cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_endpoints),  cmocka_unit_test(test_remove_and_proxy),
+        cmocka_unit_test(test_logs),       cmocka_unit_test(test_lines_of_logs),
+        cmocka_unit_test(test_history),    cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_clean),      cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests_name("selastic_arguments", tests, NULL, NULL);
 }

@@ -121,6 +121,29 @@ static void test_entry_without_leader(void **unused)
         "\"pending\":1,\"running\":2}");
 }
 
+/* Their sizes are in the job file; what the leader says of nodes is not what the user asked for. */
+static void test_entry_with_roles(void **unused)
+{
+    static const struct {
+        const char *mark;
+        bool roles;
+    } rows[] = {{"elastic=roles", true}, {"elastic=roles t=5", true}, {"elastic=rolesx", false}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct job_info info = with(job(30, 1, JOB_KIND_RUNNING, 2), NULL, (char *)rows[i].mark);
+        struct base_job base = {.info = &info};
+        json_object *state = json_tokener_parse(
+            "{\"phase\":\"running\",\"size\":2,\"sizes\":\"2\",\"min\":2,\"max\":2}");
+        json_object *entry = jobs_entry(&base, "ada", state, NULL);
+        json_object *max = NULL;
+        assert_string_equal(json_object_get_string(json_object_object_get(entry, "sizes")),
+                            rows[i].roles ? "roles" : "2");
+        assert_true(json_object_object_get_ex(entry, "max", &max));
+        assert_int_equal(max == NULL, rows[i].roles);
+        json_object_put(entry);
+        json_object_put(state);
+    }
+}
+
 static void test_entry_with_leader(void **unused)
 {
     struct job_info info = job(30, 1, JOB_KIND_RUNNING, 2);
@@ -230,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_find_bases),
         cmocka_unit_test(test_entry_without_leader),
         cmocka_unit_test(test_entry_with_leader),
+        cmocka_unit_test(test_entry_with_roles),
         cmocka_unit_test(test_clean),
         cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_duration),

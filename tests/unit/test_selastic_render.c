@@ -1,58 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What selastic shows, against the files in tests/unit/selastic: NAME.json in, NAME.txt or
  * NAME.out.json out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "cmd/history_file.h"
-#include "cmd/render.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
 #include "cmd/timeline.h"
-
-#define NOW 1700000150 /* 2023-11-14 22:15:50 UTC */
-
-static const struct render_options terminal = {.width = 80, .now = NOW};
-static const struct render_options pipe_options = {.now = NOW};
-
-static char *read_file(const char *name)
-{
-    char path[4096];
-    char *text = NULL;
-    size_t room = 0;
-    const char *top = getenv("top_srcdir");
-    snprintf(path, sizeof(path), "%s/tests/unit/selastic/%s", top ? top : ".", name);
-    FILE *file = fopen(path, "r");
-    if (file == NULL || getdelim(&text, &room, '\0', file) < 0)
-        fail_msg("cannot read %s", path);
-    fclose(file);
-    return text;
-}
-
-static json_object *read_json(const char *name)
-{
-    char *text = read_file(name);
-    json_object *object = json_tokener_parse(text);
-    assert_non_null(object);
-    free(text);
-    return object;
-}
-
-/* Compare and free. */
-static void assert_golden(char *text, const char *name)
-{
-    char *expected = read_file(name);
-    assert_string_equal(text, expected);
-    free(expected);
-    free(text);
-}
+#include "tests/unit/selastic_fixture.h"
+#include "tests/unit/support.h"
 
 static json_object *read_state(const char *name)
 {
@@ -74,6 +28,13 @@ static void test_show(void **unused)
 {
     json_object *state = read_state("state-growing.json");
     assert_golden(render_state(state, &pipe_options), "state-growing.txt");
+    json_object_put(state);
+}
+
+static void test_show_roles(void **unused)
+{
+    json_object *state = read_state("state-roles.json");
+    assert_golden(render_state(state, &pipe_options), "state-roles.txt");
     json_object_put(state);
 }
 
@@ -116,7 +77,7 @@ static void test_clean(void **unused)
 static void test_show_json(void **unused)
 {
     json_object *state = read_state("state-growing.json");
-    char *json = shape_serialize(state, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    char *json = serialize(state);
     json_object_put(state);
     assert_golden(json, "state-growing.out.json");
 }
@@ -133,21 +94,13 @@ static void test_show_narrow(void **unused)
 static void test_show_manual(void **unused)
 {
     json_object *state = read_state("state-shrunk.json");
-    char *page = read_file("../../../doc/man/selastic.1");
+    char *page = read_tree_file("doc/man/selastic.1");
     char *text = render_state(state, &terminal);
     if (strstr(page, text) == NULL)
         fail_msg("selastic(1) does not have:\n%s", text);
     free(text);
     free(page);
     json_object_put(state);
-}
-
-/* No byte but newlines may be a control character, whatever a leader answers. */
-static void assert_harmless(const char *text)
-{
-    for (const char *c = text; *c; c++)
-        if ((*c < ' ' && *c != '\n') || *c == 0x7f)
-            fail_msg("control character 0x%02x at %td: %s", (unsigned char)*c, c - text, text);
 }
 
 static void test_show_hostile(void **unused)
@@ -210,10 +163,10 @@ static void test_history_of_another_day(void **unused)
 static void test_history_file(void **unused)
 {
     int skipped = 0;
-    char *text = read_file("history.jsonl");
+    char *text = read_sample("history.jsonl");
     json_object *history = history_file_parse(12, text, strlen(text), &skipped);
     history_end(history, 1700000230);
-    char *json = shape_serialize(history, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    char *json = serialize(history);
     free(text);
     json_object_put(history);
     assert_int_equal(skipped, 8);
@@ -224,7 +177,7 @@ static void test_history_file(void **unused)
 static void test_history_file_text(void **unused)
 {
     int skipped = 0;
-    char *text = read_file("history.jsonl");
+    char *text = read_sample("history.jsonl");
     json_object *history = history_file_parse(12, text, strlen(text), &skipped);
     free(text);
     assert_golden(render_history(history, &pipe_options), "history.jsonl.txt");
@@ -268,7 +221,7 @@ static void test_timeline(void **unused)
 static void test_timeline_gap(void **unused)
 {
     int skipped = 0;
-    char *text = read_file("history.jsonl");
+    char *text = read_sample("history.jsonl");
     const struct timeline_options options = {.width = 60, .max_rows = 40, .end = 1700000230};
     json_object *history = history_file_parse(12, text, strlen(text), &skipped);
     free(text);
@@ -283,18 +236,6 @@ static void test_timeline_chart(void **unused)
     assert_golden(timeline_draw(field_array(history, "generations"), &options),
                   "timeline-chart.txt");
     json_object_put(history);
-}
-
-/* Every line of a drawing fits, whatever the numbers are. */
-static void assert_width(const char *text, size_t width)
-{
-    assert_true(*text != '\0');
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        if (length > width)
-            fail_msg("%zu columns instead of %zu: %.*s", length, width, (int)length, text);
-        text += length + 1;
-    }
 }
 
 static void test_timeline_hostile(void **unused)
@@ -315,6 +256,7 @@ static void test_timeline_hostile(void **unused)
         for (int rows = 0; rows < 2; rows++) {
             const struct timeline_options options = {.width = 50, .max_rows = rows * 9, .end = NOW};
             char *text = timeline_draw(generations, &options);
+            assert_string_not_equal(text, "");
             assert_width(text, 50);
             assert_harmless(text);
             free(text);
@@ -341,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_clean),
         cmocka_unit_test(test_show_json),
+        cmocka_unit_test(test_show_roles),
         cmocka_unit_test(test_show_release),
         cmocka_unit_test(test_show_narrow),
         cmocka_unit_test(test_show_manual),

@@ -3,56 +3,12 @@
 #include "cmd/endpoints.h"
 #include "cmd/replicas.h"
 #include "cmd/shape.h"
+#include "tests/unit/selastic_fixture.h"
 #include "tests/unit/support.h"
-
-#define NOW 1700000150 /* 2023-11-14 22:15:50 UTC */
-
-static const struct render_options terminal = {.width = 80, .now = NOW};
-static const struct render_options pipe_options = {.now = NOW};
-
-static char *read_file(const char *name)
-{
-    char path[4096];
-    char *text = NULL;
-    size_t room = 0;
-    const char *top = getenv("top_srcdir");
-
-    snprintf(path, sizeof(path), "%s/tests/unit/selastic/%s", top != NULL ? top : ".", name);
-    FILE *file = fopen(path, "r");
-    if (file == NULL || getdelim(&text, &room, '\0', file) < 0)
-        fail_msg("cannot read %s", path);
-    fclose(file);
-    return text;
-}
-
-static json_object *read_answer(const char *name)
-{
-    char *text = read_file(name);
-    json_object *answer = json_tokener_parse(text);
-
-    assert_non_null(answer);
-    free(text);
-    return answer;
-}
-
-/* Compare and free. */
-static void assert_golden(char *text, const char *name)
-{
-    char *expected = read_file(name);
-
-    assert_string_equal(text, expected);
-    free(expected);
-    free(text);
-}
-
-static char *serialize(json_object *object)
-{
-    return shape_serialize(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
-}
 
 static json_object *replicas(const char *role)
 {
-    json_object *answer = read_answer("roles.json");
+    json_object *answer = read_json("roles.json");
     struct error err = {""};
     json_object *object = replicas_of(answer, role, &err);
 
@@ -74,28 +30,9 @@ static json_object *endpoints(const char *role)
     return object;
 }
 
-/* No line is longer. */
-static void assert_width(const char *text, size_t width)
-{
-    while (*text != '\0') {
-        size_t length = strcspn(text, "\n");
-
-        if (length > width)
-            fail_msg("%zu columns instead of %zu: %.*s", length, width, (int)length, text);
-        text += length + 1;
-    }
-}
-
-static void assert_harmless(const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++)
-        if ((*c < ' ' && *c != '\n') || *c == 0x7f)
-            fail_msg("control character 0x%02x at %td: %s", (unsigned char)*c, c - text, text);
-}
-
 static void test_roles(void **unused)
 {
-    json_object *answer = read_answer("roles.json"), *roles = shape_roles(answer);
+    json_object *answer = read_json("roles.json"), *roles = shape_roles(answer);
     char *text = render_roles(roles, &terminal);
 
     (void)unused;
@@ -141,7 +78,7 @@ static void test_role_without_replicas(void **unused)
 
 static void test_unknown_role(void **unused)
 {
-    json_object *answer = read_answer("roles.json");
+    json_object *answer = read_json("roles.json");
     struct error err = {""};
 
     (void)unused;
@@ -280,7 +217,7 @@ static void test_bad_endpoints(void **unused)
 
 static void test_hostile(void **unused)
 {
-    json_object *answer = read_answer("roles-hostile.json"), *roles = shape_roles(answer);
+    json_object *answer = read_json("roles-hostile.json"), *roles = shape_roles(answer);
     json_object *all = replicas_of(answer, NULL, NULL);
     char *text = render_roles(roles, &pipe_options);
 
@@ -335,15 +272,14 @@ static void assert_in_page(const char *page, char *text)
 /* The examples are what selastic prints. */
 static void test_examples(void **unused)
 {
-    static const char *const pages[] = {"../../../doc/man/selastic.1",
-                                        "../../../doc/user/roles.md"};
+    static const char *const pages[] = {"doc/man/selastic.1", "doc/user/roles.md"};
 
     (void)unused;
     for (size_t i = 0; i < COUNT(pages); i++) {
-        json_object *answer = read_answer("roles-example.json");
+        json_object *answer = read_json("roles-example.json");
         json_object *roles = shape_roles(answer), *all = replicas_of(answer, "collector", NULL);
         json_object *some = endpoints_of(all, NULL);
-        char *page = read_file(pages[i]);
+        char *page = read_tree_file(pages[i]);
 
         assert_in_page(page, render_roles(roles, &terminal));
         assert_in_page(page, render_replicas(all, &terminal));

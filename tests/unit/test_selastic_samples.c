@@ -15,14 +15,15 @@ static const char *const states[] = {"state-growing.json", "state-shrunk.json"};
 
 static json_object *read_sample(const char *name)
 {
-    const char *top = getenv("top_srcdir");
+    char path[256], *text;
     json_object *sample;
-    char path[4096];
 
-    snprintf(path, sizeof(path), "%s/tests/unit/selastic/%s", top != NULL ? top : ".", name);
-    sample = json_object_from_file(path);
+    snprintf(path, sizeof(path), "tests/unit/selastic/%s", name);
+    text = read_tree_file(path);
+    sample = json_tokener_parse(text);
+    free(text);
     if (sample == NULL)
-        fail_msg("cannot read %s", path);
+        fail_msg("%s is no JSON", path);
     return sample;
 }
 

@@ -26,7 +26,11 @@ struct place_case {
 
 #define NODE(cpus, gpus, memory)                                                                   \
     {                                                                                              \
-        {cpus, gpus, memory}, false                                                                \
+        {cpus, gpus, memory}, false, 0                                                             \
+    }
+#define OF_GROUP(cpus, group)                                                                      \
+    {                                                                                              \
+        {cpus, 0, 0}, false, group                                                                 \
     }
 
 static const struct place_case cases[] = {
@@ -62,7 +66,18 @@ static const struct place_case cases[] = {
      {{1, 0, 0}, 4, 2},
      NULL},
     {"all or nothing", {NODE(2, 0, 0), NODE(2, 0, 0)}, 2, {{1, 0, 0}, 5, 0}, NULL},
-    {"a closed node", {{{8, 0, 0}, true}, NODE(2, 0, 0)}, 2, {{1, 0, 0}, 2, 0}, "11"},
+    {"a gang is on nodes of one group",
+     {OF_GROUP(3, 1), OF_GROUP(2, 2), OF_GROUP(2, 2)},
+     3,
+     {{1, 0, 0}, 4, 0},
+     "1122"},
+    {"no group has room for all", {OF_GROUP(2, 1), OF_GROUP(3, 2)}, 2, {{1, 0, 0}, 4, 0}, NULL},
+    {"the first group with room",
+     {OF_GROUP(2, 1), OF_GROUP(2, 2), OF_GROUP(2, 1), OF_GROUP(2, 2)},
+     4,
+     {{1, 0, 0}, 4, 2},
+     "0022"},
+    {"a closed node", {{{8, 0, 0}, true, 0}, NODE(2, 0, 0)}, 2, {{1, 0, 0}, 2, 0}, "11"},
     {"tasks that take nothing", {NODE(0, 0, 0)}, 1, {{0, 0, 0}, 3, 0}, "000"},
 };
 
@@ -85,20 +100,23 @@ static void gangs_are_placed_as_the_table_says(void **state)
 
 /* ---- random ---------------------------------------------------------------------------------- */
 
-/* The least number of nodes for so many tasks, by trying all sets of nodes; 0: they do not fit. */
-static int fewest_nodes(const struct slots_node *nodes, int count, const struct slots_gang *gang)
+/* The least number of nodes of the group for so many tasks, by trying all sets of nodes; 0: they do
+ * not fit. */
+static int fewest_nodes(const struct slots_node *nodes, int count, uint32_t group,
+                        const struct slots_gang *gang)
 {
     int fewest = 0;
 
     for (int set = 1; set < 1 << count; set++) {
         int room = 0, used = 0, left = gang->tasks;
-        bool exact = true;
+        bool exact = true, open = true;
 
         for (int i = 0; i < count; i++) {
-            int fit = nodes[i].closed ? 0 : slots_fit(&nodes[i].free, &gang->size);
+            int fit = slots_fit(&nodes[i].free, &gang->size);
 
             if (!(set >> i & 1))
                 continue;
+            open = open && !nodes[i].closed && nodes[i].group == group;
             used++;
             room += fit < gang->tasks ? fit : gang->tasks;
             exact = exact && fit >= (left < gang->per_node ? left : gang->per_node);
@@ -111,7 +129,7 @@ static int fewest_nodes(const struct slots_node *nodes, int count, const struct 
             int full = 0, last = gang->tasks - (used - 1) * gang->per_node, enough = 0;
 
             for (int i = 0; i < count; i++) {
-                int fit = nodes[i].closed ? 0 : slots_fit(&nodes[i].free, &gang->size);
+                int fit = slots_fit(&nodes[i].free, &gang->size);
 
                 if (set >> i & 1) {
                     full += fit >= gang->per_node;
@@ -120,7 +138,8 @@ static int fewest_nodes(const struct slots_node *nodes, int count, const struct 
             }
             exact = full >= used - 1 && enough == used;
         }
-        if ((gang->per_node > 0 ? exact : room >= gang->tasks) && (fewest == 0 || used < fewest))
+        if (open && (gang->per_node > 0 ? exact : room >= gang->tasks) &&
+            (fewest == 0 || used < fewest))
             fewest = used;
     }
     return fewest;
@@ -137,24 +156,28 @@ static void random_gangs_are_on_as_few_nodes_as_can_be(void **state)
                                   1 + rand_r(&seed) % TASKS_MAX,
                                   rand_r(&seed) % 4};
         int count = 1 + rand_r(&seed) % NODES_MAX, where[TASKS_MAX], again[TASKS_MAX], used = 0;
-        int on[NODES_MAX] = {0}, want;
+        int on[NODES_MAX] = {0}, want[2];
         bool placed;
 
         for (int i = 0; i < count; i++)
             nodes[i] = (struct slots_node){
-                {rand_r(&seed) % 9, rand_r(&seed) % 4, rand_r(&seed) % 9}, rand_r(&seed) % 5 == 0};
-        want = fewest_nodes(nodes, count, &gang);
+                .free = {rand_r(&seed) % 9, rand_r(&seed) % 4, rand_r(&seed) % 9},
+                .closed = rand_r(&seed) % 5 == 0,
+                .group = (uint32_t)rand_r(&seed) % 3 / 2};
+        for (uint32_t group = 0; group < 2; group++)
+            want[group] = fewest_nodes(nodes, count, group, &gang);
         placed = slots_place(nodes, count, &gang, where);
-        assert_int_equal(placed, want > 0);
+        assert_int_equal(placed, want[0] > 0 || want[1] > 0);
         if (!placed)
             continue;
         for (int task = 0; task < gang.tasks; task++) {
             assert_in_range(where[task], 0, count - 1);
             used += on[where[task]]++ == 0;
-            assert_true(!nodes[where[task]].closed);
+            assert_true(!nodes[where[task]].closed &&
+                        nodes[where[task]].group == nodes[where[0]].group);
             slots_take(&nodes[where[task]].free, &gang.size);
         }
-        assert_int_equal(used, want);
+        assert_int_equal(used, want[nodes[where[0]].group]);
         for (int i = 0; i < count; i++) {
             assert_true(nodes[i].free.cpus >= 0 && nodes[i].free.gpus >= 0 &&
                         nodes[i].free.memory >= 0);

@@ -7,20 +7,42 @@
     roles.ready()                                    # of a role with `ready: told`
     for each in roles.wait("server", 2, timeout=60): # two replicas of another role
         connect(each.address, each.ports["http"])
+    roles.scale("server", 5)                         # of a role with `api: yes`
 
 Outside of a job with roles me() is None, endpoints() is empty, and ready() has no effect. Only
 Python's standard library is needed.
+
+status(), replicas(), scale(), remove() and fail() ask the job's HTTP interface. They raise
+RolesError, whose text says what is wrong. While another node takes over, they wait.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import time
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 _POLL = 0.2  # seconds between two looks at the file
+_TIMEOUT = 90  # seconds for an answer: the interface itself waits 60 s for a leader
+
+# The interface is on this node: a proxy of the environment cannot reach it.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class RolesError(Exception):
+    """The job's HTTP interface refuses, or cannot be reached.
+
+    status is that of HTTP; 0 if there was no answer.
+    """
+
+    def __init__(self, message: str, status: int = 0):
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -46,6 +68,34 @@ class Endpoint:
     node: str
     address: str
     ports: Dict[str, int]
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role of the job: how many replicas it has, and why."""
+
+    name: str
+    kind: str  # "replicas" or "world"
+    ready: int
+    target: int  # so many should be there
+    minimum: int
+    maximum: int
+    leads: bool
+    size: str  # why this size, in words
+    more: str  # why not more
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A replica, whatever its state."""
+
+    role: str
+    name: str  # "server-3"
+    state: str  # "wanted", "placed", "starting", "ready", "draining" or "failed"
+    start: int  # a number that each start of a replica has alone
+    reason: str  # why it is in this state
+    nodes: List[str]  # of its tasks; empty while it has none
+    addresses: List[str]
 
 
 def me() -> Optional[Task]:
@@ -117,3 +167,99 @@ def wait(role: str, replicas: int = 1, timeout: Optional[float] = None) -> List[
         if end is not None and time.monotonic() >= end:
             raise TimeoutError(f"{count} of {replicas} replicas of {role} are ready")
         time.sleep(_POLL)
+
+
+def status(role: Optional[str] = None) -> List[Role]:
+    """All roles of the job, or the one of this name: a list of one."""
+    if role is None:
+        found = _ask("GET", "/v1/roles")["roles"]
+    else:
+        found = [_ask("GET", f"/v1/roles/{role}")]
+    return [
+        Role(
+            each["name"],
+            each["kind"],
+            each["ready"],
+            each["target"],
+            each["min"],
+            each["max"],
+            each["leads"],
+            each["size"],
+            each["more"],
+        )
+        for each in found
+    ]
+
+
+def replicas(role: str) -> List[Replica]:
+    """The replicas of that role, in all states."""
+    return [
+        Replica(
+            role,
+            each["name"],
+            each["state"],
+            each["start"],
+            each["reason"],
+            [task["node"] for task in each["tasks"]],
+            [task["address"] for task in each["tasks"]],
+        )
+        for each in _ask("GET", f"/v1/roles/{role}/replicas")["replicas"]
+    ]
+
+
+def scale(role: str, count: int) -> str:
+    """The role is to have so many replicas. Returns what the change waits for, in one line.
+
+    It does not wait until it is so. MIN and MAX of the role must allow the number.
+    """
+    return _change("PATCH", f"/v1/roles/{role}", {"replicas": count})
+
+
+def remove(replica: str) -> str:
+    """This replica goes, and its role is smaller by it."""
+    return _change("DELETE", _path_of(replica))
+
+
+def fail(replica: str, reason: Optional[str] = None) -> str:
+    """This replica has failed: another start replaces it."""
+    return _change(
+        "POST", _path_of(replica) + "/failed", {} if reason is None else {"reason": reason}
+    )
+
+
+def _path_of(replica: str) -> str:
+    role, dash, index = replica.rpartition("-")
+    if not role or not index.isdigit():
+        raise RolesError(f"'{replica}' is not the name of a replica, such as server-3")
+    return f"/v1/roles/{role}/replicas/{replica}"
+
+
+def _change(method: str, path: str, body: Optional[Dict[str, Any]] = None) -> str:
+    return _reply(method, path, body)["message"]
+
+
+def _ask(method: str, path: str) -> Any:
+    return _reply(method, path)["data"]
+
+
+def _reply(method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+    api = os.environ.get("ELASTIC_API")
+    if not api:
+        raise RolesError("there is no ELASTIC_API: the role of this program needs `api: yes`")
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(api + path, data, method=method)
+    try:
+        with _opener.open(request, timeout=_TIMEOUT) as answer:
+            reply = json.load(answer)
+            return {"message": reply["message"], "data": reply["data"]}
+    except urllib.error.HTTPError as error:
+        raise RolesError(_message_of(error), error.code) from None
+    except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
+        raise RolesError(f"no answer of {api}: {error!r}") from None
+
+
+def _message_of(error: urllib.error.HTTPError) -> str:
+    try:
+        return json.load(error)["message"]
+    except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException):
+        return str(error)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `selastic logs`: the output of a job, or the lines of one role or replica in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/command.h"
+#include "cmd/deadline.h"
+#include "cmd/logs.h"
+#include "common/slurm_client.h"
+
+#define PAUSE_NS  300000000L /* between two looks at the file */
+#define ASK_EVERY 10         /* looks between two questions to Slurm */
+
+/* A line that is not complete stays in the file for the next look. */
+static int print_lines(FILE *file, const char *name, bool all)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    long start = ftell(file);
+
+    while ((length = getline(&line, &room, file)) > 0) {
+        if (line[length - 1] != '\n' && !all) {
+            fseek(file, start, SEEK_SET);
+            break;
+        }
+        start += length;
+        if (logs_match(line, name))
+            fwrite(line, 1, (size_t)length, stdout);
+    }
+    clearerr(file);
+    free(line);
+    return fflush(stdout);
+}
+
+/* Slurm that does not answer for a while is no end of the job. */
+static bool has_ended(uint32_t job_id)
+{
+    struct job_info *info = NULL;
+    struct error err;
+    bool ended = slurm_client_job(job_id, &info, &err) == 0 &&
+                 (info == NULL || info->state == JOB_KIND_ENDED);
+
+    job_info_free(info);
+    return ended;
+}
+
+static int follow(FILE *file, const struct arguments *arguments)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    bool ended = false;
+
+    for (int look = 1; print_lines(file, arguments->name, ended) == 0 && !ended; look++) {
+        nanosleep(&pause, NULL);
+        ended = look % ASK_EVERY == 0 && has_ended(arguments->job_id);
+    }
+    return 0;
+}
+
+/* Of anything else the end would never come. NULL with err. */
+static FILE *open_regular(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    FILE *file = NULL;
+
+    if (fd < 0 || fstat(fd, &st) != 0)
+        error_set(err, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        error_set(err, "%s: is no regular file", path);
+    else if ((file = fdopen(fd, "r")) == NULL)
+        error_set(err, "%s: %s", path, strerror(errno));
+    if (file == NULL && fd >= 0)
+        close(fd);
+    return file;
+}
+
+static enum exit_status run(const struct arguments *arguments)
+{
+    struct error err;
+    char *path;
+    FILE *file;
+
+    deadline_start();
+    deadline_enter_slurm();
+    int rc = slurm_client_stdout(arguments->job_id, &path, &err);
+    deadline_leave();
+    if (rc != 0)
+        return failed(&err);
+    file = open_regular(path, &err);
+    if (file == NULL) {
+        free(path);
+        return failed(&err);
+    }
+    if (arguments->follow)
+        follow(file, arguments);
+    else
+        print_lines(file, arguments->name, true);
+    fclose(file);
+    free(path);
+    return STATUS_OK;
+}
+
+const struct command logs_command = {
+    .name = "logs",
+    .summary = "print the output of a job, a role or a replica",
+    .help = "Usage: selastic logs JOB [ROLE|REPLICA] [--follow]\n"
+            "\n"
+            "Print the output of a job from the file that sbatch has given it. With a role\n"
+            "(collector), a replica (collector-3) or a task of a gang (pair-0.1): only its\n"
+            "lines, which begin with its name. Slurm must still know the job.\n"
+            "\n"
+            "  -f, --follow     go on as more is written, until the job has ended\n"
+            "  -h, --help       print this text\n",
+    .run = run,
+};

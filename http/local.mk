@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# http/: elasticrun-http, the HTTP interface of a job with roles. All but main() is a library, for the tests.
+EXTRA_DIST += http/README.md
+if HAVE_MICROHTTPD
+noinst_LTLIBRARIES += http/libhttp.la
+http_libhttp_la_SOURCES = \
+    http/courier.c \
+    http/courier.h \
+    http/desk.c \
+    http/desk.h \
+    http/door.c \
+    http/door.h \
+    http/server.c \
+    http/server.h
+http_libhttp_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)
+http_libhttp_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+http_libhttp_la_LIBADD = common/libelasticcommon.la $(MICROHTTPD_LIBS)
+
+pkglibexec_PROGRAMS += http/elasticrun-http
+http_elasticrun_http_SOURCES = http/main.c
+http_elasticrun_http_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
+http_elasticrun_http_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+http_elasticrun_http_LDFLAGS = $(PROGRAM_LDFLAGS)
+http_elasticrun_http_LDADD = http/libhttp.la
+endif

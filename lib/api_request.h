@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The HTTP interface of a job with roles: what a client sends, as a request.
+ *
+ * One table has the paths and methods, the parameters and keys that each takes. What is not in it
+ * is refused. Pure. */
+#ifndef ELASTIC_API_REQUEST_H
+#define ELASTIC_API_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <json-c/json.h>
+
+#include "lib/di_request.h"
+#include "lib/error.h"
+
+#define API_BODY_MAX   (1 << 20) /* bytes */
+#define API_ROLE_MAX   40        /* bytes of the name of a role; longer ones are cut */
+#define API_NAME_MAX   80        /* … of a replica */
+#define API_REASON_MAX 200
+
+enum api_verb {
+    API_HEALTH,    /* is elasticrun-http there? */
+    API_METRICS,   /* text for Prometheus */
+    API_ROLES,     /* all roles */
+    API_ROLE,      /* one of them */
+    API_REPLICAS,  /* of a role */
+    API_REPLICA,   /* one of them */
+    API_SCALE,     /* a role is to have so many replicas */
+    API_ADD,       /* … so many more */
+    API_REMOVE,    /* a replica goes, and its role is smaller by it */
+    API_FAIL,      /* a replica is of no use: it is replaced */
+    API_ENDPOINTS, /* where ready replicas can be reached */
+    API_WATCH,     /* everything, as soon as it is of another epoch */
+    API_DI,        /* of a client of DI-orchestrator (di_request.h) */
+};
+
+/* What has come in. Texts that the client has not sent are NULL. */
+struct api_input {
+    const char *method;
+    const char *target;   /* as it came: "/v1/roles?x=1" */
+    const char *host;     /* header Host */
+    const char *origin;   /* header Origin: a web page has made the client send it */
+    const char *if_match; /* header If-Match */
+    bool tcp;             /* it has come by TCP: a browser may have sent it */
+    const char *body;
+    size_t body_size;
+};
+
+struct api_request {
+    enum api_verb verb;
+    char role[API_ROLE_MAX];    /* "": all */
+    char replica[API_NAME_MAX]; /* "": none is named */
+    int count;                  /* of SCALE and ADD */
+    int epoch;                  /* of If-Match, or `after` of WATCH; -1: any */
+    char reason[API_REASON_MAX];
+    struct di_request *di; /* of DI: api_call_create() takes it over */
+};
+
+/* An answer to the client. */
+struct api_reply {
+    int status;        /* of HTTP */
+    json_object *body; /* {"success", "code", "message", "data"} */
+    char *text;        /* in place of body: of METRICS and HEALTH; NULL: none */
+    char allow[40];    /* with status 405: header Allow */
+    int epoch;         /* header ETag; -1: none */
+};
+
+/* Read a request. -1 with reply, if nobody has to be asked to refuse it. */
+int api_request_read(const struct api_input *input, struct api_request *request,
+                     struct api_reply *reply);
+
+/* Does it change the job? */
+bool api_request_changes(const struct api_request *request);
+
+/* A refusal with that status, or a success with status 200: data is taken over, NULL: null. */
+void api_reply_set(struct api_reply *reply, int status, json_object *data, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void api_reply_clear(struct api_reply *reply);
+
+#endif

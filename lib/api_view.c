@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leader's answer to `roles`, as the HTTP interface shows it (api_view.h). */
+#include "lib/api_view.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/endpoint_list.h"
+#include "lib/json_get.h"
+#include "lib/text.h"
+#include "lib/world.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- what the answer has --------------------------------------------------------------------- */
+
+static json_object *list_of(json_object *answer, const char *key, size_t *count)
+{
+    json_object *list = json_object_object_get(answer, key);
+
+    *count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    return list;
+}
+
+const char *api_view_text(json_object *object, const char *key)
+{
+    const char *text = json_get_string(object, key);
+
+    return text != NULL ? text : "";
+}
+
+int api_view_number(json_object *object, const char *key)
+{
+    int64_t number;
+
+    return json_get_int(object, key, INT_MIN, INT_MAX, &number) ? (int)number : -1;
+}
+
+int api_view_epoch(json_object *answer)
+{
+    return api_view_number(answer, "epoch");
+}
+
+json_object *api_view_role(json_object *answer, const char *role)
+{
+    size_t count;
+    json_object *list = list_of(answer, "roles", &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(api_view_text(json_object_array_get_idx(list, i), "name"), role) == 0)
+            return json_object_array_get_idx(list, i);
+    return NULL;
+}
+
+json_object *api_view_replica(json_object *answer, const char *role, const char *replica)
+{
+    size_t count;
+    json_object *list = list_of(answer, "replicas", &count);
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+
+        if (strcmp(api_view_text(one, "name"), replica) == 0 &&
+            strcmp(api_view_text(one, "role"), role) == 0)
+            return one;
+    }
+    return NULL;
+}
+
+const char *api_view_names(json_object *answer, char *text, size_t size)
+{
+    size_t count;
+    json_object *list = list_of(answer, "roles", &count);
+
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        text_append(text, size, "%s%s", i > 0 ? ", " : "",
+                    api_view_text(json_object_array_get_idx(list, i), "name"));
+    return text;
+}
+
+static int count_in(json_object *answer, const char *role, const char *state)
+{
+    size_t count;
+    json_object *list = list_of(answer, "replicas", &count);
+    int found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+
+        found += strcmp(api_view_text(one, "role"), role) == 0 &&
+                 strcmp(api_view_text(one, "state"), state) == 0;
+    }
+    return found;
+}
+
+int api_view_running(json_object *answer, const char *role)
+{
+    return count_in(answer, role, "starting") + count_in(answer, role, "ready") +
+           count_in(answer, role, "failed");
+}
+
+/* ---- as clients see it ----------------------------------------------------------------------- */
+
+static void keep(json_object *into, json_object *answer, const char *key)
+{
+    json_object_object_add(into, key, json_object_get(json_object_object_get(answer, key)));
+}
+
+json_object *api_view_roles(json_object *answer)
+{
+    json_object *view = json_object_new_object();
+
+    keep(view, answer, "job");
+    keep(view, answer, "epoch");
+    keep(view, answer, "roles");
+    return view;
+}
+
+json_object *api_view_all(json_object *answer)
+{
+    json_object *view = api_view_roles(answer);
+
+    keep(view, answer, "replicas");
+    return view;
+}
+
+/* Those objects of the list whose "role" it is; all for NULL. */
+static json_object *of_role(json_object *list, size_t count, const char *role)
+{
+    json_object *kept = json_object_new_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+
+        if (role == NULL || strcmp(api_view_text(one, "role"), role) == 0)
+            json_object_array_add(kept, json_object_get(one));
+    }
+    return kept;
+}
+
+json_object *api_view_replicas(json_object *answer, const char *role)
+{
+    json_object *view = json_object_new_object(), *list;
+    size_t count;
+
+    keep(view, answer, "job");
+    keep(view, answer, "epoch");
+    list = list_of(answer, "replicas", &count);
+    json_object_object_add(view, "replicas", of_role(list, count, role));
+    return view;
+}
+
+json_object *api_view_endpoints(json_object *answer, const char *role, int *count,
+                                struct error *err)
+{
+    json_object *view = endpoints_of(answer, err), *list;
+    size_t all;
+
+    if (view == NULL)
+        return NULL;
+    list = list_of(view, "endpoints", &all);
+    list = of_role(list, all, role);
+    *count = (int)json_object_array_length(list);
+    json_object_object_add(view, "endpoints", list);
+    return view;
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key, *help;
+} gauges[] = {
+    {"target", "Replicas that a role should have. Of a world: nodes"},
+    {"ready", "Replicas that are ready"},
+    {"min", "Replicas that are guaranteed"},
+    {"max", "The most replicas that may be asked for"},
+};
+
+static const char *const states[] = {"wanted", "placed", "starting", "ready", "draining", "failed"};
+
+static void put_gauge(FILE *out, size_t which, json_object *roles, size_t count, int job)
+{
+    fprintf(out, "# HELP elastic_role_%s %s.\n# TYPE elastic_role_%s gauge\n", gauges[which].key,
+            gauges[which].help, gauges[which].key);
+    for (size_t i = 0; i < count; i++) {
+        json_object *role = json_object_array_get_idx(roles, i);
+        const char *name = api_view_text(role, "name");
+
+        if (world_name_ok(name))
+            fprintf(out, "elastic_role_%s{job=\"%d\",role=\"%s\"} %d\n", gauges[which].key, job,
+                    name, api_view_number(role, gauges[which].key));
+    }
+}
+
+char *api_view_metrics(json_object *answer)
+{
+    int job = api_view_number(answer, "job");
+    size_t count, size;
+    json_object *roles = list_of(answer, "roles", &count);
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < COUNT(gauges); i++)
+        put_gauge(out, i, roles, count, job);
+    fputs("# HELP elastic_role_replicas Replicas in each state.\n"
+          "# TYPE elastic_role_replicas gauge\n",
+          out);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = api_view_text(json_object_array_get_idx(roles, i), "name");
+
+        for (size_t k = 0; world_name_ok(name) && k < COUNT(states); k++)
+            fprintf(out, "elastic_role_replicas{job=\"%d\",role=\"%s\",state=\"%s\"} %d\n", job,
+                    name, states[k], count_in(answer, name, states[k]));
+    }
+    fprintf(out,
+            "# HELP elastic_roles_epoch It is larger after each change.\n"
+            "# TYPE elastic_roles_epoch counter\n"
+            "elastic_roles_epoch{job=\"%d\"} %d\n",
+            job, api_view_epoch(answer));
+    return fclose(out) == 0 ? text : NULL;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a client of DI-orchestrator v1alpha1 sends (di_request.h).
+ *
+ * As there, keys are found in any case, and unknown keys of a body are left alone. A body of GET is
+ * not read. */
+#include "lib/di_request.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+#include "lib/json_text.h"
+#include "lib/roles.h"
+#include "lib/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char replicas_path[] = "/v1alpha1/replicas";
+static const char failed_path[] = "/v1alpha1/replicas/failed";
+static const char *const kinds[DI_KINDS] = {"collectors", "learners"};
+
+static int refuse(struct di_request *request, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int refuse(struct di_request *request, int status, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(request->message, sizeof(request->message), fmt, args);
+    va_end(args);
+    error_clean(request->message);
+    request->verb = DI_REFUSED;
+    request->status = status;
+    return -1;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static int read_parameter(const char *text, size_t length, struct di_request *request)
+{
+    struct {
+        const char *key;
+        char *value;
+    } known[] = {{"namespace", request->namespace},
+                 {"coordinator", request->coordinator},
+                 {"name", request->name},
+                 {"aggregator", request->aggregator}};
+    const char *equals = memchr(text, '=', length);
+    size_t key = equals != NULL ? (size_t)(equals - text) : length;
+    char shown[64];
+
+    for (size_t i = 0; i < COUNT(known); i++) {
+        size_t value = length - key - (equals != NULL);
+
+        if (strlen(known[i].key) != key || strncasecmp(known[i].key, text, key) != 0)
+            continue;
+        if (known[i].value[0] == '\0' && equals != NULL)
+            snprintf(known[i].value, DI_NAME_MAX, "%.*s",
+                     (int)(value < DI_NAME_MAX ? value : DI_NAME_MAX), equals + 1);
+        return 0;
+    }
+    snprintf(shown, sizeof(shown), "%.*s", (int)(key < 60 ? key : 60), text);
+    return refuse(request, 400, "request param %s is not supported", shown);
+}
+
+static int read_parameters(const char *query, struct di_request *request)
+{
+    while (*query != '\0') {
+        size_t length = strcspn(query, "&");
+
+        if (length > 0 && read_parameter(query, length, request) != 0)
+            return -1;
+        query += length + (query[length] == '&');
+    }
+    return 0;
+}
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+static int bad(struct di_request *request, const char *key, const char *expected)
+{
+    return refuse(request, 400, "failed to decode request body: %s: %s is expected", key, expected);
+}
+
+/* NULL: it is not there, or null. */
+static json_object *find(json_object *body, const char *wanted)
+{
+    json_object *found = NULL;
+
+    json_object_object_foreach (body, key, value)
+        found = strcasecmp(key, wanted) == 0 ? value : found;
+    return found;
+}
+
+static int read_name(json_object *body, const char *key, char *name, struct di_request *request)
+{
+    json_object *value = find(body, key);
+
+    if (value == NULL)
+        return 0;
+    if (!json_object_is_type(value, json_type_string))
+        return bad(request, key, "a text");
+    snprintf(name, DI_NAME_MAX, "%s", json_object_get_string(value));
+    return 0;
+}
+
+/* A quantity of Kubernetes: 2, "0.5", "500m", "200Mi". */
+static bool parse_quantity(const char *text, double *quantity)
+{
+    static const struct {
+        const char *suffix;
+        double times;
+    } units[] = {{"", 1},
+                 {"n", 1e-9},
+                 {"u", 1e-6},
+                 {"m", 1e-3},
+                 {"k", 1e3},
+                 {"M", 1e6},
+                 {"G", 1e9},
+                 {"T", 1e12},
+                 {"P", 1e15},
+                 {"E", 1e18},
+                 {"Ki", 1024.0},
+                 {"Mi", 1048576.0},
+                 {"Gi", 1073741824.0},
+                 {"Ti", 1099511627776.0},
+                 {"Pi", 1125899906842624.0},
+                 {"Ei", 1152921504606846976.0}};
+    char *end;
+
+    /* strtod() knows more than numbers in decimals. */
+    if (text[strspn(text, "0123456789.eEinukmMGTPK+-")] != '\0' || strspn(text, "0123456789.") == 0)
+        return false;
+    *quantity = strtod(text, &end);
+    for (size_t i = 0; end != text && i < COUNT(units); i++)
+        if (strcmp(end, units[i].suffix) == 0) {
+            *quantity *= units[i].times;
+            return isfinite(*quantity);
+        }
+    return false;
+}
+
+static int read_quantity(json_object *object, const char *key, double *quantity,
+                         struct di_request *request)
+{
+    json_object *value = find(object, key);
+
+    if (value == NULL)
+        return 0;
+    if (json_object_is_type(value, json_type_string) &&
+        parse_quantity(json_object_get_string(value), quantity))
+        return 0;
+    *quantity = json_object_get_double(value);
+    if ((json_object_is_type(value, json_type_int) ||
+         json_object_is_type(value, json_type_double)) &&
+        *quantity >= 0)
+        return 0;
+    return bad(request, key, "a quantity such as 2, 500m or 200Mi");
+}
+
+static int read_kind(json_object *body, enum di_kind kind, struct di_request *request)
+{
+    json_object *object = find(body, kinds[kind]), *replicas;
+    struct di_size *size = &request->sizes[kind];
+    int64_t number;
+
+    if (object == NULL)
+        return 0;
+    if (!json_object_is_type(object, json_type_object))
+        return bad(request, kinds[kind], "an object");
+    replicas = find(object, "replicas");
+    number = json_object_get_int64(replicas);
+    if (replicas != NULL && (!json_object_is_type(replicas, json_type_int) || number < 0 ||
+                             number > ROLES_REPLICAS_MAX))
+        return bad(request, "replicas", "a whole number from 0 to 10000");
+    request->replicas[kind] = (int)number;
+    if (read_quantity(object, "cpus", &size->cpus, request) != 0 ||
+        read_quantity(object, "gpus", &size->gpus, request) != 0)
+        return -1;
+    return read_quantity(object, "memory", &size->memory, request);
+}
+
+static bool is_known(char *const *names, const char *name)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+static int read_names(json_object *body, struct di_request *request)
+{
+    size_t count = 0, most = 1;
+
+    for (int i = 0; i < DI_KINDS; i++) {
+        json_object *list = find(body, kinds[i]);
+
+        if (list != NULL && !json_object_is_type(list, json_type_array))
+            return bad(request, kinds[i], "a list of names");
+        most += list != NULL ? json_object_array_length(list) : 0;
+    }
+    if (most > ROLES_REPLICAS_MAX)
+        return bad(request, "collectors and learners", "10000 names at most");
+    request->names = calloc(most, sizeof(*request->names));
+    if (request->names == NULL)
+        return refuse(request, 500, "out of memory");
+    for (int i = 0; i < DI_KINDS; i++) {
+        json_object *list = find(body, kinds[i]);
+
+        for (size_t k = 0; list != NULL && k < json_object_array_length(list); k++) {
+            json_object *name = json_object_array_get_idx(list, k);
+
+            if (!json_object_is_type(name, json_type_string))
+                return bad(request, kinds[i], "a list of names");
+            if (is_known(request->names, json_object_get_string(name)))
+                continue;
+            request->names[count] = strndup(json_object_get_string(name), DI_NAME_MAX);
+            if (request->names[count++] == NULL)
+                return refuse(request, 500, "out of memory");
+        }
+    }
+    return 0;
+}
+
+static int read_keys(json_object *body, struct di_request *request)
+{
+    if (read_name(body, "namespace", request->namespace, request) != 0 ||
+        read_name(body, "coordinator", request->coordinator, request) != 0)
+        return -1;
+    if (request->verb == DI_FAIL)
+        return read_names(body, request);
+    if (read_kind(body, DI_COLLECTORS, request) != 0)
+        return -1;
+    return read_kind(body, DI_LEARNERS, request);
+}
+
+static int read_body(const char *text, size_t size, struct di_request *request)
+{
+    struct error err;
+    json_object *body;
+    int rc;
+
+    if (size == 0)
+        return refuse(request, 400, "failed to decode request body: EOF");
+    body = json_text_parse(text, size, &err);
+    if (body == NULL)
+        return refuse(request, 400, "failed to decode request body: %s", err.text);
+    rc = read_keys(body, request);
+    json_object_put(body);
+    return rc;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool is_path(const char *path, const char *end, const char *known)
+{
+    return (size_t)(end - path) == strlen(known) && strncmp(path, known, strlen(known)) == 0;
+}
+
+bool di_request_is(const char *path, const char *end)
+{
+    return is_path(path, end, replicas_path) || is_path(path, end, failed_path);
+}
+
+struct di_request *di_request_read(const char *method, const char *target, const char *body,
+                                   size_t size)
+{
+    static const struct {
+        const char *path, *method;
+        enum di_verb verb;
+    } routes[] = {{replicas_path, "GET", DI_LIST},
+                  {replicas_path, "POST", DI_ADD},
+                  {replicas_path, "DELETE", DI_REMOVE},
+                  {failed_path, "POST", DI_FAIL}};
+    const char *end = target + strcspn(target, "?");
+    struct di_request *request = calloc(1, sizeof(*request));
+
+    if (request == NULL)
+        return NULL;
+    request->path = is_path(target, end, failed_path) ? failed_path : replicas_path;
+    request->verb = DI_REFUSED;
+    for (size_t i = 0; i < COUNT(routes); i++)
+        if (routes[i].path == request->path && strcmp(routes[i].method, method) == 0)
+            request->verb = routes[i].verb;
+    if (request->verb == DI_REFUSED)
+        refuse(request, 501, "%s not implemented", error_value(method).text);
+    else if (request->verb == DI_LIST)
+        read_parameters(end + (*end == '?'), request);
+    else
+        read_body(body, size, request);
+    return request;
+}
+
+void di_request_destroy(struct di_request *request)
+{
+    if (request == NULL)
+        return;
+    if (request->names != NULL)
+        strings_free(request->names);
+    free(request);
+}
+
+bool di_request_changes(const struct di_request *request)
+{
+    return request->verb == DI_ADD || request->verb == DI_REMOVE || request->verb == DI_FAIL;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fuzz target: a request of the HTTP interface, and what leaders answer. The lines are method,
+ * target, Host, Origin, If-Match and a body; each further line is an answer of a leader, "-" a lost
+ * one. What is accepted is within its limits, each reply is of its one form, and each call has an
+ * end. */
+#include "tests/fuzz/fuzz.h"
+
+#include "lib/api_call.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+
+#define LINES_MAX 40
+
+enum { METHOD, TARGET, HOST, ORIGIN, IF_MATCH, BODY, ANSWERS };
+
+static void check_reply(struct api_reply *reply)
+{
+    const char *message = json_get_string(reply->body, "message");
+    struct error text = {""};
+
+    MUST(reply->status >= 200 && reply->status < 600);
+    MUST((reply->body == NULL) != (reply->text == NULL));
+    if (reply->body != NULL) {
+        MUST(message != NULL && json_object_object_length(reply->body) == 4);
+        MUST(json_get_bool(reply->body, "success", false) == (reply->status == 200));
+        snprintf(text.text, sizeof(text.text), "%s", message);
+        if (reply->status != 200)
+            fuzz_check_refusal(&text);
+    }
+    api_reply_clear(reply);
+}
+
+static void check_question(const struct api_call *call, const struct api_request *request)
+{
+    json_object *question = api_call_question(call);
+    const char *type = json_get_string(question, "t");
+
+    MUST(type != NULL);
+    MUST(api_call_looks(call) == (strcmp(type, "roles") == 0));
+    MUST(api_call_looks(call) || api_request_changes(request));
+    json_object_put(question);
+}
+
+static void answer(const struct api_request *request, char **answers)
+{
+    struct api_call *call = api_call_create(request);
+    struct api_reply reply = {0};
+    enum api_step step = API_ASK;
+
+    MUST(call != NULL);
+    for (; *answers != NULL && step != API_DONE; answers++) {
+        json_object *said = json_text_parse(*answers, strlen(*answers), NULL);
+
+        check_question(call, request);
+        if (said != NULL)
+            step = api_call_answered(call, said, &reply);
+        else
+            api_call_lost(call);
+        json_object_put(said);
+    }
+    if (step != API_DONE)
+        api_call_late(call, &reply);
+    check_reply(&reply);
+    api_call_destroy(call);
+}
+
+static const char *sent(const char *line)
+{
+    return line[0] != '\0' ? line : NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *lines[LINES_MAX + 1];
+    struct api_request request;
+    struct api_reply reply = {0};
+
+    if (fuzz_lines(text, lines, LINES_MAX) >= ANSWERS) {
+        const struct api_input input = {
+            .method = lines[METHOD],
+            .target = lines[TARGET],
+            .host = sent(lines[HOST]),
+            .origin = sent(lines[ORIGIN]),
+            .if_match = sent(lines[IF_MATCH]),
+            .tcp = size % 2 == 0,
+            .body = lines[BODY],
+            .body_size = strlen(lines[BODY]),
+        };
+
+        if (api_request_read(&input, &request, &reply) != 0) {
+            MUST(reply.status >= 400);
+            check_reply(&reply);
+        } else {
+            MUST(request.count >= 0 && request.epoch >= -1);
+            MUST(memchr(request.role, '\0', sizeof(request.role)) != NULL);
+            MUST(memchr(request.replica, '\0', sizeof(request.replica)) != NULL);
+            if (request.verb != API_HEALTH)
+                answer(&request, lines + ANSWERS);
+        }
+    }
+    free(text);
+    return 0;
+}

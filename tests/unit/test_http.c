@@ -1,0 +1,792 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The HTTP interface over real sockets: the server of http/ in this process, with a stand-in for
+ * the leader; and elasticrun-http itself, as the agent starts it (agent/member/api.h). */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/member/api.h"
+#include "agent/port.h"
+#include "agent/run_dir.h"
+#include "http/courier.h"
+#include "http/desk.h"
+#include "http/door.h"
+#include "http/server.h"
+#include "lib/json_get.h"
+#include "tests/unit/link_fixture.h"
+#include "tests/unit/support.h"
+
+#define ANSWER_MAX 65536
+#define HOLD_MS    15000
+#define WATCH_MS   15000
+#define CLIENT_MS  15000
+#define SHORT_MS   300
+
+/* ---- a leader -------------------------------------------------------------------------------- */
+
+/* A role "a" with so many replicas, which all run at once. */
+struct leader {
+    struct link_server *server;
+    int target, epoch;
+    int looks, changes;
+    int told;  /* times that it has said all of its roles */
+    bool dies; /* after the next change, before the answer */
+};
+
+struct test {
+    uv_loop_t loop;
+    uv_timer_t tick; /* what is waited for may not be of the loop */
+    struct leader leader;
+    struct conf conf;
+    struct courier *courier;
+    struct desk *desk;
+    struct server *server;
+    struct door *door;
+    int port;
+    char dir[64];
+};
+
+static json_object *roles_of(const struct leader *leader)
+{
+    json_object *all = json_object_new_object(), *roles = json_object_new_array();
+    json_object *role = json_object_new_object(), *replicas = json_object_new_array();
+
+    json_object_object_add(role, "name", json_object_new_string("a"));
+    json_object_object_add(role, "target", json_object_new_int(leader->target));
+    json_object_array_add(roles, role);
+    for (int i = 0; i < leader->target; i++) {
+        json_object *one = json_object_new_object();
+        char name[16];
+
+        snprintf(name, sizeof(name), "a-%d", i);
+        json_object_object_add(one, "name", json_object_new_string(name));
+        json_object_object_add(one, "role", json_object_new_string("a"));
+        json_object_object_add(one, "state", json_object_new_string("ready"));
+        json_object_array_add(replicas, one);
+    }
+    json_object_object_add(all, "t", json_object_new_string("roles"));
+    json_object_object_add(all, "epoch", json_object_new_int(leader->epoch));
+    json_object_object_add(all, "roles", roles);
+    json_object_object_add(all, "replicas", replicas);
+    return all;
+}
+
+static void on_question(struct link *link, json_object *msg, void *arg)
+{
+    struct leader *leader = arg;
+    json_object *answer;
+    int64_t count;
+
+    if (strcmp(json_get_string(msg, "t"), "roles") == 0) {
+        bool known = json_get_int(msg, "known", 0, INT32_MAX, &count) && count == leader->epoch;
+
+        leader->looks++;
+        leader->told += !known;
+        answer = roles_of(leader);
+        if (known)
+            json_object_object_del(answer, "roles");
+        link_send(link, answer);
+        return;
+    }
+    leader->changes++;
+    if (json_get_int(msg, "count", 0, 100, &count))
+        leader->target = (int)count;
+    leader->epoch++;
+    if (leader->dies) {
+        leader->dies = false;
+        link_close(link, "dead");
+        return;
+    }
+    answer = json_object_new_object();
+    json_object_object_add(answer, "t", json_object_new_string("done"));
+    link_send(link, answer);
+}
+
+static void on_open(struct link *link, void *arg)
+{
+    (void)link;
+    (void)arg;
+}
+
+static void on_gone(struct link *link, const char *why, void *arg)
+{
+    (void)link;
+    (void)why;
+    (void)arg;
+}
+
+static void leader_begin(struct test *test)
+{
+    static const struct link_handlers handlers = {
+        .open = on_open, .message = on_question, .closed = on_gone};
+    struct link_server_options options = {.job_id = JOB,
+                                          .munge_socket = munge_socket,
+                                          .slurm_user = OTHER_UID,
+                                          .port_first = port_first,
+                                          .port_last = port_last};
+    struct error err = {""};
+
+    test->leader.server = link_server_create(&test->loop, &options, &handlers, &test->leader, &err);
+    if (test->leader.server == NULL)
+        fail_msg("%s", err.text);
+}
+
+static void leader_end(struct test *test)
+{
+    if (test->leader.server != NULL)
+        link_server_destroy(test->leader.server);
+    test->leader.server = NULL;
+}
+
+/* ---- a client -------------------------------------------------------------------------------- */
+
+struct client {
+    int fd;
+    size_t length;
+    char text[ANSWER_MAX];
+    int status;
+    const char *body;
+};
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static void client_connect(struct client *client, int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    *client = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    fcntl(client->fd, F_SETFL, O_NONBLOCK);
+}
+
+static void client_send(struct client *client, const char *text)
+{
+    assert_int_equal(send(client->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void client_ask(struct client *client, const char *first, const char *body)
+{
+    char text[2048];
+
+    client->length = 0;
+    snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %zu\r\n\r\n%s",
+             first, strlen(body), body);
+    client_send(client, text);
+}
+
+/* An answer is there, or the end of the connection (status 0). */
+static bool has_answer(void *arg)
+{
+    struct client *client = arg;
+    ssize_t got = recv(client->fd, client->text + client->length,
+                       sizeof(client->text) - 1 - client->length, 0);
+    char *length, *body;
+
+    if (got > 0)
+        client->length += (size_t)got;
+    client->text[client->length] = '\0';
+    body = strstr(client->text, "\r\n\r\n");
+    length = strstr(client->text, "Content-Length: ");
+    client->status = 0;
+    if (body != NULL && length != NULL && strlen(body + 4) >= strtoul(length + 16, NULL, 10)) {
+        client->status = atoi(client->text + 9);
+        client->body = body + 4;
+        return true;
+    }
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+}
+
+static int answer_of(struct test *test, struct client *client)
+{
+    assert_true(run_until(&test->loop, has_answer, client));
+    return client->status;
+}
+
+static int get(struct test *test, const char *first, const char *body, const char *expected)
+{
+    struct client *client = malloc(sizeof(*client));
+    int status;
+
+    client_connect(client, test->port);
+    client_ask(client, first, body);
+    status = answer_of(test, client);
+    if (strstr(client->text, expected) == NULL)
+        fail_msg("%s: %s\nwithout: %s", first, client->text, expected);
+    close(client->fd);
+    free(client);
+    return status;
+}
+
+/* ---- the scene ------------------------------------------------------------------------------- */
+
+static void on_room(void *arg)
+{
+    struct test *test = arg;
+
+    if (test->door != NULL)
+        door_serve(test->door, test->server);
+}
+
+static void serve_with(struct test *test, int hold_ms, int watch_ms, int patience_ms)
+{
+    struct courier_options courier = {.job = JOB, .leader_uid = geteuid(), .conf = &test->conf};
+    struct server_options server = {.patience_ms = patience_ms, .room = on_room, .arg = test};
+    struct error err = {""};
+    int fd;
+
+    test->conf.munge_socket = (char *)(uintptr_t)munge_socket;
+    test->conf.port_first = port_first;
+    test->conf.port_last = port_last;
+    test->courier = courier_create(&test->loop, &courier);
+    test->desk = desk_create(&test->loop, test->courier, hold_ms, watch_ms);
+    server.desk = test->desk;
+    test->server = server_create(&test->loop, &server, &err);
+    assert_non_null(test->server);
+    fd = port_listen(&test->port, &err);
+    assert_true(fd >= 0);
+    test->door = door_open(&test->loop, fd, &err);
+    assert_non_null(test->door);
+    on_room(test);
+    courier_find(test->courier, (char *[]){(char *)"127.0.0.1", NULL}, 0);
+}
+
+static int setup(void **state)
+{
+    struct test *test = calloc(1, sizeof(*test));
+
+    uv_loop_init(&test->loop);
+    uv_timer_init(&test->loop, &test->tick);
+    uv_timer_start(&test->tick, on_tick, 2, 2);
+    test->leader = (struct leader){.target = 2, .epoch = 5};
+    leader_begin(test);
+    *state = test;
+    return 0;
+}
+
+static void stop(struct test *test)
+{
+    struct door *door = test->door;
+
+    if (test->server == NULL)
+        return;
+    test->door = NULL;
+    door_close(door);
+    desk_destroy(test->desk);
+    server_destroy(test->server);
+    courier_destroy(test->courier);
+    test->server = NULL;
+}
+
+static int teardown(void **state)
+{
+    struct test *test = *state;
+
+    leader_end(test);
+    stop(test);
+    uv_close((uv_handle_t *)&test->tick, NULL);
+    assert_true(run_empty(&test->loop));
+    free(test);
+    return 0;
+}
+
+static void serve_well(struct test *test)
+{
+    serve_with(test, HOLD_MS, WATCH_MS, CLIENT_MS);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void test_answers(void **state)
+{
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client));
+
+    serve_well(test);
+    assert_int_equal(get(test, "GET /healthz", "", "Content-Length: 0"), 200);
+    assert_int_equal(get(test, "GET /v1/roles", "{}", "\"epoch\":5,\"roles\":[{\"name\":\"a\""),
+                     200);
+    assert_int_equal(get(test, "GET /v1/roles/a", "", "ETag: \"5\""), 200);
+    assert_int_equal(get(test, "GET /v1/roles/b", "", "\"success\":false,\"code\":404"), 404);
+    assert_int_equal(get(test, "PUT /v1/roles/a", "", "Allow: GET, PATCH"), 405);
+    assert_int_equal(get(test, "PATCH /v1/roles/a", "{\"replicas\":4}",
+                         "a: 4 replicas (was 2): 2 asked for, 2 started"),
+                     200);
+    assert_int_equal(get(test, "GET /metrics", "", "elastic_http_requests_total{code=\"404\"} 1"),
+                     200);
+    assert_int_equal(test->leader.changes, 1);
+    /* One connection, several requests. */
+    client_connect(client, test->port);
+    for (int i = 0; i < 3; i++) {
+        client_ask(client, "GET /v1/roles/a/replicas/a-3", "");
+        assert_int_equal(answer_of(test, client), 200);
+    }
+    close(client->fd);
+    free(client);
+}
+
+static void test_watch(void **state)
+{
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client));
+
+    serve_well(test);
+    client_connect(client, test->port);
+    client_ask(client, "GET /v1/watch?after=5", "");
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+    assert_int_equal(test->leader.told, 1); /* what the watch knows is not said */
+    assert_false(has_answer(client));
+    test->leader.epoch = 6;
+    assert_int_equal(answer_of(test, client), 200);
+    assert_non_null(strstr(client->body, "\"epoch\":6"));
+    close(client->fd);
+    free(client);
+}
+
+/* Many that look at once are one question, or two. */
+static void test_looks_are_shared(void **state)
+{
+    struct test *test = *state;
+    struct client *clients = calloc(100, sizeof(*clients));
+    int before;
+
+    serve_well(test);
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+    before = test->leader.looks;
+    for (int i = 0; i < 100; i++) {
+        client_connect(&clients[i], test->port);
+        client_ask(&clients[i], "GET /v1/roles", "");
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(answer_of(test, &clients[i]), 200);
+        close(clients[i].fd);
+    }
+    assert_in_range(test->leader.looks - before, 1, 30);
+    free(clients);
+}
+
+/* No leader, and then one: clients have waited. */
+static void test_held(void **state)
+{
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client)), *other = malloc(sizeof(*other));
+
+    leader_end(test);
+    serve_well(test);
+    client_connect(client, test->port);
+    client_ask(client, "GET /v1/roles", "");
+    client_connect(other, test->port);
+    client_ask(other, "PATCH /v1/roles/a", "{\"replicas\":3}");
+    assert_int_equal(get(test, "GET /healthz", "", "200 OK"), 200);
+    assert_false(has_answer(client));
+    leader_begin(test);
+    assert_int_equal(answer_of(test, client), 200);
+    assert_int_equal(answer_of(test, other), 200);
+    assert_int_equal(test->leader.target, 3);
+    close(client->fd);
+    close(other->fd);
+    free(client);
+    free(other);
+}
+
+/* A leader that dies after the change, and before its answer. */
+static void test_a_change_is_made_once(void **state)
+{
+    struct test *test = *state;
+
+    serve_well(test);
+    test->leader.dies = true;
+    assert_int_equal(get(test, "POST /v1/roles/a/replicas", "{\"count\":3}",
+                         "a: 5 replicas (was 2): 3 asked for, 3 started"),
+                     200);
+    assert_int_equal(test->leader.target, 5);
+    assert_int_equal(test->leader.changes, 1);
+}
+
+static void test_nobody_leads(void **state)
+{
+    struct test *test = *state;
+
+    leader_end(test);
+    serve_with(test, SHORT_MS, SHORT_MS, CLIENT_MS);
+    assert_int_equal(get(test, "GET /v1/roles", "", "no leader of the job answers"), 503);
+    assert_int_equal(get(test, "GET /v1/watch?after=5", "", "no leader of the job answers"), 503);
+}
+
+static void test_nothing_changes(void **state)
+{
+    struct test *test = *state;
+
+    serve_with(test, HOLD_MS, 4 * SHORT_MS, CLIENT_MS);
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+    assert_int_equal(get(test, "GET /v1/watch?after=5", "", "nothing has changed"), 200);
+}
+
+/* Requests that wait are answered before the end. */
+static void test_the_end(void **state)
+{
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client));
+
+    leader_end(test);
+    serve_well(test);
+    client_connect(client, test->port);
+    client_ask(client, "GET /v1/roles", "");
+    assert_int_equal(get(test, "GET /healthz", "", "200 OK"), 200);
+    stop(test);
+    assert_int_equal(answer_of(test, client), 503);
+    close(client->fd);
+    free(client);
+}
+
+/* ---- bad clients ----------------------------------------------------------------------------- */
+
+static void assert_undisturbed(struct test *test)
+{
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+}
+
+static void test_too_much(void **state)
+{
+    static const char large[] = "POST /v1/roles/a/replicas HTTP/1.1\r\nHost: localhost\r\n"
+                                "Content-Length: 1048577\r\n\r\n";
+    static const char chunked[] = "POST /v1/roles/a/replicas HTTP/1.1\r\nHost: localhost\r\n"
+                                  "Transfer-Encoding: chunked\r\n\r\n";
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client));
+    char *flood = malloc(100001), chunk[1100];
+
+    serve_well(test);
+    client_connect(client, test->port);
+    client_send(client, large);
+    assert_int_equal(answer_of(test, client), 413);
+    close(client->fd);
+
+    /* Nobody says beforehand how much it is. */
+    client_connect(client, test->port);
+    client_send(client, chunked);
+    memset(chunk, ' ', sizeof(chunk));
+    memcpy(chunk, "400\r\n", 5);
+    memcpy(chunk + 5 + 1024, "\r\n", 3);
+    for (size_t sent = 0; sent < (1 << 20) + 4096; sent += 1024) {
+        for (size_t at = 0; at < strlen(chunk);) {
+            ssize_t count = send(client->fd, chunk + at, strlen(chunk) - at, MSG_NOSIGNAL);
+
+            if (count < 0)
+                uv_run(&test->loop, UV_RUN_ONCE);
+            else
+                at += (size_t)count;
+        }
+    }
+    client_send(client, "0\r\n\r\n");
+    assert_int_equal(answer_of(test, client), 413);
+    close(client->fd);
+
+    client_connect(client, test->port);
+    memset(flood, 'x', 100000);
+    memcpy(flood, "GET / HTTP/1.1\r\nX: ", 19);
+    flood[100000] = '\0';
+    (void)!send(client->fd, flood, 100000, MSG_NOSIGNAL);
+    assert_int_equal(answer_of(test, client), 431);
+    close(client->fd);
+    assert_undisturbed(test);
+    free(flood);
+    free(client);
+}
+
+static void test_no_http(void **state)
+{
+    static const char *const texts[] = {"\r\n\r\n\r\n", "GET\r\n\r\n", "\x16\x03\x01\x02\r\n\r\n",
+                                        "GET /v1/roles HTTP/1.1\r\nHost: x\r\n\r\n"};
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client));
+
+    serve_with(test, HOLD_MS, WATCH_MS, SHORT_MS);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        client_connect(client, test->port);
+        client_send(client, texts[i]);
+        assert_true(answer_of(test, client) != 200);
+        close(client->fd);
+    }
+    assert_undisturbed(test);
+    free(client);
+}
+
+/* Who sends a byte now and then is cut off all the same. */
+static void test_slow_clients(void **state)
+{
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client)), *idle = malloc(sizeof(*idle));
+
+    serve_with(test, HOLD_MS, WATCH_MS, SHORT_MS);
+    client_connect(idle, test->port);
+    client_connect(client, test->port);
+    client_send(client, "GET /v1/roles HTTP/1.1\r\nX: ");
+    for (uint64_t next = 0; !has_answer(client);) {
+        if (uv_now(&test->loop) >= next) {
+            (void)!send(client->fd, "y", 1, MSG_NOSIGNAL);
+            next = uv_now(&test->loop) + SHORT_MS / 10;
+        }
+        uv_run(&test->loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(client->status, 0);
+    assert_int_equal(answer_of(test, idle), 0);
+    close(client->fd);
+    close(idle->fd);
+    assert_undisturbed(test);
+    free(client);
+    free(idle);
+}
+
+/* One more than there may be waits until another one goes. */
+static void test_many_connections(void **state)
+{
+    struct test *test = *state;
+    struct client *clients = calloc(SERVER_CONNECTIONS + 1, sizeof(*clients));
+    struct client *last = &clients[SERVER_CONNECTIONS];
+
+    serve_well(test);
+    for (int i = 0; i <= SERVER_CONNECTIONS; i++) {
+        client_connect(&clients[i], test->port);
+        client_ask(&clients[i], "GET /healthz", "");
+        if (i < SERVER_CONNECTIONS)
+            assert_int_equal(answer_of(test, &clients[i]), 200);
+    }
+    for (int i = 0; i < 50; i++)
+        uv_run(&test->loop, UV_RUN_ONCE);
+    assert_false(has_answer(last));
+    close(clients[0].fd);
+    assert_int_equal(answer_of(test, last), 200);
+    for (int i = 1; i <= SERVER_CONNECTIONS; i++)
+        close(clients[i].fd);
+    free(clients);
+}
+
+struct other {
+    pid_t pid; /* 0: it has ended */
+    int status;
+};
+
+static bool has_ended(void *arg)
+{
+    struct other *other = arg;
+
+    if (other->pid != 0 && waitpid(other->pid, &other->status, WNOHANG) == other->pid)
+        other->pid = 0;
+    return other->pid == 0;
+}
+
+/* Another user's connection ends before a byte of it is read. */
+static void test_another_user(void **state)
+{
+    struct test *test = *state;
+    struct other other;
+
+    if (geteuid() != 0)
+        skip();
+    serve_well(test);
+    other.pid = fork();
+    if (other.pid == 0) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)test->port),
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        char byte;
+        int fd;
+
+        if (setuid(OTHER_UID) != 0 || (fd = socket(AF_INET, SOCK_STREAM, 0)) < 0 ||
+            connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+            _exit(1);
+        (void)!send(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 43, MSG_NOSIGNAL);
+        _exit(recv(fd, &byte, 1, 0) > 0 ? 2 : 0);
+    }
+    assert_true(run_until(&test->loop, has_ended, &other));
+    assert_int_equal(other.status, 0);
+    assert_int_equal(get(test, "GET /metrics", "", "elastic_http_requests_total{code=\"200\"} 0"),
+                     200);
+}
+
+/* ---- elasticrun-http ------------------------------------------------------------------------- */
+
+static void write_conf(struct test *test)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(test->dir, sizeof(test->dir), "/tmp/elastic-test-http-XXXXXX");
+    assert_non_null(mkdtemp(test->dir));
+    snprintf(path, sizeof(path), "%s/elastic.conf", test->dir);
+    file = fopen(path, "we");
+    fprintf(file, "munge_socket = %s\nport_range = %d-%d\n", munge_socket, port_first, port_last);
+    fclose(file);
+    setenv("ELASTIC_CONF", path, 1);
+}
+
+/* The only child of this process that is not munged. */
+static pid_t child(void)
+{
+    char path[64], name[64];
+    FILE *list;
+    int pid, found = 0;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+    list = fopen(path, "re");
+    while (fscanf(list, "%d", &pid) == 1) {
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+        file = fopen(path, "re");
+        if (file != NULL && fgets(name, sizeof(name), file) != NULL && strstr(name, "http") != NULL)
+            found = pid;
+        if (file != NULL)
+            fclose(file);
+    }
+    fclose(list);
+    return found;
+}
+
+static bool is_started(void *arg)
+{
+    (void)arg;
+    return child() != 0;
+}
+
+static void on_api_gone(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static bool is_true(void *arg)
+{
+    return *(bool *)arg;
+}
+
+static void test_the_program(void **state)
+{
+    struct test *test = *state;
+    const char *top = getenv("top_builddir");
+    struct client *client = malloc(sizeof(*client));
+    struct error err = {""};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
+    char program[256], path[128];
+    bool gone = false;
+    struct api *api;
+
+    snprintf(program, sizeof(program), "%s/http/elasticrun-http", top != NULL ? top : ".");
+    write_conf(test);
+    api = api_create(
+        &test->loop,
+        &(struct api_options){.program = program, .node = "n1", .run_dir = test->dir, .job = JOB},
+        &err);
+    if (api == NULL)
+        fail_msg("%s", err.text);
+    assert_int_equal(sscanf(api_url(api), "http://127.0.0.1:%d", &test->port), 1);
+    api_leader(api, "127.0.0.1", link_server_port(test->leader.server));
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+
+    /* The socket in the run directory. */
+    assert_int_equal(stat(api_socket(api), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", api_socket(api));
+    *client = (struct client){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0)};
+    assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    client_ask(client, "GET /v1/roles/a", "");
+    assert_int_equal(answer_of(test, client), 200);
+    close(client->fd);
+
+    /* Another leader, while a request waits for one. */
+    leader_end(test);
+    client_connect(client, test->port);
+    client_ask(client, "GET /v1/roles", "");
+    leader_begin(test);
+    api_leader(api, "127.0.0.1", link_server_port(test->leader.server));
+    assert_int_equal(answer_of(test, client), 200);
+    close(client->fd);
+
+    /* Another process at the same port. A client that comes meanwhile waits. */
+    assert_true(run_until(&test->loop, is_started, NULL));
+    kill(child(), SIGKILL);
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+
+    api_destroy(api, on_api_gone, &gone);
+    assert_true(run_until(&test->loop, is_true, &gone));
+    assert_int_equal(child(), 0);
+    snprintf(path, sizeof(path), "%s/elastic.conf", test->dir);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/api", test->dir);
+    unlink(path);
+    rmdir(test->dir);
+    unsetenv("ELASTIC_CONF");
+    free(client);
+}
+
+static void test_no_program(void **state)
+{
+    struct test *test = *state;
+    struct error err = {""};
+    bool gone = false;
+    struct api *api;
+    struct client client;
+
+    write_conf(test);
+    api = api_create(&test->loop,
+                     &(struct api_options){.program = "/nonexistent/elasticrun-http",
+                                           .node = "n1",
+                                           .run_dir = test->dir,
+                                           .job = JOB},
+                     &err);
+    assert_non_null(api);
+    assert_int_equal(sscanf(api_url(api), "http://127.0.0.1:%d", &test->port), 1);
+    client.fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(
+        connect(client.fd,
+                (struct sockaddr *)&(struct sockaddr_in){.sin_family = AF_INET,
+                                                         .sin_port = htons((uint16_t)test->port),
+                                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                sizeof(struct sockaddr_in)),
+        -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(client.fd);
+    api_destroy(api, on_api_gone, &gone);
+    assert_true(run_until(&test->loop, is_true, &gone));
+    unlink(getenv("ELASTIC_CONF"));
+    rmdir(test->dir);
+    unsetenv("ELASTIC_CONF");
+}
+
+#define http_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        http_test(test_answers),
+        http_test(test_watch),
+        http_test(test_looks_are_shared),
+        http_test(test_held),
+        http_test(test_a_change_is_made_once),
+        http_test(test_nobody_leads),
+        http_test(test_nothing_changes),
+        http_test(test_the_end),
+        http_test(test_too_much),
+        http_test(test_no_http),
+        http_test(test_slow_clients),
+        http_test(test_many_connections),
+        http_test(test_another_user),
+        http_test(test_the_program),
+        http_test(test_no_program),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return scene_run(argc, argv, tests);
+}
