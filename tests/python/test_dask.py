@@ -29,6 +29,13 @@ def square(number, seconds=0):
     return number * number
 
 
+def held(number):
+    """As square, once there is the file that lets it go on."""
+    while not os.path.exists(os.environ["COMPUTED"] + ".may"):
+        time.sleep(0.02)
+    return square(number)
+
+
 async def until(condition):
     while not condition():
         await asyncio.sleep(0.02)
@@ -107,10 +114,12 @@ class Dask(unittest.IsolatedAsyncioTestCase):
             there = []
             self.api.removing = lambda name: there.append(name in cluster.observed)
             cluster.adapt(minimum=0, maximum=3, interval="50ms", wait_count=1, target_duration="1s")
-            futures = client.map(square, range(20))
+            # Else two workers are done with them before the third has come, and it is removed.
+            futures = client.map(held, range(20))
             await until(lambda: 'PATCH /v1/roles/worker {"replicas": 3}' in self.api.asked)
             for index in range(3):
                 await self.worker(cluster, index, index + 1)
+            (self.dir / "computed.may").touch()
             self.assertEqual(sum(await client.gather(futures)), 2470)
             # They have nothing to do any more. Each is removed, then drains, then is closed.
             for future in futures:

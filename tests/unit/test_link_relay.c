@@ -224,7 +224,7 @@ static void test_relay_on_the_same_port(void **state)
     json_object_put(msg);
     assert_true(saw(&relay, "\"accept\""));
     assert_false(saw(&relay, SECRET));
-    assert_false(saw(&relay, "env"));
+    assert_false(saw(&relay, "\"env\"")); /* without quotes it may be part of a credential */
     raw_close(raw);
     assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
     relay_stop(&relay);
