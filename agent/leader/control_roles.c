@@ -8,6 +8,7 @@
 #include "agent/leader/control.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/role_orders.h"
 #include "lib/json_get.h"
 #include "lib/roles.h"
 
@@ -63,7 +64,7 @@ static json_object *outdated(struct leader *leader, json_object *msg, const char
 {
     const uint32_t job = leader->options->job;
     int64_t seen;
-    int epoch = leader_roles_epoch(leader), target = leader_roles_target(leader, role);
+    int epoch = leader_roles_epoch(leader), target = role_orders_target(leader, role);
 
     if (target < 0)
         return coded(control_answer("error", "there is no role '%.40s'", role), "unknown");
@@ -93,7 +94,7 @@ static json_object *scale(struct leader *leader, json_object *msg)
     if (relative && !json_get_int(msg, "delta", -ROLES_REPLICAS_MAX, ROLES_REPLICAS_MAX, &number))
         return control_answer("error", "a new size needs a number of replicas, 0 to %d",
                               ROLES_REPLICAS_MAX);
-    if (leader_roles_scale(leader, role, relative, (int)number, &size, &before, &err) != 0)
+    if (role_orders_scale(leader, role, relative, (int)number, &size, &before, &err) != 0)
         return coded(control_answer("error", "%s", err.text), "limits");
     return control_answer("done", "job %u: %s: %d replica%s (was %d)", job, role, size,
                           size == 1 ? "" : "s", before);
@@ -118,7 +119,7 @@ static json_object *end(struct leader *leader, json_object *msg, bool replace)
     refusal = replace ? NULL : outdated(leader, msg, role);
     if (refusal != NULL)
         return refusal;
-    if (leader_roles_end(leader, replica, replace, json_get_string(msg, "reason"), &err) != 0)
+    if (role_orders_end(leader, replica, replace, json_get_string(msg, "reason"), &err) != 0)
         return coded(control_answer("error", "%s", err.text), "state");
     return control_answer("done", "job %u: %s %s", leader->options->job, replica,
                           replace ? "is replaced" : "goes");

@@ -481,75 +481,12 @@ int leader_roles_epoch(const struct leader *leader)
     return leader->roles->epoch;
 }
 
-int leader_roles_target(const struct leader *leader, const char *role)
-{
-    const struct roles_view *view = &leader->roles->view;
-    int index = roles_find(view->roles, role);
-
-    return index >= 0 ? reconcile_target(view->reconcile, index) : -1;
-}
-
-static int check_size(const struct role *role, int64_t wanted, struct error *err)
-{
-    if (role->leads || role->kind == ROLE_WORLD)
-        return error_set(err, "the size of %s cannot be set: %s", role->name,
-                         role->leads ? "it leads the job" : "it is the world");
-    if (wanted < role->min || wanted > role->max)
-        return error_set(err, "%lld replicas of %s: allowed are %d to %d", (long long)wanted,
-                         role->name, role->min, role->max);
-    return 0;
-}
-
-/* It is another epoch: who has seen the size before knows that it is not the present one. */
-static void resize(struct leader *leader, struct reconcile_fact fact)
+void leader_roles_resize(struct leader *leader, struct reconcile_fact fact)
 {
     leader->roles->epoch++;
     leader->roles->stale = true;
     leader_roles_feed(leader, fact);
     role_sizes_write(leader, &leader->roles->view);
-}
-
-int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
-                       int *size, int *before, struct error *err)
-{
-    const struct roles *roles = leader->roles->view.roles;
-    int index = roles_find(roles, role);
-    int64_t wanted;
-
-    if (index < 0)
-        return error_set(err, "there is no role '%.40s'", role);
-    *before = reconcile_target(leader->roles->view.reconcile, index);
-    wanted = relative ? (int64_t)*before + number : number;
-    if (check_size(&roles->list[index], wanted, err) != 0)
-        return -1;
-    *size = (int)wanted;
-    (wanted == *before ? leader_roles_feed : resize)(
-        leader,
-        (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = index, .count = (int)wanted});
-    return 0;
-}
-
-int leader_roles_end(struct leader *leader, const char *name, bool replace, const char *why,
-                     struct error *err)
-{
-    const struct roles_view *view = &leader->roles->view;
-    const struct replica *replica = name != NULL ? reconcile_named(view->reconcile, name) : NULL;
-    struct reconcile_fact fact = {.kind = replace ? RECONCILE_FAIL : RECONCILE_REMOVE,
-                                  .text = why != NULL && why[0] != '\0' ? why : "a user has asked"};
-    bool runs;
-
-    if (replica == NULL)
-        return error_set(err, "there is no replica '%.80s'", name != NULL ? name : "");
-    fact.replica = replica->id;
-    runs = replica->state == REPLICA_STARTING || replica->state == REPLICA_READY;
-    if (replace ? !runs : replica->leaves)
-        return error_set(err, "%s does not run: it is %s", name,
-                         replica_state_text(replica->state));
-    if (!replace && check_size(&view->roles->list[replica->role],
-                               reconcile_target(view->reconcile, replica->role) - 1, err) != 0)
-        return -1;
-    (replace ? leader_roles_feed : resize)(leader, fact);
-    return 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

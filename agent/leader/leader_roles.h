@@ -44,21 +44,16 @@ void leader_roles_feed(struct leader *leader, struct reconcile_fact fact);
 /* The replica's tasks on that node will never be started: they have ended at once. */
 void leader_roles_never_started(struct leader *leader, const struct replica *replica, int node);
 
+/* A size is another one from now on: another epoch begins, or who has seen the size before would take
+ * it for the present one. */
+void leader_roles_resize(struct leader *leader, struct reconcile_fact fact);
+
 /* In a line for `selastic show`: "coordinator 1/1, server 3/5". */
 void leader_roles_summary(struct leader *leader, char *text, size_t size);
 /* Do the roles run: is the base there? */
 bool leader_roles_run(const struct leader *leader);
 /* What selastic shows: adds "epoch", "roles" and "replicas". */
 void leader_roles_describe(struct leader *leader, json_object *into);
-/* What users ask. -1 with err: it cannot be done. The new size is in *size, the one before in
- * *before. */
-int leader_roles_scale(struct leader *leader, const char *role, bool relative, int number,
-                       int *size, int *before, struct error *err);
-/* A replica is to be replaced, or to go: then its role is smaller by it. why may be NULL. */
-int leader_roles_end(struct leader *leader, const char *replica, bool replace, const char *why,
-                     struct error *err);
-/* The size that a role should have. -1: there is no such role. */
-int leader_roles_target(const struct leader *leader, const char *role);
 /* Grows with each change of sizes, and of what is ready. */
 int leader_roles_epoch(const struct leader *leader);
 
