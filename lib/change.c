@@ -17,7 +17,7 @@
 
 static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
     stop_finishing, stop_without_world, time_finishing, failed_because, reason, deposed, watch,
-    promotion_unneeded;
+    promotion_unneeded, admitted, stop_resting;
 
 /* What happens in which phase. The first row that fits is taken; `phases` are those in which the
  * row holds, `next` those in which it may end, besides the one that it began in. A fact without a
@@ -30,6 +30,8 @@ struct row {
 };
 
 #define ANY (~0u)
+/* The end of the world: often that of the job. */
+#define PHASES_END (PHASE(RESTING) | PHASES_OVER)
 /* Where a world that cannot go on may end up: its workers live on, or are killed, or all is
  * over. */
 #define AFTER_ABORT                                                                                \
@@ -37,9 +39,9 @@ struct row {
 /* … and one whose workers have all left. */
 #define AFTER_DRAIN                                                                                \
     (PHASE(SETTLING) | PHASE(WAITING) | PHASE(REPLACING) | PHASES_RESERVING | PHASE(STARTING) |    \
-     PHASES_OVER)
+     PHASES_END)
 #define AFTER_FORM                                                                                 \
-    (PHASE(WAITING) | PHASE(REPLACING) | PHASES_RESERVING | PHASE(STARTING) | PHASES_OVER)
+    (PHASE(WAITING) | PHASE(REPLACING) | PHASES_RESERVING | PHASE(STARTING) | PHASES_END)
 /* Phases before the first world of a leader that follows another one. */
 #define AFTER_TAKEOVER (PHASE(WAITING) | PHASE(REPLACING) | PHASES_RESERVING | PHASE(ABORTED))
 /* What a change that begins may lead to at once. */
@@ -49,14 +51,18 @@ static const struct row table[] = {
     /* Over is over. */
     {PHASES_OVER, CHANGE_FACT_GONE, 0, gone_elsewhere},
     {PHASES_OVER, CHANGE_FACT_DEPOSED, PHASE(ENDING), deposed},
-    {PHASE(FINISHING), CHANGE_FACT_STOP, PHASE(ENDING), stop_finishing},
-    {PHASE(FINISHING), CHANGE_FACT_TIME, PHASE(ENDING), time_finishing},
+    {PHASE(FINISHING), CHANGE_FACT_STOP, PHASE(ENDING) | PHASE(RESTING), stop_finishing},
+    {PHASE(FINISHING), CHANGE_FACT_TIME, PHASE(ENDING) | PHASE(RESTING), time_finishing},
+
+    /* The world is over, and other roles are not. */
+    {PHASE(RESTING), CHANGE_FACT_STOP, 0, stop_resting},
+    {PHASE(RESTING), CHANGE_FACT_OVER, PHASES_OVER, form_on_over},
 
     /* A world begins. */
     {PHASES_WITHOUT_WORLD & ~PHASE(TAKING_OVER), CHANGE_FACT_PLAN, AFTER_FORM,
      decide_without_world},
-    {PHASES_WITHOUT_WORLD & ~PHASE(TAKING_OVER), CHANGE_FACT_TIME, PHASES_OVER, time_without_world},
-    {PHASE(TAKING_OVER), CHANGE_FACT_TIME, PHASE(WAITING) | PHASE(ABORTED) | PHASES_OVER,
+    {PHASES_WITHOUT_WORLD & ~PHASE(TAKING_OVER), CHANGE_FACT_TIME, PHASES_END, time_without_world},
+    {PHASE(TAKING_OVER), CHANGE_FACT_TIME, PHASE(WAITING) | PHASE(ABORTED) | PHASES_END,
      takeover_on_time},
     {PHASES_RESERVING, CHANGE_FACT_GONE, AFTER_FORM, gone_reserving},
     {PHASES_RESERVING, CHANGE_FACT_PROMOTED, AFTER_FORM, form_on_promoted},
@@ -94,17 +100,17 @@ static const struct row table[] = {
      hold_on_drained},
     {PHASES_TRAINING | PHASES_EMPTYING, CHANGE_FACT_DRAINED, AFTER_DRAIN, hold_on_drained},
     /* … in a world that was lost with the leader before this one. */
-    {AFTER_TAKEOVER, CHANGE_FACT_DRAINED, PHASES_OVER, hold_on_drained},
+    {AFTER_TAKEOVER, CHANGE_FACT_DRAINED, PHASES_END, hold_on_drained},
 
     /* It is aborted. */
     {PHASE(ABORTED), CHANGE_FACT_PLAN, PHASE(SWITCHING), decide_aborted},
     {PHASE(ABORTED), CHANGE_FACT_GONE, AFTER_ABORT, gone_aborted},
-    {PHASE(ABORTED), CHANGE_FACT_STOP, PHASE(SAVING) | PHASES_OVER, stop_aborted},
-    {PHASE(ABORTED), CHANGE_FACT_TIME, PHASE(SAVING) | PHASES_OVER, time_aborted},
+    {PHASE(ABORTED), CHANGE_FACT_STOP, PHASE(SAVING) | PHASES_END, stop_aborted},
+    {PHASE(ABORTED), CHANGE_FACT_TIME, PHASE(SAVING) | PHASES_END, time_aborted},
 
     /* The job is to end while there is no world. */
-    {PHASES_WITHOUT_WORLD | PHASES_RESERVING, CHANGE_FACT_STOP, PHASES_OVER, stop_without_world},
-    {PHASES_WITHOUT_WORLD, CHANGE_FACT_OVER, PHASES_OVER, form_on_over},
+    {PHASES_WITHOUT_WORLD | PHASES_RESERVING, CHANGE_FACT_STOP, PHASES_END, stop_without_world},
+    {PHASES_WITHOUT_WORLD, CHANGE_FACT_OVER, PHASES_END, form_on_over},
 
     /* Whatever the phase; none of these ends one, but for DEPOSED. */
     {ANY, CHANGE_FACT_JOINED, 0, joined},
@@ -113,6 +119,7 @@ static const struct row table[] = {
     {ANY, CHANGE_FACT_RELEASED, 0, released},
     {ANY, CHANGE_FACT_RECLAIMED, 0, reclaimed},
     {ANY, CHANGE_FACT_BUSY, 0, form_on_busy},
+    {ANY, CHANGE_FACT_ADMITTED, 0, admitted},
     {ANY, CHANGE_FACT_RESERVED, 0, next_on_reserved},
     {ANY, CHANGE_FACT_PARKED, 0, next_on_parked},
     {ANY, CHANGE_FACT_UNPREPARED, 0, next_on_unprepared},
@@ -380,6 +387,7 @@ static struct change_member *add_member(struct change *c, const struct change_jo
     m->id = join->id;
     m->job = join->job;
     m->base = join->base;
+    m->apart = join->apart;
     m->nodeid = join->nodeid;
     m->slots = join->slots;
     m->there = true;
@@ -401,10 +409,18 @@ static void joined(struct change *c, struct change_member *m, const struct chang
     }
     takeover_joined(c, m, fact->join);
     act(c, CHANGE_WELCOME, m)->flag = m->was_in != NULL;
-    if (c->options->no_world && is_in_phase(c, PHASE(ASSEMBLING)) && has_assembled(c)) {
+    if (has_roles(c) && !c->assembled && is_in_phase(c, PHASE(ASSEMBLING)) && base_is_there(c)) {
         c->assembled = true;
-        set_deadline(c, 0); /* there is nothing to wait for */
+        /* The nodes of the world are chosen now. Without a world there is nothing to wait for. */
+        set_deadline(c, c->options->no_world ? 0 : ASSEMBLE_LIMIT);
     }
+    decide(c, 0);
+}
+
+static void admitted(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)fact;
+    m->apart = false;
     decide(c, 0);
 }
 
@@ -433,6 +449,10 @@ static void leaving(struct change *c, struct change_member *m, const struct chan
     m->grace = fact->grace;
     if (m->base)
         return; /* the job ends: CHANGE_FACT_STOP follows */
+    if (m->apart) {
+        release_idle(c);
+        return;
+    }
     if (m->notice == CHANGE_CALLED)
         c->due.settled = c->now + LEAVE_SETTLE;
     hurry(c, m);
@@ -510,6 +530,14 @@ static void stop_finishing(struct change *c, struct change_member *m,
     (void)fact;
     c->stop.told = true;
     finish(c, c->finish_code);
+}
+
+/* Its other roles have been told, too: the fact OVER follows. */
+static void stop_resting(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)m;
+    (void)fact;
+    c->stop.told = true;
 }
 
 static void time_finishing(struct change *c, struct change_member *m,

@@ -42,6 +42,7 @@ enum change_phase {
     CHANGE_SETTLING,    /* a worker ended by SIGTERM: who has sent it will be known in a moment */
     CHANGE_ABORTED,     /* live mode: workers have left the world, and wait with their state */
     CHANGE_SAVING,      /* the job ends from ABORTED: one worker saves, the others leave */
+    CHANGE_RESTING,     /* the world is over; other roles of the job go on */
     CHANGE_FINISHING,   /* all is over; the leader may not say so before its lease is confirmed */
     CHANGE_ENDING,      /* the job is over: members are being told */
     CHANGE_PHASE_COUNT
@@ -88,6 +89,7 @@ struct change_member {
     bool released;  /* it has been told to go */
     bool reclaimed; /* the cloud takes its node in a moment */
     bool busy;      /* it may run replicas of other roles: it is not told to go before they end */
+    bool apart;     /* other roles run there, and the world does not */
     double taken;   /* … then; 0: not known */
     enum change_notice notice;
     double grace;   /* seconds that Slurm gives it to leave; 0: not known */
@@ -145,6 +147,7 @@ enum change_fact_kind {
     CHANGE_FACT_RELEASED,  /* it has been told to go */
     CHANGE_FACT_RECLAIMED, /* the cloud takes its node: grace */
     CHANGE_FACT_BUSY,      /* it may run replicas (code 1), or runs none and gets none (0) */
+    CHANGE_FACT_ADMITTED,  /* it is not apart from the world any more */
     /* What members say. */
     CHANGE_FACT_RESERVED,   /* attempt, port */
     CHANGE_FACT_PARKED,     /* attempt, live, signature */
@@ -165,7 +168,7 @@ enum change_fact_kind {
     CHANGE_FACT_REASON,   /* why the next change will be made: text */
     CHANGE_FACT_WRITTEN,  /* the files of a world that begins have been written */
     CHANGE_FACT_PROMOTED, /* the search for flushed snapshots is over */
-    CHANGE_FACT_OVER,     /* a job without a world is over: code */
+    CHANGE_FACT_OVER,     /* a job with other roles is over, and so is its world: code */
     CHANGE_FACT_DEPOSED,  /* another node leads, or nobody can: code */
     CHANGE_FACT_WATCH,    /* some time has passed: look at members that are leaving */
     CHANGE_FACT_TIME,     /* the deadline of change_deadline() has come */
@@ -176,7 +179,7 @@ struct change_join {
     int id; /* the caller's, larger than any before, at least 1 */
     const char *node, *address;
     uint32_t job;
-    bool base;
+    bool base, apart;
     int nodeid, slots;
     /* Under the leader before this one. */
     int last_world, completed_world;
@@ -241,6 +244,7 @@ enum change_action_kind {
     CHANGE_END_REQUESTS, /* programs' requests will not be carried out */
     CHANGE_DECIDE,       /* seconds: plan again then */
     CHANGE_LOSE,         /* text; the member counts as lost: close its link, post GONE */
+    CHANGE_WORLD_OVER,   /* code: the world is over. Other roles go on, until the fact OVER */
     CHANGE_FINISH,       /* code: the job is over */
     CHANGE_ABANDON,      /* code: this leader is over, the job perhaps not */
     CHANGE_SAY,          /* text, for the log */
@@ -291,9 +295,11 @@ struct change_options {
     const struct policy *policy;
     struct recovery *recovery; /* counts failures */
     enum change_mode mode;
-    int base_nodes;
-    bool no_world;       /* none is ever formed: the job runs other roles (lib/reconcile.h) */
-    int nodeid;          /* of the leader's own node */
+    int base_nodes;  /* nodes of the base's step */
+    bool no_world;   /* none is ever formed: the job runs other roles (lib/reconcile.h) */
+    int world_nodes; /* > 0: other roles run beside the world, which begins with so many nodes of
+                            the base. Members may join apart from it. 0: all of the base */
+    int nodeid;      /* of the leader's own node */
     const char *address; /* … by which members reach it */
     bool early_start;    /* of the next workers, where the script waits at a gate */
     double newcomer_timeout;

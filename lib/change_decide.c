@@ -17,13 +17,34 @@ static void note_plan(struct change *c, const struct plan_output *plan)
 
 /* ---- without a world ------------------------------------------------------------------------- */
 
-bool has_assembled(const struct change *c)
+bool has_roles(const struct change *c)
+{
+    return c->options->no_world || c->options->world_nodes > 0;
+}
+
+bool base_is_there(const struct change *c)
 {
     int base = 0;
 
     FOR_MEMBERS (c, m)
         base += m->base;
-    return c->generation > 0 || base >= c->options->base_nodes || c->options->term > 0;
+    return base >= c->options->base_nodes;
+}
+
+/* Which nodes of the base are the world's is said when all of them are there. */
+static bool world_is_there(const struct change *c)
+{
+    int nodes = 0;
+
+    FOR_MEMBERS (c, m)
+        nodes += m->base && !m->apart;
+    return nodes >= c->options->world_nodes;
+}
+
+bool has_assembled(const struct change *c)
+{
+    return c->generation > 0 || c->options->term > 0 ||
+           (c->options->world_nodes > 0 ? world_is_there(c) : base_is_there(c));
 }
 
 void decide_without_world(struct change *c, struct change_member *m, const struct change_fact *fact)

@@ -82,7 +82,8 @@ void release_idle(struct change *c)
     FOR_MEMBERS (c, m)
         if (m->notice != CHANGE_STAYS && !m->base && !m->released && m->there && !m->busy &&
             !change_is_on_its_way(m) && (m->place < 0 || m->state == CHANGE_DRAINED))
-            release(c, m, c->options->no_world ? "no replica runs there" : "left the world");
+            release(c, m,
+                    c->options->no_world || m->apart ? "no replica runs there" : "left the world");
 }
 
 void form_on_busy(struct change *c, struct change_member *m, const struct change_fact *fact)
@@ -98,10 +99,8 @@ static void leave_place(struct change_member *m)
         m->state = CHANGE_OUTSIDE;
 }
 
-static void wait_for_members(struct change *c, const char *why)
+static void end_world(struct change *c)
 {
-    double wait = c->options->policy->fault_wait;
-
     c->promotion.done = false;
     next_discard(c);
     world_destroy(c->world);
@@ -109,14 +108,29 @@ static void wait_for_members(struct change *c, const char *why)
     FOR_MEMBERS (c, m)
         leave_place(m);
     release_idle(c);
+}
+
+static void wait_for_members(struct change *c, const char *why)
+{
+    double wait = c->options->policy->fault_wait;
+
+    end_world(c);
     act_text(c, CHANGE_SAY, NULL, "%s: waiting up to %.0f s for nodes", why, wait);
     set_phase(c, CHANGE_WAITING, fault_wait(c));
     decide(c, 0);
 }
 
+/* The world is over. The job is not before its other roles are. */
+static void rest(struct change *c, int code)
+{
+    end_world(c);
+    set_phase(c, CHANGE_RESTING, 0);
+    act(c, CHANGE_WORLD_OVER, NULL)->number = code;
+}
+
 void finish(struct change *c, int code)
 {
-    if (c->phase == CHANGE_ENDING)
+    if (c->phase == CHANGE_ENDING || (c->phase == CHANGE_RESTING && !c->over))
         return;
     c->finish_code = code;
     if (!c->stop.told && !may_act(c)) {
@@ -125,15 +139,20 @@ void finish(struct change *c, int code)
         set_deadline(c, FINISH_LOOK);
         return;
     }
+    if (c->options->world_nodes > 0 && !c->over) {
+        rest(c, code);
+        return;
+    }
     next_discard(c);
     set_phase(c, CHANGE_ENDING, 0);
     act(c, CHANGE_FINISH, NULL)->number = code;
 }
 
-/* A job without a world: what it runs has ended. */
+/* A job with other roles: what it runs has ended, and so has its world. */
 void form_on_over(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     (void)m;
+    c->over = true;
     finish(c, fact->code);
 }
 

@@ -26,7 +26,8 @@ struct change {
     double now;
 
     enum change_phase phase;
-    bool assembled; /* a job without a world: its base has joined */
+    bool assembled; /* a job with other roles: its base has joined */
+    bool over;      /* … and all that it runs is over */
     double phase_since;
     double deadline; /* 0: none */
     /* Members before these have answered in this phase, or have no worker left: with many members
@@ -232,6 +233,8 @@ void abort_on_beat(struct change *c, struct change_member *m, const struct chang
 /* Has the base come together for the first time? Before that no world is formed, even if MIN nodes
  * are there. */
 bool has_assembled(const struct change *c);
+bool base_is_there(const struct change *c); /* have all of its nodes joined? */
+bool has_roles(const struct change *c);     /* besides the world, or instead of it */
 
 /* ---- rows of the table that are in the files above ------------------------------------------- */
 

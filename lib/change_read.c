@@ -8,7 +8,7 @@ const char *change_phase_text(const struct change *c)
 {
     if (is_in_phase(c, PHASES_WITHOUT_WORLD | PHASE(ABORTED)))
         return "waiting";
-    if (c->phase == CHANGE_RUNNING)
+    if (is_in_phase(c, PHASE(RUNNING) | PHASE(RESTING)))
         return "running";
     return is_in_phase(c, PHASES_OVER) ? "ending" : "switching";
 }
@@ -24,7 +24,7 @@ const char *change_phase_name(enum change_phase phase)
         [CHANGE_DRAINING] = "DRAINING",     [CHANGE_KILLING] = "KILLING",
         [CHANGE_SETTLING] = "SETTLING",     [CHANGE_ABORTED] = "ABORTED",
         [CHANGE_SAVING] = "SAVING",         [CHANGE_FINISHING] = "FINISHING",
-        [CHANGE_ENDING] = "ENDING"};
+        [CHANGE_ENDING] = "ENDING",         [CHANGE_RESTING] = "RESTING"};
 
     return names[phase];
 }
@@ -37,6 +37,7 @@ const char *change_fact_name(enum change_fact_kind fact)
                                                          [CHANGE_FACT_RELEASED] = "RELEASED",
                                                          [CHANGE_FACT_RECLAIMED] = "RECLAIMED",
                                                          [CHANGE_FACT_BUSY] = "BUSY",
+                                                         [CHANGE_FACT_ADMITTED] = "ADMITTED",
                                                          [CHANGE_FACT_RESERVED] = "RESERVED",
                                                          [CHANGE_FACT_PARKED] = "PARKED",
                                                          [CHANGE_FACT_UNPREPARED] = "UNPREPARED",
@@ -186,8 +187,8 @@ bool change_has_state(const struct change *c, const struct change_member *m, boo
 
 bool change_is_usable(const struct change_member *m, double now)
 {
-    return m->there && m->notice == CHANGE_STAYS && !m->released && !change_is_on_its_way(m) &&
-           now >= m->shunned;
+    return m->there && !m->apart && m->notice == CHANGE_STAYS && !m->released &&
+           !change_is_on_its_way(m) && now >= m->shunned;
 }
 
 const char *change_next_text(const struct change *c, char *text, size_t size)

@@ -35,17 +35,22 @@ const struct change_member *job_member_at(const struct job *job, int index)
 
 /* ---- the questions --------------------------------------------------------------------------- */
 
+static int base_of_world(const struct job *job)
+{
+    return job->options.world_nodes > 0 ? job->options.world_nodes : job->options.base_nodes;
+}
+
 static int make_plan(void *arg, bool only_warm, struct plan_output *out)
 {
     struct job *job = arg;
     struct plan_member members[JOB_MEMBERS_MAX];
     struct plan_extension extensions[JOB_MEMBERS_MAX];
-    int count = job_member_count(job), there = 0;
+    int count = job_member_count(job), there = 0, base = base_of_world(job);
     bool any = change_any_stateful(job->change);
     static const struct plan_pool pool = {.name = "elastic", .room = SIZES_NODES_MAX};
     struct plan_input in = {.now = job->now,
                             .sizes = &job->policy.sizes,
-                            .base_nodes = job->options.base_nodes,
+                            .base_nodes = base,
                             .target = job->target > 0 ? job->target : job->policy.sizes.max,
                             .max_pending = 1,
                             .generation_since = change_since(job->change),
@@ -59,6 +64,8 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
     for (int i = 0; i < count; i++) {
         const struct change_member *m = job_member_at(job, i);
 
+        if (m->apart)
+            continue;
         if (!m->base && m->there)
             extensions[in.extension_count++] = (struct plan_extension){
                 .job = m->job,
@@ -78,8 +85,8 @@ static int make_plan(void *arg, bool only_warm, struct plan_output *out)
             .joined = job->now - 100,
         };
     }
-    if (change_generation(job->change) > 0 && there < job->options.base_nodes)
-        in.base_lost = job->options.base_nodes - there;
+    if (change_generation(job->change) > 0 && there < base)
+        in.base_lost = base - there;
     in.before_loss = change_nodes_before_loss(job->change, &in.replace_until);
     return plan_decide(&in, out);
 }
@@ -153,8 +160,11 @@ static void note(struct job *job, const struct change_action *action)
     /* A row of the table that names too few phases says so. */
     if (action->kind == CHANGE_SAY_ERROR && strstr(action->text, "is not to be followed") != NULL)
         fail_msg("%s", action->text);
+    if (action->kind == CHANGE_WORLD_OVER)
+        job->code = action->number;
     if (action->kind >= CHANGE_DECIDE && action->kind != CHANGE_FINISH &&
-        action->kind != CHANGE_ABANDON && action->kind != CHANGE_LOSE)
+        action->kind != CHANGE_WORLD_OVER && action->kind != CHANGE_ABANDON &&
+        action->kind != CHANGE_LOSE)
         return;
     text_append(job->said, sizeof(job->said), "%s%s", job->said[0] != '\0' ? ", " : "",
                 job_action_name(action->kind));
@@ -189,11 +199,15 @@ void job_say(struct job *job, enum change_fact_kind kind, int member)
     job_feed(job, &fact);
 }
 
-int job_join(struct job *job, bool base)
+static int join(struct job *job, bool base, bool apart)
 {
     char node[16];
-    struct change_join join = {
-        .id = ++job->last_id, .node = node, .address = "192.0.2.2", .base = base, .slots = 1};
+    struct change_join join = {.id = ++job->last_id,
+                               .node = node,
+                               .address = "192.0.2.2",
+                               .base = base,
+                               .apart = apart,
+                               .slots = 1};
     struct change_fact fact = job_fact(job, CHANGE_FACT_JOINED, 0);
 
     snprintf(node, sizeof(node), "n%d", join.id);
@@ -202,6 +216,16 @@ int job_join(struct job *job, bool base)
     fact.join = &join;
     job_feed(job, &fact);
     return join.id;
+}
+
+int job_join(struct job *job, bool base)
+{
+    return join(job, base, false);
+}
+
+int job_join_apart(struct job *job, bool base)
+{
+    return join(job, base, true);
 }
 
 void job_plan(struct job *job)
@@ -315,6 +339,29 @@ void job_leave(struct job *job)
     }
 }
 
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+int failed_exit(struct job *job, int id, int code, int signal)
+{
+    struct change_fact fact = job_fact(job, CHANGE_FACT_EXITED, id);
+
+    fact.started = change_member(job->change, id)->started;
+    fact.code = code;
+    fact.signal = signal;
+    job_feed(job, &fact);
+    return change_phase(job->change);
+}
+
+void end_well(struct job *job, int id)
+{
+    struct change_fact drained = job_fact(job, CHANGE_FACT_DRAINED, id);
+
+    failed_exit(job, id, 0, 0);
+    drained.started = change_member(job->change, id)->started;
+    drained.completed = true;
+    job_feed(job, &drained);
+}
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
 const char *job_phase(const struct job *job)
@@ -352,7 +399,19 @@ const char *job_action_name(enum change_action_kind kind)
                                         [CHANGE_END_REQUESTS] = "END_REQUESTS",
                                         [CHANGE_LOSE] = "LOSE",
                                         [CHANGE_FINISH] = "FINISH",
+                                        [CHANGE_WORLD_OVER] = "WORLD_OVER",
                                         [CHANGE_ABANDON] = "ABANDON"};
 
     return names[kind];
+}
+
+void said(struct job *job, const char *expected)
+{
+    assert_string_equal(job->said, expected);
+    job_forget(job);
+}
+
+void in_phase(const struct job *job, const char *phase)
+{
+    assert_string_equal(job_phase(job), phase);
 }

@@ -30,7 +30,7 @@ struct job {
     struct change_actions out; /* of the last fact */
     char said[JOB_SAID_MAX];   /* actions since job_forget(), in words: "RESERVE 1, HOLD 1" */
     bool finished;
-    int code;
+    int code; /* … of the world, or of the job */
 };
 
 /* sizes as in --elastic; base: nodes of the base; mode as in enum change_mode. */
@@ -40,6 +40,7 @@ void job_end(struct job *job);
 void job_take_over(struct job *job);
 
 int job_join(struct job *job, bool base);
+int job_join_apart(struct job *job, bool base); /* from the world: other roles run there */
 struct change_fact job_fact(const struct job *job, enum change_fact_kind kind, int member);
 void job_feed(struct job *job, const struct change_fact *fact);
 /* A fact that needs nothing but its kind and its member (0: none). */
@@ -58,6 +59,15 @@ void job_step(struct job *job);                /* all members of the world repor
 void job_ready(struct job *job);               /* all members of the world say ready */
 void job_hold(struct job *job, uint64_t step); /* all members answer hold */
 void job_leave(struct job *job); /* all workers of the world leave, as they were told */
+
+/* A worker of that member ends so; the phase after that. */
+int failed_exit(struct job *job, int id, int code, int signal);
+/* Its workers have all ended with 0. */
+void end_well(struct job *job, int id);
+
+/* What has been said since the last call is just that; and the phase is that one. */
+void said(struct job *job, const char *expected);
+void in_phase(const struct job *job, const char *phase);
 
 /* Members, also lost ones that still have a place. */
 int job_member_count(const struct job *job);

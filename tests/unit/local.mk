@@ -53,11 +53,15 @@ UNIT_TESTS += tests/unit/test_admitted
 tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
 tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_change tests/unit/test_change_table
+UNIT_TESTS += tests/unit/test_change tests/unit/test_change_roles tests/unit/test_change_table
 noinst_HEADERS += tests/unit/change_fixture.h
 tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+tests_unit_test_change_roles_SOURCES = tests/unit/test_change_roles.c tests/unit/change_fixture.c
+tests_unit_test_change_roles_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_change_roles_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
 tests_unit_test_change_table_SOURCES = tests/unit/test_change_table.c
 tests_unit_test_change_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)

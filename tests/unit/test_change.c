@@ -9,17 +9,6 @@
 
 #include "tests/unit/change_fixture.h"
 
-static void said(struct job *job, const char *expected)
-{
-    assert_string_equal(job->said, expected);
-    job_forget(job);
-}
-
-static void in_phase(const struct job *job, const char *phase)
-{
-    assert_string_equal(job_phase(job), phase);
-}
-
 /* A base of two, in its first world, which has made a step. */
 static void begin_trained(struct job *job, const char *sizes, enum change_mode mode)
 {
@@ -66,107 +55,6 @@ static void call_node(struct job *job, int id)
     job_feed(job, &leaving);
     job_pass(job, 0.1);
     job_plan(job);
-}
-
-static int failed_exit(struct job *job, int id, int code, int signal)
-{
-    struct change_fact fact = job_fact(job, CHANGE_FACT_EXITED, id);
-
-    fact.started = change_member(job->change, id)->started;
-    fact.code = code;
-    fact.signal = signal;
-    job_feed(job, &fact);
-    return change_phase(job->change);
-}
-
-/* ---- a job whose roles have no world --------------------------------------------------------- */
-
-static void test_no_world(void **state)
-{
-    struct job job;
-    struct change_fact over;
-
-    (void)state;
-    job_begin(&job, "2", 2, CHANGE_AUTO);
-    job.options.no_world = true;
-    job_join(&job, true);
-    assert_true(change_deadline(job.change) > 0);
-    job_join(&job, true);
-    assert_true(change_deadline(job.change) == 0);
-    job_tell(&job, CHANGE_FACT_GONE, 2);
-    assert_true(change_forget(job.change, 2));
-    assert_true(change_has_begun(job.change)); /* once is enough */
-    over = job_fact(&job, CHANGE_FACT_OVER, 0);
-    over.code = 7;
-    job_feed(&job, &over);
-    in_phase(&job, "ENDING");
-    assert_int_equal(job.code, 7);
-    job_end(&job);
-}
-
-/* The extension's agent goes when its replicas have ended, and not before. */
-static void test_no_world_and_a_busy_extension(void **state)
-{
-    static const enum change_notice notices[] = {CHANGE_CALLED, CHANGE_UNNEEDED};
-
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct job job;
-        struct change_fact busy, leaving;
-
-        job_begin(&job, "1", 1, CHANGE_AUTO);
-        job.options.no_world = true;
-        job_join(&job, true);
-        job_join(&job, false);
-        busy = job_fact(&job, CHANGE_FACT_BUSY, 2);
-        busy.code = 1;
-        job_feed(&job, &busy);
-        leaving = job_fact(&job, CHANGE_FACT_LEAVING, 2);
-        leaving.notice = notices[i];
-        leaving.text = "it goes back";
-        job_forget(&job);
-        job_feed(&job, &leaving);
-        job_tell(&job, CHANGE_FACT_WATCH, 0);
-        said(&job, "");
-        busy.code = 0;
-        job_feed(&job, &busy);
-        said(&job, "RELEASE 2");
-        job_feed(&job, &busy);
-        said(&job, "");
-        job_end(&job);
-    }
-}
-
-static void test_no_world_and_a_node_that_never_joins(void **state)
-{
-    struct job job;
-
-    (void)state;
-    job_begin(&job, "2", 2, CHANGE_AUTO);
-    job.options.no_world = true;
-    job_join(&job, true);
-    job_pass(&job, 121);
-    in_phase(&job, "ENDING");
-    assert_int_equal(job.code, 1);
-    job_end(&job);
-}
-
-static void test_no_world_after_a_takeover(void **state)
-{
-    struct job job;
-
-    (void)state;
-    job_begin(&job, "2", 2, CHANGE_AUTO);
-    job.options.no_world = true;
-    job_join(&job, true);
-    job_join(&job, true);
-    job_take_over(&job);
-    in_phase(&job, "TAKING_OVER");
-    job_join(&job, true);
-    job_pass(&job, 30);
-    in_phase(&job, "WAITING");
-    assert_true(change_deadline(job.change) == 0);
-    job_end(&job);
 }
 
 /* ---- a world begins -------------------------------------------------------------------------- */
@@ -836,16 +724,6 @@ static void join_again(struct job *job, bool live, bool through)
     job_feed(job, &fact);
 }
 
-static void end_well(struct job *job, int id)
-{
-    struct change_fact drained = job_fact(job, CHANGE_FACT_DRAINED, id);
-
-    failed_exit(job, id, 0, 0);
-    drained.started = change_member(job->change, id)->started;
-    drained.completed = true;
-    job_feed(job, &drained);
-}
-
 static void test_all_end_while_another_takes_over(void **state)
 {
     for (int live = 0; live < 2; live++) {
@@ -1126,10 +1004,6 @@ static void test_random_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_world),
-        cmocka_unit_test(test_no_world_and_a_busy_extension),
-        cmocka_unit_test(test_no_world_and_a_node_that_never_joins),
-        cmocka_unit_test(test_no_world_after_a_takeover),
         cmocka_unit_test(test_first_world),
         cmocka_unit_test(test_no_base),
         cmocka_unit_test(test_port_is_not_said),
