@@ -253,6 +253,26 @@ static void on_world(struct reconcile *r, const struct reconcile_fact *fact)
         r->role[r->world].running = fact->count > 0;
 }
 
+static void on_world_over(struct reconcile *r, const struct reconcile_fact *fact)
+{
+    struct role_state *state = r->world >= 0 ? &r->role[r->world] : NULL;
+    char why[80];
+
+    if (state == NULL || state->over)
+        return;
+    state->over = true;
+    state->running = false;
+    state->well = fact->status == 0;
+    for (int i = 0; i < r->node_count; i++)
+        world_leave(&r->nodes[i]);
+    r->changes++;
+    snprintf(why, sizeof(why), "%s has ended with %d", r->roles->list[r->world].name, fact->status);
+    if (r->roles->list[r->world].leads)
+        reconcile_stop(r, fact->status, why);
+    else
+        reconcile_say(r, r->world, "%s", why);
+}
+
 static void on_requested(struct reconcile *r, const struct reconcile_fact *fact)
 {
     struct request *request = request_asked(r, fact->role);
@@ -330,7 +350,7 @@ static void (*const on_fact[RECONCILE_FACT_COUNT])(struct reconcile *r,
     [RECONCILE_WORLD] = on_world,         [RECONCILE_REQUESTED] = on_requested,
     [RECONCILE_GRANTED] = on_granted,     [RECONCILE_REFUSED] = on_refused,
     [RECONCILE_DENIED] = on_denied,       [RECONCILE_PASSED] = on_passed,
-    [RECONCILE_ADOPT] = on_adopt,
+    [RECONCILE_ADOPT] = on_adopt,         [RECONCILE_WORLD_OVER] = on_world_over,
 };
 
 static void begin(struct reconcile *r, double now, struct reconcile_actions *out)
@@ -387,7 +407,8 @@ static void look_at_end(struct reconcile *r)
 {
     struct reconcile_action *a;
 
-    if (!r->stopping || r->entry_count > 0 || r->finished)
+    if (!r->stopping || r->entry_count > 0 || r->finished ||
+        (r->world >= 0 && !r->role[r->world].over))
         return;
     a = reconcile_act(r, RECONCILE_FINISH);
     if (a == NULL)

@@ -65,8 +65,9 @@ struct reconcile_node {
     int id; /* the caller's, larger than any before, at least 1 */
     uint32_t job;
     struct slots_size size;
-    bool safe; /* nobody preempts it: the base, or such a pool's */
-    int role;  /* whose replicas it is for; -1: all */
+    bool safe;  /* nobody preempts it: the base, or such a pool's */
+    int role;   /* whose replicas it is for; -1: all */
+    bool world; /* the world has it from before a takeover */
 };
 
 enum reconcile_fact_kind {
@@ -84,11 +85,12 @@ enum reconcile_fact_kind {
                           node. Its tasks are ASKED: what they are besides follows as facts. Without
                           effect if its name or its number is another one's by now */
     /* What users ask. */
-    RECONCILE_SCALE,  /* role, count */
-    RECONCILE_REMOVE, /* replica: the role is smaller by it */
-    RECONCILE_FAIL,   /* replica, text: it is to be replaced */
-    RECONCILE_STOP,   /* the job is to end: status, text */
-    RECONCILE_WORLD,  /* the world trains (count 1), or does not (0) */
+    RECONCILE_SCALE,      /* role, count */
+    RECONCILE_REMOVE,     /* replica: the role is smaller by it */
+    RECONCILE_FAIL,       /* replica, text: it is to be replaced */
+    RECONCILE_STOP,       /* the job is to end: status, text */
+    RECONCILE_WORLD,      /* the world trains (count 1), or does not (0) */
+    RECONCILE_WORLD_OVER, /* … and never will any more: status */
     /* What Slurm says of requests. */
     RECONCILE_REQUESTED, /* job: the last action ASK of that role has this number. Without such an
                             action: it is there from before a takeover */
@@ -181,7 +183,7 @@ const struct replica *reconcile_find(const struct reconcile *r, int id);
 const struct replica *reconcile_named(const struct reconcile *r, const char *name);
 /* Tasks that have slots on that node. */
 int reconcile_tasks_on(const struct reconcile *r, int node);
-/* Is the world on that node? */
+/* Is that node the world's? */
 bool reconcile_has_world(const struct reconcile *r, int node);
 int reconcile_target(const struct reconcile *r, int role);
 /* Its replicas whose tasks have all ended with 0. */
@@ -192,6 +194,8 @@ bool reconcile_stopping(const struct reconcile *r);
 int reconcile_in_state(const struct reconcile *r, int role, enum replica_state state);
 /* The number of the latest start. */
 int reconcile_starts(const struct reconcile *r);
+/* Of a job with a world: is it over? */
+bool reconcile_world_is_over(const struct reconcile *r);
 /* Why the role has this size, and why it has no more, in one line each. */
 void reconcile_why(const struct reconcile *r, int role, double now, char *size, size_t size_max,
                    char *more, size_t more_max);

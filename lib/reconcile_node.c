@@ -33,7 +33,8 @@ bool node_add(struct reconcile *r, const struct reconcile_node *joins)
                                               .job = joins->job,
                                               .free = joins->size,
                                               .safe = joins->safe,
-                                              .role = joins->role};
+                                              .role = joins->role,
+                                              .world = joins->world};
     if (request != NULL) {
         request->nodes++;
         request->idle = r->now;

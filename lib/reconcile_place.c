@@ -282,37 +282,72 @@ static bool is_unspecified(const struct slots_size *size)
     return size->cpus == 0 && size->gpus == 0 && size->memory == 0;
 }
 
-/* The world of the base gets its nodes once: its slots are never free again. Where its job file
- * does not say what a node of it takes, it takes what the guaranteed replicas leave. */
+/* Where its job file does not say what a node of the world takes, it takes what the guaranteed
+ * replicas leave. */
+static void take_for_world(struct node *node, const struct slots_size *size)
+{
+    node->world = node->counted = true;
+    node->of_world = is_unspecified(size) ? node->free : *size;
+    slots_take(&node->free, &node->of_world);
+}
+
+void world_leave(struct node *node)
+{
+    if (node->counted)
+        slots_give(&node->free, &node->of_world);
+    node->world = node->counted = false;
+}
+
+/* Nodes that the world has from before a takeover. Returns how many it has. */
+static int count_for_world(struct reconcile *r, const struct slots_size *size)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < r->node_count; i++) {
+        struct node *node = &r->nodes[i];
+
+        if (node->world && !node->counted) {
+            take_for_world(node, size);
+            r->spots.role = -1;
+        }
+        nodes += node->world && !node->goes;
+    }
+    return nodes;
+}
+
+/* The world gets its nodes of the base. What it has it keeps until it is over, so that nobody else
+ * is there when it begins anew. A node that is lost is replaced, if another one of the base has
+ * room; else the world may get an extension. */
 static void place_world(struct reconcile *r, bool specified)
 {
     int role = r->world;
     const struct role *of = role >= 0 ? &r->roles->list[role] : NULL;
     struct slots_gang gang;
 
-    if (of == NULL || r->role[role].placed || specified == is_unspecified(&of->gang.size))
+    if (of == NULL || r->role[role].over || specified == is_unspecified(&of->gang.size))
         return;
-    gang = (struct slots_gang){.size = of->gang.size, .tasks = of->min, .per_node = 1};
+    gang = (struct slots_gang){.size = of->gang.size, .per_node = 1};
+    gang.tasks = of->min - count_for_world(r, &of->gang.size);
     if (!specified)
         gang.size.cpus = 1;
+    if (gang.tasks <= 0) {
+        r->role[role].placed = true;
+        return;
+    }
     look_at_nodes(r, role, SAFE);
-    r->role[role].placed = true;
-    if (!slots_place(r->spots.list, r->node_count, &gang, r->spots.where)) {
+    for (int i = 0; i < r->node_count; i++)
+        if (r->nodes[i].world)
+            r->spots.list[i].closed = true;
+    if (slots_place(r->spots.list, r->node_count, &gang, r->spots.where)) {
+        for (int i = 0; i < gang.tasks; i++)
+            take_for_world(&r->nodes[r->spots.where[i]], &of->gang.size);
+    } else if (!r->role[role].placed) {
         char why[160];
 
         snprintf(why, sizeof(why), "the base has no %d nodes with room for %s", of->min, of->name);
         reconcile_stop(r, 1, why);
-        return;
     }
-    for (int i = 0; i < of->min; i++) {
-        struct node *node = &r->nodes[r->spots.where[i]];
-
-        node->world = true;
-        if (specified)
-            slots_take(&node->free, &of->gang.size);
-        else
-            node->free = (struct slots_size){0};
-    }
+    r->role[role].placed = true;
     r->spots.role = -1;
 }
 
@@ -326,7 +361,7 @@ static const struct role *waits_for(const struct reconcile *r, const struct role
         const struct role *of = &r->roles->list[before];
         int ready = r->role[before].ready;
 
-        if (of->kind == ROLE_WORLD ? !r->role[before].running
+        if (of->kind == ROLE_WORLD ? !r->role[before].running && !r->role[before].well
                                    : ready == 0 || ready < size_guaranteed(r, before))
             return of;
     }

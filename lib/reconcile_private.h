@@ -30,7 +30,10 @@ struct node {
     int id;
     uint32_t job; /* of the base as well */
     struct slots_size free;
-    bool safe, goes, world;
+    bool safe, goes;
+    bool world;   /* it is the world's */
+    bool counted; /* … and of what it had free, this much is taken from it: */
+    struct slots_size of_world;
     int role;
     int tasks; /* with slots on it */
 };
@@ -67,6 +70,8 @@ struct role_state {
     double refused; /* … when */
     bool running;   /* of a world: it trains */
     bool placed;    /* … it has its nodes of the base, or is refused */
+    bool over;      /* … and it trains no more */
+    bool well;      /* … because it has ended with 0 */
     /* What size_count() has counted. */
     int size;     /* replicas that count for the size of the role */
     int ready;    /* … of these: READY */
@@ -177,6 +182,8 @@ void entry_late(struct reconcile *r, struct entry *e);
 
 /* ---- reconcile_node.c ------------------------------------------------------------------------ */
 
+/* Its nodes are free for others. */
+void world_leave(struct node *node);
 struct node *node_find(const struct reconcile *r, int id);
 bool node_add(struct reconcile *r, const struct reconcile_node *joins);
 /* No replica starts there any more, and those that are there end within `seconds` (0: in the time

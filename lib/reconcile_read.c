@@ -41,7 +41,7 @@ bool reconcile_has_world(const struct reconcile *r, int node)
 {
     const struct node *n = node_find(r, node);
 
-    return n != NULL && (n->world || (n->role >= 0 && n->role == r->world));
+    return n != NULL && n->world;
 }
 
 int reconcile_target(const struct reconcile *r, int role)
@@ -66,6 +66,11 @@ int reconcile_finished(const struct reconcile *r, int role)
 bool reconcile_stopping(const struct reconcile *r)
 {
     return r->stopping;
+}
+
+bool reconcile_world_is_over(const struct reconcile *r)
+{
+    return r->role[r->world].over;
 }
 
 int reconcile_starts(const struct reconcile *r)

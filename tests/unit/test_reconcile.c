@@ -116,7 +116,7 @@ static void expect(const char *want)
 
 static void node(int id, uint32_t job, int cpus, int role)
 {
-    struct reconcile_node joins = {id, job, {cpus, 0, 1000}, job == 0, role};
+    struct reconcile_node joins = {id, job, {cpus, 0, 1000}, job == 0, role, false};
 
     feed((struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &joins});
 }
@@ -809,12 +809,23 @@ static void tasks_on_a_node_are_counted(void **state)
     assert_int_equal(reconcile_tasks_on(r, 99), 0);
 }
 
+/* Role "two" is a world, whose nodes take so much; 0: what is left. */
+static void be_world(int nodes, int cpus)
+{
+    list[2].kind = ROLE_WORLD;
+    list[2].min = nodes;
+    list[2].gang.size = (struct slots_size){cpus, 0, 0};
+}
+
+static void world_is_over(int status)
+{
+    feed((struct reconcile_fact){.kind = RECONCILE_WORLD_OVER, .status = status});
+}
+
 static void the_world_takes_what_is_left(void **state)
 {
     (void)state;
-    list[2].kind = ROLE_WORLD;
-    list[2].min = 1;
-    list[2].gang.size = (struct slots_size){0};
+    be_world(1, 0);
     begin(8);
     expect("start lead-0 on 1; start one-0 on 1");
     assert_true(reconcile_has_world(r, 1));
@@ -826,11 +837,146 @@ static void the_world_takes_what_is_left(void **state)
 static void a_world_without_room_ends_the_job(void **state)
 {
     (void)state;
-    list[2].kind = ROLE_WORLD;
-    list[2].min = 1;
-    list[2].gang.size = (struct slots_size){9, 0, 0};
+    be_world(1, 9);
     begin(8);
-    expect("say: the base has no 1 nodes with room for two; finish 1");
+    expect("say: the base has no 1 nodes with room for two");
+    world_is_over(143); /* it has been told */
+    run_at(1);
+    expect("say: two has ended with 143; finish 1");
+}
+
+static void the_job_is_not_over_before_its_world(void **state)
+{
+    (void)state;
+    be_world(1, 2);
+    begin(8);
+    expect("start lead-0 on 1; start one-0 on 1");
+    ready("lead-0");
+    ended("lead-0", 3);
+    expect("say: lead-0 has ended with 3; drain one-0 30 s");
+    ended("one-0", 0);
+    run_at(1);
+    expect("");
+    assert_false(reconcile_world_is_over(r));
+    world_is_over(0);
+    assert_true(reconcile_world_is_over(r));
+    run_at(1);
+    expect("say: two has ended with 0; finish 3");
+}
+
+static void a_world_that_leads_ends_the_job(void **state)
+{
+    (void)state;
+    list[0].leads = false;
+    be_world(1, 2);
+    list[2].leads = true;
+    begin(8);
+    expect("start lead-0 on 1; start one-0 on 1");
+    world_is_over(7);
+    expect("say: two has ended with 7; drain one-0 30 s; drain lead-0 30 s");
+    ended("one-0", 0);
+    ended("lead-0", 0);
+    world_is_over(8); /* once more */
+    run_at(1);
+    expect("finish 7");
+}
+
+/* What waits for the world may start when it trains, and when it has ended well. */
+static void a_role_comes_after_the_world(void **state)
+{
+    static int after[] = {2};
+
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        be_world(1, 2);
+        list[1].after = after;
+        list[1].after_count = 1;
+        begin(8);
+        expect("start lead-0 on 1");
+        assert_string_equal(reconcile_named(r, "one-0")->reason, "waits for two");
+        if (way == 0)
+            feed((struct reconcile_fact){.kind = RECONCILE_WORLD, .count = 1});
+        else
+            world_is_over(way - 1);
+        run_at(1);
+        expect(way == 0   ? "start one-0 on 1"
+               : way == 1 ? "say: two has ended with 0; start one-0 on 1"
+                          : "say: two has ended with 1");
+        reconcile_destroy(r);
+        r = NULL;
+    }
+}
+
+/* Its slots are others' then. */
+static void the_slots_of_a_world_that_is_over(void **state)
+{
+    (void)state;
+    for (int cpus = 0; cpus <= 5; cpus += 5) {
+        be_world(1, cpus);
+        begin(7);
+        expect("start lead-0 on 1; start one-0 on 1");
+        assert_true(reconcile_has_world(r, 1));
+        scale(1, 3);
+        run_at(1);
+        expect("ask one 2");
+        world_is_over(0);
+        run_at(2);
+        assert_false(reconcile_has_world(r, 1));
+        assert_int_equal(reconcile_tasks_on(r, 1), 4);
+        log_text[0] = '\0';
+        reconcile_destroy(r);
+        r = NULL;
+    }
+}
+
+static void the_world_gets_another_node_of_the_base(void **state)
+{
+    (void)state;
+    be_world(2, 4);
+    create(0);
+    for (int id = 1; id <= 3; id++)
+        node(id, 0, 6, -1);
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run_at(0);
+    log_text[0] = '\0';
+    assert_true(reconcile_has_world(r, 1) && reconcile_has_world(r, 2));
+    assert_false(reconcile_has_world(r, 3));
+    feed((struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = 2, .text = "gone"});
+    run_at(1);
+    assert_true(reconcile_has_world(r, 1) && reconcile_has_world(r, 3));
+    feed((struct reconcile_fact){.kind = RECONCILE_NODE_GONE, .node = 3, .text = "gone"});
+    log_text[0] = '\0';
+    run_at(2); /* no node has room: the world goes on with less, or grows elsewhere */
+    assert_false(reconcile_stopping(r));
+    node(4, 0, 4, -1); /* its agent is back */
+    run_at(3);
+    assert_true(reconcile_has_world(r, 4));
+}
+
+/* A node that the world had before is the world's, whatever else fits. */
+static void the_world_keeps_its_nodes_at_a_takeover(void **state)
+{
+    (void)state;
+    for (int cpus = 0; cpus <= 4; cpus += 4) {
+        struct reconcile_node joins = {2, 0, {6, 0, 1000}, true, -1, true};
+
+        be_world(1, cpus);
+        create(1 << 20);
+        node(1, 0, 6, -1);
+        feed((struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &joins});
+        feed((struct reconcile_fact){
+            .kind = RECONCILE_ADOPT, .replica = 5, .start = 5, .role = 1, .node = 2});
+        feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+        run_at(0);
+        assert_true(reconcile_has_world(r, 2));
+        assert_false(reconcile_has_world(r, 1));
+        scale(1, 4);
+        run_at(1);
+        assert_int_equal(reconcile_tasks_on(r, 2), 2);
+        reconcile_destroy(r);
+        r = NULL;
+        log_text[0] = '\0';
+    }
 }
 
 static void max_nodes_ends_growth(void **state)
@@ -881,6 +1027,12 @@ int main(void)
         TEST(tasks_on_a_node_are_counted),
         TEST(the_world_takes_what_is_left),
         TEST(a_world_without_room_ends_the_job),
+        TEST(the_job_is_not_over_before_its_world),
+        TEST(a_world_that_leads_ends_the_job),
+        TEST(a_role_comes_after_the_world),
+        TEST(the_slots_of_a_world_that_is_over),
+        TEST(the_world_gets_another_node_of_the_base),
+        TEST(the_world_keeps_its_nodes_at_a_takeover),
         TEST(max_nodes_ends_growth),
     };
 
