@@ -58,6 +58,7 @@ static const struct leader_above above = {
 
 static void on_poll(uv_timer_t *timer)
 {
+    members_awake(timer->data);
     slurm_update_poll(timer->data);
     srun_watch(timer->data);
 }

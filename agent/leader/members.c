@@ -31,9 +31,12 @@
 #include "lib/roles.h"
 #include "lib/tree_order.h"
 
+#define AWAKE_PERIOD 1.0 /* seconds between two calls of members_awake() */
+
 struct members {
     uv_timer_t silence; /* of a member */
     double silence_due;
+    double awake; /* when this process was last seen to be awake; 0: never */
 };
 
 /* ---- who leaves ------------------------------------------------------------------------------ */
@@ -460,6 +463,25 @@ void members_link_closed(struct leader *leader, struct leader_member *m, const c
 
 static void on_silence(uv_timer_t *timer);
 
+/* This process has been asleep, as a job that is suspended is. What members sent meanwhile is still
+ * to be read, and they may have been asleep, too. */
+static void forgive(struct leader *leader)
+{
+    for (int i = 0; i < roster_count(leader); i++)
+        if (roster_at(leader, i)->link != NULL)
+            roster_at(leader, i)->last_heard = leader_now(leader);
+}
+
+void members_awake(struct leader *leader)
+{
+    double now = leader_now(leader), asleep = now - leader->members->awake;
+
+    if (leader->members->awake > 0 && asleep > AWAKE_PERIOD * 1.4 &&
+        asleep > leader->options->conf->heartbeat_timeout / 4)
+        forgive(leader);
+    leader->members->awake = now;
+}
+
 /* The timer is due when somebody could have been silent for too long, not before: an idle job is
  * not to wake up for nothing. */
 static void watch(struct leader *leader)
@@ -482,17 +504,15 @@ static void on_silence(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
     double now = leader_now(leader), limit = leader->options->conf->heartbeat_timeout;
-    /* Has the leader been asleep itself (a slow disk, a stopped process)? Then what members sent
-     * meanwhile is still to be read. */
-    bool late = now - leader->members->silence_due > limit / 4;
 
+    members_awake(leader);
+    if (now - leader->members->silence_due > limit / 4)
+        forgive(leader);
     for (int i = roster_count(leader) - 1; i >= 0; i--) {
         struct leader_member *m = roster_at(leader, i);
 
         if (m->link == NULL || roster_is_own(leader, m))
             continue;
-        if (late)
-            m->last_heard = now;
         if (now - m->last_heard >= limit) {
             srun_silent(leader, m);
             members_lose(leader, m, "no heartbeat");

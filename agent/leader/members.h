@@ -23,6 +23,9 @@ void members_destroy(struct members *members);
 void members_lose(struct leader *leader, struct leader_member *member, const char *why);
 /* The member's link has ended. */
 void members_link_closed(struct leader *leader, struct leader_member *m, const char *why);
+/* Called each second: a leader that has been asleep does not take members for lost because of
+ * that. */
+void members_awake(struct leader *leader);
 /* "welcome": the member is told all that its agent has to know. keep: its workers may be of use. */
 void members_welcome(struct leader *leader, struct leader_member *member, bool keep);
 /* "release": the member's agent is to end. */
