@@ -127,6 +127,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/role_sizes.c \
     agent/leader/role_sizes.h \
     agent/leader/roles_view.c \
+    agent/leader/roles_world.c \
+    agent/leader/roles_world.h \
     agent/leader/roles_view.h \
     agent/leader/roster.c \
     agent/leader/roster.h \

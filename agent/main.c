@@ -42,6 +42,7 @@
 #include "common/slurm_client.h"
 #include "lib/drain_notices.h"
 #include "lib/roles_site.h"
+#include "lib/text.h"
 
 #define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
@@ -198,6 +199,21 @@ static const char *step_id(void)
     return id != NULL ? id : "batch";
 }
 
+/* What workers of the world are. Where the roles have no world, there are none. */
+static char **program_of_roles(const struct roles *roles)
+{
+    int world = roles_world(roles);
+
+    return roles->list[world >= 0 ? world : roles_leader(roles)].run;
+}
+
+static int world_nodes(const struct roles *roles)
+{
+    int world = roles_world(roles);
+
+    return world >= 0 ? roles->list[world].min : 0;
+}
+
 /* What is the same for whoever leads the job. */
 static struct leader_options describe_lead(struct run *run)
 {
@@ -208,8 +224,7 @@ static struct leader_options describe_lead(struct run *run)
         .policy = &run->policy,
         .roles = run->roles,
         .roles_text = run->roles_text,
-        .argv = run->roles != NULL ? run->roles->list[roles_leader(run->roles)].run
-                                   : run->options.argv,
+        .argv = run->roles != NULL ? program_of_roles(run->roles) : run->options.argv,
         .env = environ,
         .program = paths_program(),
         .user = run->user,
@@ -217,6 +232,7 @@ static struct leader_options describe_lead(struct run *run)
         .node = run->place.node,
         .nodeid = run->place.nodeid,
         .base_nodes = run->place.nodes,
+        .world_nodes = run->roles == NULL ? run->place.nodes : world_nodes(run->roles),
         .slots = run->agent_options.member.slots,
         .label = run->options.label || run->roles != NULL,
         .fail_pattern = run->options.fail_pattern,
@@ -290,15 +306,26 @@ static int read_roles(struct run *run, struct error *err)
                               : roles_text_read(text, err);
     if (run->roles == NULL)
         return file != NULL ? -1 : error_prefix(err, ROLES_VARIABLE);
-    if (roles_check_kinds(run->roles, err) == 0 && check_api(run, err) == 0)
+    if (check_api(run, err) == 0)
         return 0;
     return error_prefix(err, "%s", file != NULL ? file : ROLES_VARIABLE);
 }
 
-/* Its size is that of the step. */
+/* NULL: those of the job. */
+static int set_pools(struct policy *policy, char *const *pools, struct error *err)
+{
+    char text[POLICY_POOLS_MAX * (WORLD_NAME_MAX + 1)] = "";
+
+    for (; pools != NULL && *pools != NULL; pools++)
+        text_append(text, sizeof(text), "%s%s", text[0] != '\0' ? "," : "", *pools);
+    return text[0] != '\0' ? policy_set(policy, "pool", text, err) : 0;
+}
+
+/* Sizes are those of its world, or of the step. */
 static int load_roles(struct run *run, struct error *err)
 {
-    char nodes[16];
+    const struct role *world;
+    char nodes[32];
 
     if (read_roles(run, err) != 0)
         return -1;
@@ -309,7 +336,17 @@ static int load_roles(struct run *run, struct error *err)
     unsetenv(ROLES_VARIABLE); /* it is long, and tasks have no use for it */
     unsetenv(ROLES_NODES_VARIABLE);
     snprintf(nodes, sizeof(nodes), "%d", run->place.nodes);
-    return policy_set(&run->options.policy, "elastic", nodes, err);
+    if (roles_world(run->roles) < 0)
+        return policy_set(&run->options.policy, "elastic", nodes, err);
+    world = &run->roles->list[roles_world(run->roles)];
+    snprintf(nodes, sizeof(nodes), "%d:%d", world->min, world->max);
+    if (world->min > run->place.nodes)
+        return error_set(err, "role %s needs %d nodes to start, this step has %d; use srun -N%d",
+                         world->name, world->min, run->place.nodes, world->min);
+    if (policy_set(&run->options.policy, "elastic", nodes, err) != 0 ||
+        (world->asks && policy_set(&run->options.policy, "grow", "ask", err) != 0))
+        return -1;
+    return set_pools(&run->options.policy, world->pools, err);
 }
 
 /* All agents of the base ask Slurm for the address of the leader's node as they start. Not at the
@@ -351,7 +388,7 @@ static int start(struct run *run, struct error *err)
          * One of them reports it. */
         if (load_roles(run, err) != 0 ||
             job_policy_build(&run->policy, &run->options, run->roles, run->conf, err) != 0 ||
-            job_policy_check_size(&run->policy, run->place.nodes, err) != 0)
+            (run->roles == NULL && job_policy_check_size(&run->policy, run->place.nodes, err) != 0))
             return -1;
         m->base_job = m->job;
         m->base_restarts = m->restarts;

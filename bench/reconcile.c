@@ -73,7 +73,7 @@ static struct reconcile *begin(const struct roles *roles, struct reconcile_actio
     if (r == NULL)
         abort();
     for (int i = 1; i <= NODES; i++) {
-        struct reconcile_node node = {i, 0, {64, 8, 100000}, true, -1};
+        struct reconcile_node node = {i, 0, {64, 8, 100000}, true, -1, false};
 
         feed(r, out, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &node});
     }

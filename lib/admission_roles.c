@@ -44,7 +44,7 @@ struct roles *admission_roles(const struct conf *conf, const struct admission_en
 {
     struct roles *roles = read_roles(env, err);
 
-    if (roles && roles_check_kinds(roles, err) == 0 && roles_check_site(roles, conf, err) == 0)
+    if (roles && roles_check_site(roles, conf, err) == 0)
         return roles;
     roles_destroy(roles);
     error_prefix(err, "--elastic-roles");

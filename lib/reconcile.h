@@ -185,6 +185,8 @@ const struct replica *reconcile_named(const struct reconcile *r, const char *nam
 int reconcile_tasks_on(const struct reconcile *r, int node);
 /* Is that node the world's? */
 bool reconcile_has_world(const struct reconcile *r, int node);
+/* … and how much of it? */
+const struct slots_size *reconcile_size_of_world(const struct reconcile *r, int node);
 int reconcile_target(const struct reconcile *r, int role);
 /* Its replicas whose tasks have all ended with 0. */
 int reconcile_finished(const struct reconcile *r, int role);
@@ -194,8 +196,9 @@ bool reconcile_stopping(const struct reconcile *r);
 int reconcile_in_state(const struct reconcile *r, int role, enum replica_state state);
 /* The number of the latest start. */
 int reconcile_starts(const struct reconcile *r);
-/* Of a job with a world: is it over? */
+/* Of a job with a world: is it over? Does it train? */
 bool reconcile_world_is_over(const struct reconcile *r);
+bool reconcile_world_trains(const struct reconcile *r);
 /* Why the role has this size, and why it has no more, in one line each. */
 void reconcile_why(const struct reconcile *r, int role, double now, char *size, size_t size_max,
                    char *more, size_t more_max);

@@ -341,7 +341,7 @@ static void place_world(struct reconcile *r, bool specified)
     if (slots_place(r->spots.list, r->node_count, &gang, r->spots.where)) {
         for (int i = 0; i < gang.tasks; i++)
             take_for_world(&r->nodes[r->spots.where[i]], &of->gang.size);
-    } else if (!r->role[role].placed) {
+    } else if (!r->role[role].placed && r->options.first_start == 0) {
         char why[160];
 
         snprintf(why, sizeof(why), "the base has no %d nodes with room for %s", of->min, of->name);
@@ -349,6 +349,28 @@ static void place_world(struct reconcile *r, bool specified)
     }
     r->role[role].placed = true;
     r->spots.role = -1;
+}
+
+/* ---- the leading role ------------------------------------------------------------------------ */
+
+/* It comes before all others: without it the job would never end. So a job whose base is too small
+ * for it ends at once. After a takeover nodes may be missing that come back. */
+static void place_leading(struct reconcile *r, struct line *lines)
+{
+    for (int role = 0; role < r->roles->count; role++) {
+        const struct role *of = &r->roles->list[role];
+        char why[160];
+
+        if (!of->leads || of->kind == ROLE_WORLD)
+            continue;
+        place_guaranteed(r, role, &lines[role]);
+        if (!r->role[role].placed && lines[role].next < lines[role].count &&
+            r->options.first_start == 0) {
+            snprintf(why, sizeof(why), "the base has no room for %s", of->name);
+            reconcile_stop(r, 1, why);
+        }
+        r->role[role].placed = true;
+    }
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -394,11 +416,12 @@ void place_all(struct reconcile *r)
         return;
     r->spots.role = -1;
     r->spots.kept = false;
+    place_leading(r, lines);
     place_world(r, true);
-    if (r->stopping) /* it fits nowhere */
+    if (r->stopping) /* one of them fits nowhere */
         return;
     for (int role = 0; role < r->roles->count; role++)
-        if (r->roles->list[role].kind != ROLE_WORLD)
+        if (r->roles->list[role].kind != ROLE_WORLD && !r->roles->list[role].leads)
             place_guaranteed(r, role, &lines[role]);
     place_world(r, false);
     if (r->stopping)

@@ -68,8 +68,8 @@ struct role_state {
     int fewer;      /* the next request is for no more; 0: for all that are missing */
     int too_many;   /* so many at once have been refused, and fewer have not; 0: none have */
     double refused; /* … when */
+    bool placed;    /* of a world and of the leading role: it has had its first turn */
     bool running;   /* of a world: it trains */
-    bool placed;    /* … it has its nodes of the base, or is refused */
     bool over;      /* … and it trains no more */
     bool well;      /* … because it has ended with 0 */
     /* What size_count() has counted. */

@@ -44,6 +44,11 @@ bool reconcile_has_world(const struct reconcile *r, int node)
     return n != NULL && n->world;
 }
 
+const struct slots_size *reconcile_size_of_world(const struct reconcile *r, int node)
+{
+    return &node_find(r, node)->of_world;
+}
+
 int reconcile_target(const struct reconcile *r, int role)
 {
     return r->role[role].target;
@@ -71,6 +76,11 @@ bool reconcile_stopping(const struct reconcile *r)
 bool reconcile_world_is_over(const struct reconcile *r)
 {
     return r->role[r->world].over;
+}
+
+bool reconcile_world_trains(const struct reconcile *r)
+{
+    return r->role[r->world].running;
 }
 
 int reconcile_starts(const struct reconcile *r)

@@ -40,6 +40,24 @@ static void add_named(struct list *list, const char *name, const char *value)
         add(list, "%s=%s", name, value);
 }
 
+/* What each program on the node has. */
+static void add_node(struct list *list, const struct role_task_place *place)
+{
+    add_named(list, "ELASTIC_SHARED_DIR", place->shared);
+    add_named(list, "ELASTIC_API", place->api);
+    add_named(list, "ELASTIC_API_SOCKET", place->api_socket);
+    add_named(list, "CUDA_VISIBLE_DEVICES", place->cuda);
+    add_named(list, "ROCR_VISIBLE_DEVICES", place->rocr);
+}
+
+static char **end(struct list *list)
+{
+    if (!list->failed)
+        return list->strings;
+    strings_free(list->strings);
+    return NULL;
+}
+
 /* Its name in capitals, with _ for -, which no shell can have in a name. */
 static void add_port(struct list *list, const char *name, int port)
 {
@@ -107,17 +125,21 @@ char **role_task_environment(const struct role *role, const struct role_task *ta
     for (size_t i = 0; i < ports; i++)
         add_port(&list, role->ports[i], task->ports[i]);
     add_named(&list, "ELASTIC_READY_FILE", place->ready_file);
-    add_named(&list, "ELASTIC_SHARED_DIR", place->shared);
-    add_named(&list, "ELASTIC_API", place->api);
-    add_named(&list, "ELASTIC_API_SOCKET", place->api_socket);
+    add_node(&list, place);
     if (place->namespace != NULL)
         add_di_engine(&list, role, task, place);
-    add_named(&list, "CUDA_VISIBLE_DEVICES", place->cuda);
-    add_named(&list, "ROCR_VISIBLE_DEVICES", place->rocr);
-    if (!list.failed)
-        return list.strings;
-    strings_free(list.strings);
-    return NULL;
+    return end(&list);
+}
+
+char **role_world_environment(const struct role *role, const struct role_task_place *place)
+{
+    struct list list = {.strings = calloc(OTHERS_MAX, sizeof(*list.strings))};
+
+    if (list.strings == NULL)
+        return NULL;
+    add(&list, "ELASTIC_ROLE=%s", role->name);
+    add_node(&list, place);
+    return end(&list);
 }
 
 char **role_task_command(const struct role *role, char *const *command,

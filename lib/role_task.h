@@ -28,6 +28,9 @@ struct role_task_place {
 char **role_task_environment(const struct role *role, const struct role_task *task,
                              const struct role_task_place *place);
 
+/* The same of a worker of a world, which is no replica: of place only what the worker has, too. */
+char **role_world_environment(const struct role *role, const struct role_task_place *place);
+
 /* The command of a task, or of its probe, with its placeholders replaced; free with strings_free.
  * NULL: out of memory. */
 char **role_task_command(const struct role *role, char *const *command,

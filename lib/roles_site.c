@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a site and this release say to the roles of a job (roles_site.h). */
+/* What a site says to the roles of a job (roles_site.h). */
 #include "lib/roles_site.h"
 
 #include <stddef.h>
@@ -37,14 +37,4 @@ int roles_check_site(const struct roles *roles, const struct conf *conf, struct 
                          "elastic job (max_nodes in elastic.conf)",
                          roles->max_nodes, conf->max_nodes);
     return roles_check_pools(roles, conf, err);
-}
-
-int roles_check_kinds(const struct roles *roles, struct error *err)
-{
-    int world = roles_world(roles);
-
-    if (world < 0)
-        return 0;
-    return error_set(err, "role %s: kind world is not run yet; its other kind is replicas",
-                     roles->list[world].name);
 }

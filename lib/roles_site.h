@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a site and this release say to the roles of a job, before it runs. Pure. */
+/* What a site says to the roles of a job, before it runs. Pure. */
 #ifndef ELASTIC_ROLES_SITE_H
 #define ELASTIC_ROLES_SITE_H
 
@@ -12,8 +12,5 @@ int roles_check_pools(const struct roles *roles, const struct conf *conf, struct
 
 /* Check roles against all that the site says: known pools, max-nodes. -1 with err. */
 int roles_check_site(const struct roles *roles, const struct conf *conf, struct error *err);
-
-/* Does elasticrun run roles of these kinds? -1 with err. */
-int roles_check_kinds(const struct roles *roles, struct error *err);
 
 #endif

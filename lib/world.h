@@ -88,6 +88,7 @@ struct world_place {
     const char *store;         /* path of the agent's store; NULL: none */
     int attempt;               /* number of this start of a world */
     char *const *added;        /* "K=V" more, where the user has not set K; NULL: nothing */
+    char *const *role;         /* the same, of its role; NULL: nothing */
 };
 
 /* The environment of a worker, from three parts. `user` is the environment of the base's step

@@ -303,6 +303,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     set_elastic(&list, world, place);
     set_bind(&list, place);
     add_more(&list, place->added);
+    add_more(&list, place->role);
     if (list.failed) {
         strings_free(list.strings);
         return NULL;

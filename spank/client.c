@@ -232,7 +232,7 @@ static struct roles *load_roles(const struct conf *conf, const char *path, struc
 {
     struct roles *roles = roles_file_load(path, conf->roles_dir, err);
 
-    if (!roles || (roles_check_kinds(roles, err) == 0 && roles_check_site(roles, conf, err) == 0))
+    if (!roles || roles_check_site(roles, conf, err) == 0)
         return roles;
     error_prefix(err, "%s", error_path(path).text);
     roles_destroy(roles);

@@ -14,6 +14,7 @@
 #include "agent/leader/promote.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
+#include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/world_store.h"
 #include "common/log.h"
@@ -250,6 +251,11 @@ static void finish(struct leader *leader, const struct change_action *action)
     end_begin(leader, action->number);
 }
 
+static void world_over(struct leader *leader, const struct change_action *action)
+{
+    roles_world_over(leader, action->number);
+}
+
 static void abandon(struct leader *leader, const struct change_action *action)
 {
     end_without(leader, action->number);
@@ -314,6 +320,7 @@ static const struct handler handlers[] = {
     [CHANGE_SETBACK]      = {.call = planning_setback},
     [CHANGE_REQUEUE]      = {.call = requeue_after_fault},
     [CHANGE_END_REQUESTS] = {.call = allocation_stop},
+    [CHANGE_WORLD_OVER]   = {.job = world_over},
     [CHANGE_FINISH]       = {.job = finish},
     [CHANGE_ABANDON]      = {.job = abandon},
     /* the log */

@@ -74,7 +74,7 @@ static struct request_situation situation(const struct leader *leader, char **he
 {
     return (struct request_situation){
         .sizes = &leader->options->policy->sizes,
-        .base_nodes = leader->options->base_nodes,
+        .base_nodes = leader->options->world_nodes,
         .size = change_world(leader->change) != NULL ? change_world(leader->change)->node_count : 0,
         .settled = change_phase(leader->change) == CHANGE_RUNNING && has_begun(leader),
         .held = held,
@@ -414,7 +414,7 @@ struct allocation *allocation_create(const struct leader_options *options)
         return NULL;
     }
     /* By itself to MAX, or from where it is when somebody asks. */
-    allocation->target = options->policy->grow == POLICY_GROW_ASK ? options->base_nodes
+    allocation->target = options->policy->grow == POLICY_GROW_ASK ? options->world_nodes
                                                                   : options->policy->sizes.max;
     return allocation;
 }

@@ -16,6 +16,7 @@
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/run_dir.h"
@@ -144,10 +145,10 @@ static json_object *pmix_json(const struct leader *leader)
     return NULL;
 }
 
-/* A job with roles has no world; its nodes run replicas. */
+/* Of a job whose roles have no world: its nodes run replicas. */
 static const char *phase_text(const struct leader *leader)
 {
-    return leader_roles_run(leader) && !change_is_ending(leader->change)
+    return leader_roles_run(leader) && !roles_world_any(leader) && !change_is_ending(leader->change)
                ? "running"
                : change_phase_text(leader->change);
 }
@@ -157,9 +158,12 @@ static int node_count(const struct leader *leader)
     const struct world *world = change_world(leader->change);
     int count = 0;
 
+    if (!leader_roles_any(leader))
+        return world != NULL ? world->node_count : 0;
     for (int i = 0; i < roster_count(leader); i++)
-        count += roster_at(leader, i)->room > 0 && roster_at(leader, i)->link != NULL;
-    return world != NULL ? world->node_count : count;
+        count += (roster_at(leader, i)->room > 0 || roster_at(leader, i)->part->place >= 0) &&
+                 roster_at(leader, i)->link != NULL;
+    return count;
 }
 
 static json_object *state_json(struct leader *leader)
@@ -261,7 +265,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
     const struct sizes *sizes = &leader->options->policy->sizes;
     const struct world *world = change_world(leader->change);
     const uint32_t job = leader->options->job;
-    const int base = leader->options->base_nodes, size = world != NULL ? world->node_count : 0;
+    const int base = leader->options->world_nodes, size = world != NULL ? world->node_count : 0;
     const int old = allocation_user_target(leader);
     int64_t nodes, delta;
     const char *plural;
@@ -270,7 +274,7 @@ static json_object *resize(struct leader *leader, json_object *msg)
     sizes_format(sizes, text, sizeof(text));
     if (change_is_ending(leader->change) || change_stopping(leader->change))
         return control_answer("error", "job %u is ending", job);
-    if (leader_roles_any(leader))
+    if (base == 0)
         return control_answer(
             "error", "job %u has roles: `selastic scale %u ROLE=N` sets their sizes", job, job);
     if (!json_get_int(msg, "nodes", INT32_MIN, INT32_MAX, &nodes)) {
@@ -279,8 +283,9 @@ static json_object *resize(struct leader *leader, json_object *msg)
         nodes = (world != NULL ? size : base) + delta;
     }
     if (nodes < base && sizes_allowed(sizes, (int)nodes))
-        return control_answer("error", "%lld nodes: the base job itself has %d", (long long)nodes,
-                              base);
+        return control_answer(
+            "error", "%lld nodes: %s has %d", (long long)nodes,
+            leader_roles_any(leader) ? "on the base job the world" : "the base job itself", base);
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
         return control_answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
     allocation_set_user_target(leader, (int)nodes);

@@ -81,15 +81,16 @@ static int max_pending(struct leader *leader)
 }
 
 static struct plan_input describe(struct leader *leader, const struct plan_member *members,
-                                  const struct plan_extension *extensions)
+                                  int member_count, const struct plan_extension *extensions,
+                                  int extension_count)
 {
     const struct policy *policy = leader->options->policy;
-    const int target = allocation_user_target(leader), base_nodes = leader->options->base_nodes;
+    const int target = allocation_user_target(leader), base_nodes = leader->options->world_nodes;
     struct plan_input in = {
         .now = leader_now(leader),
         .sizes = &policy->sizes,
         .base_nodes = base_nodes,
-        .base_lost = exclude_base_lost(leader),
+        .base_lost = exclude_world_lost(leader),
         .target = allocation_target(leader),
         .asks = policy->grow == POLICY_GROW_ASK && target == base_nodes,
         .max_pending = max_pending(leader),
@@ -105,9 +106,9 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
         .failure = extensions_failure(leader),
         .retry_at = submit_after(leader),
         .members = members,
-        .member_count = roster_count(leader),
+        .member_count = member_count,
         .extensions = extensions,
-        .extension_count = extensions_count(leader),
+        .extension_count = extension_count,
     };
 
     market_describe(leader, &in);
@@ -115,6 +116,7 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
     return in;
 }
 
+/* Nodes of other roles, and extensions for them, are none of the world's. */
 int decide_plan(void *arg, bool only_warm, struct plan_output *out)
 {
     struct leader *leader = arg;
@@ -122,16 +124,18 @@ int decide_plan(void *arg, bool only_warm, struct plan_output *out)
     struct plan_extension *extensions = calloc((size_t)extensions_count(leader) + 1,
                                                sizeof(*extensions));
     bool any = change_any_stateful(leader->change);
-    int rc = -1;
+    int rc = -1, nodes = 0, jobs = 0;
 
     if (members != NULL && extensions != NULL) {
         struct plan_input in;
 
         for (int i = 0; i < roster_count(leader); i++)
-            members[i] = describe_member(leader, roster_at(leader, i), only_warm, any);
+            if (!roster_at(leader, i)->part->apart)
+                members[nodes++] = describe_member(leader, roster_at(leader, i), only_warm, any);
         for (int i = 0; i < extensions_count(leader); i++)
-            extensions[i] = describe_extension(leader, extensions_at(leader, i));
-        in = describe(leader, members, extensions);
+            if (extensions_at(leader, i)->role < 0)
+                extensions[jobs++] = describe_extension(leader, extensions_at(leader, i));
+        in = describe(leader, members, nodes, extensions, jobs);
         rc = plan_decide(&in, out);
     }
     free(members);
@@ -204,10 +208,9 @@ void decide_now(uv_timer_t *timer)
     allocation_update(leader);
     exclude_watch(leader);
     requeue_watch(leader);
-    if (leader_roles_any(leader)) {
-        leader_roles_look(leader);
+    leader_roles_look(leader);
+    if (leader->options->world_nodes == 0 || change_phase(leader->change) == CHANGE_RESTING)
         return; /* there is no world to plan */
-    }
     market_decide(leader);
     if (change_is_ending(leader->change) || decide_plan(leader, false, &out) != 0)
         return;

@@ -66,19 +66,29 @@ bool exclude_member(const struct leader *leader, const struct leader_member *m)
     return is_suspect(leader, m) && (enough_without(leader) || has_to_go(leader, m));
 }
 
-int exclude_base_lost(const struct leader *leader)
+/* Of so many nodes of the base. */
+static int lost_of(const struct leader *leader, int nodes, bool world)
 {
-    int there = 0;
-
     for (int i = 0; i < roster_count(leader); i++) {
         const struct leader_member *m = roster_at(leader, i);
 
-        there += m->part->base && m->link != NULL && !change_is_left(m->part) &&
-                 !exclude_member(leader, m);
+        nodes -= m->part->base && m->link != NULL && !change_is_left(m->part) &&
+                 !(world && m->part->apart) && !exclude_member(leader, m);
     }
-    return (change_has_begun(leader->change) || lease_term(leader) > 0) &&
-                   there < leader->options->base_nodes
-               ? leader->options->base_nodes - there
+    return nodes > 0 ? nodes : 0;
+}
+
+int exclude_base_lost(const struct leader *leader)
+{
+    return change_has_begun(leader->change) || lease_term(leader) > 0
+               ? lost_of(leader, leader->options->base_nodes, false)
+               : 0;
+}
+
+int exclude_world_lost(const struct leader *leader)
+{
+    return change_generation(leader->change) > 0 || lease_term(leader) > 0
+               ? lost_of(leader, leader->options->world_nodes, true)
                : 0;
 }
 

@@ -25,6 +25,8 @@ void exclude_destroy(struct exclude *exclude);
 bool exclude_member(const struct leader *leader, const struct leader_member *m);
 /* Nodes of the base that are lost, or left out, once the base has come together. */
 int exclude_base_lost(const struct leader *leader);
+/* … of those with which the world has begun. */
+int exclude_world_lost(const struct leader *leader);
 /* Give back extensions on nodes that are left out. */
 void exclude_watch(struct leader *leader);
 /* Which nodes, and for how long: "" if none. */

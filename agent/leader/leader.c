@@ -23,6 +23,7 @@
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
+#include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/scancel.h"
 #include "agent/leader/slurm_look.h"
@@ -105,7 +106,8 @@ static int create_change(struct leader *leader, struct error *err)
                 : o->mode == MODE_LIVE  ? CHANGE_LIVE
                                         : CHANGE_AUTO,
         .base_nodes = o->base_nodes,
-        .no_world = leader_roles_any(leader),
+        .no_world = leader_roles_any(leader) && !roles_world_any(leader),
+        .world_nodes = roles_world_any(leader) ? o->world_nodes : 0,
         .nodeid = o->nodeid,
         .address = o->address,
         .early_start = o->early_start,

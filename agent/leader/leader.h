@@ -39,6 +39,7 @@ struct leader_options {
     const char *node; /* Slurm's name of this node */
     int nodeid;       /* … and its number in the step */
     int base_nodes;   /* nodes of the base's step */
+    int world_nodes;  /* … with which the world begins; 0: the roles have no world */
     int slots;        /* workers per node */
     bool label;
     const char *fail_pattern; /* NULL: none */

@@ -16,6 +16,7 @@
 #include "agent/leader/role_requests.h"
 #include "agent/leader/role_sizes.h"
 #include "agent/leader/roles_view.h"
+#include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "common/log.h"
@@ -103,7 +104,7 @@ static void say_no_room(struct leader *leader)
 static bool base_has_joined(const struct leader *leader)
 {
     return change_has_begun(leader->change) ||
-           (lease_term(leader) > 0 && change_phase(leader->change) == CHANGE_WAITING);
+           (lease_term(leader) > 0 && change_phase(leader->change) != CHANGE_TAKING_OVER);
 }
 
 /* … and said what they have for replicas? */
@@ -196,8 +197,9 @@ static void watch_nodes(struct leader *leader)
             own->alone = 0;
             return;
         }
-    if (!base_has_joined(leader))
-        return; /* lib/change waits for the base */
+    if (!base_has_joined(leader) ||
+        (roles_world_any(leader) && !reconcile_world_is_over(own->view.reconcile)))
+        return; /* lib/change waits for nodes */
     if (own->alone == 0)
         own->alone = now;
     due = own->alone + wait;
@@ -251,6 +253,7 @@ static void on_timer(uv_timer_t *timer)
 
     if (!lease_may_act(leader)) /* leader_roles_look() follows */
         return;
+    roles_world_watch(leader);
     take_news(leader);
     watch_leavers(leader);
     watch_base(leader);
@@ -261,6 +264,7 @@ static void on_timer(uv_timer_t *timer)
         run_in(leader, due - leader_now(leader));
     carry_out(leader, &actions);
     free(actions.list);
+    roles_world_watch(leader);
     gangs_prune(own->view.gangs, own->view.reconcile);
     say_no_room(leader);
     watch_requests(leader);
@@ -411,12 +415,13 @@ bool leader_roles_room(struct leader *leader, struct leader_member *m, json_obje
         !json_get_int(msg, "gpus", 0, 1024, &gpus) ||
         !json_get_int(msg, "memory", 0, INT64_MAX / 2, &memory))
         return false;
-    if (ext != NULL && ext->state == PLAN_LEAVING)
-        return false;  /* it is about to go */
+    if (ext != NULL && (ext->state == PLAN_LEAVING || ext->role < 0))
+        return false;  /* it is about to go, or for the world */
     take_news(leader); /* of its job */
     node.id = m->room = ++leader->roles->nodes;
     node.size = (struct slots_size){.cpus = (int)cpus, .gpus = (int)gpus, .memory = memory};
     node.safe = m->part->base || is_safe(leader, ext);
+    node.world = roles_world_any(leader) && !m->part->apart;
     if (ext != NULL)
         node.role = ext->role;
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_BUSY, .member = m->id, .code = 1});
@@ -437,12 +442,14 @@ void leader_roles_member_gone(struct leader *leader, const struct leader_member 
 
 void leader_roles_stop(struct leader *leader, const char *reason)
 {
-    if (leader_roles_any(leader) && !leader_has_ended(leader))
-        leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_STOP,
-                                                          .status = 128 + SIGTERM,
-                                                          .text = reason});
-    else
+    if (!leader_roles_any(leader) || leader_has_ended(leader)) {
         post_stop(leader, reason);
+        return;
+    }
+    leader_roles_feed(leader, (struct reconcile_fact){
+                                  .kind = RECONCILE_STOP, .status = 128 + SIGTERM, .text = reason});
+    if (roles_world_any(leader))
+        roles_world_stop(leader, reason);
 }
 
 void leader_roles_add(const struct leader *leader, json_object *welcome)
@@ -461,7 +468,7 @@ bool leader_roles_run(const struct leader *leader)
 
 void leader_roles_summary(struct leader *leader, char *text, size_t size)
 {
-    roles_view_summary(&leader->roles->view, text, size);
+    roles_view_summary(leader, &leader->roles->view, text, size);
 }
 
 void leader_roles_describe(struct leader *leader, json_object *into)

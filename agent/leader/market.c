@@ -307,7 +307,7 @@ static struct pools_input describe(struct leader *leader, struct pools_pool *poo
         .now = leader_now(leader),
         .sizes = &policy->sizes,
         .target = allocation_target(leader),
-        .base_nodes = leader->options->base_nodes - exclude_base_lost(leader),
+        .base_nodes = leader->options->world_nodes - exclude_world_lost(leader),
         .base_safe = base_pool == NULL || !base_pool->reclaim,
         .base_price = fmax(base_price(leader, base_pool), 0),
         .deadline = deadline_of(leader),

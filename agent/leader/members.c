@@ -21,6 +21,7 @@
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/slurm_update.h"
@@ -328,6 +329,9 @@ static bool post_join(struct leader *leader, struct leader_member *m, const stru
                                  .slots = join->slots};
 
     read_former(msg, &joined);
+    /* Which nodes of the base are the world's is decided when all are there; or had been. */
+    joined.apart = roles_world_any(leader) &&
+                   (join->base ? joined.last_world == 0 : join->role >= 0);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_JOINED, .join = &joined});
     return m->part != NULL;
 }

@@ -17,7 +17,8 @@ static int check_size(const struct role *role, int64_t wanted, struct error *err
 {
     if (role->leads || role->kind == ROLE_WORLD)
         return error_set(err, "the size of %s cannot be set: %s", role->name,
-                         role->leads ? "it leads the job" : "it is the world");
+                         role->kind == ROLE_WORLD ? "it is the world; selastic resize sets it"
+                                                  : "it leads the job");
     if (wanted < role->min || wanted > role->max)
         return error_set(err, "%lld replicas of %s: allowed are %d to %d", (long long)wanted,
                          role->name, role->min, role->max);

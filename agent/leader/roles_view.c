@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 
+#include "agent/leader/allocation.h"
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
+#include "lib/text.h"
 
 static const char *task_state_text(enum replica_task_state state)
 {
@@ -91,23 +93,58 @@ json_object *roles_view_endpoints(struct leader *leader, const struct roles_view
     return all;
 }
 
+/* How many of what it counts a role has: replicas that are ready, or nodes of a world that trains;
+ * and how many it should have. */
+static void count(struct leader *leader, const struct roles_view *view, int index, int *ready,
+                  int *target)
+{
+    const struct world *world = change_world(leader->change);
+
+    *ready = reconcile_in_state(view->reconcile, index, REPLICA_READY);
+    *target = reconcile_target(view->reconcile, index);
+    if (view->roles->list[index].kind != ROLE_WORLD)
+        return;
+    *ready = world != NULL && change_phase(leader->change) == CHANGE_RUNNING ? world->node_count
+                                                                             : 0;
+    *target = reconcile_world_is_over(view->reconcile) ? 0 : allocation_target(leader);
+}
+
+static void why(struct leader *leader, const struct roles_view *view, int index, char *size,
+                size_t size_max, char *more, size_t more_max)
+{
+    int ready, target;
+
+    reconcile_why(view->reconcile, index, leader_now(leader), size, size_max, more, more_max);
+    if (view->roles->list[index].kind != ROLE_WORLD)
+        return;
+    count(leader, view, index, &ready, &target);
+    if (reconcile_world_is_over(view->reconcile))
+        snprintf(size, size_max, "it has ended");
+    else
+        snprintf(size, size_max, "%d node%s, generation %d%s%s", ready, ready == 1 ? "" : "s",
+                 change_generation(leader->change), leader->why.size[0] != '\0' ? ": " : "",
+                 leader->why.size);
+    snprintf(more, more_max, "%s",
+             reconcile_world_is_over(view->reconcile) ? "" : leader->why.not_more);
+}
+
 static json_object *role_json(struct leader *leader, const struct roles_view *view, int index)
 {
     const struct role *role = &view->roles->list[index];
-    const struct reconcile *reconcile = view->reconcile;
     json_object *one = json_object_new_object();
-    char size[160], more[240];
+    char size[320], more[320];
+    int ready, target;
 
-    reconcile_why(reconcile, index, leader_now(leader), size, sizeof(size), more, sizeof(more));
+    count(leader, view, index, &ready, &target);
+    why(leader, view, index, size, sizeof(size), more, sizeof(more));
     json_object_object_add(one, "name", json_object_new_string(role->name));
     json_object_object_add(one, "kind",
                            json_object_new_string(role->kind == ROLE_WORLD ? "world" : "replicas"));
     json_object_object_add(one, "min", json_object_new_int(role->min));
     json_object_object_add(one, "max", json_object_new_int(role->max));
-    json_object_object_add(one, "target", json_object_new_int(reconcile_target(reconcile, index)));
+    json_object_object_add(one, "target", json_object_new_int(target));
     json_object_object_add(one, "tasks", json_object_new_int(role->gang.tasks));
-    json_object_object_add(
-        one, "ready", json_object_new_int(reconcile_in_state(reconcile, index, REPLICA_READY)));
+    json_object_object_add(one, "ready", json_object_new_int(ready));
     json_object_object_add(one, "leads", json_object_new_boolean(role->leads));
     json_object_object_add(one, "size", json_object_new_string(size));
     json_object_object_add(one, "more", json_object_new_string(more));
@@ -149,14 +186,15 @@ void roles_view_describe(struct leader *leader, const struct roles_view *view, j
     json_object_object_add(into, "replicas", replicas);
 }
 
-void roles_view_summary(const struct roles_view *view, char *text, size_t size)
+void roles_view_summary(struct leader *leader, const struct roles_view *view, char *text,
+                        size_t size)
 {
-    size_t length = 0;
+    int ready, target;
 
     text[0] = '\0';
-    for (int i = 0; i < view->roles->count && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%s %d/%d", i > 0 ? ", " : "",
-                                   view->roles->list[i].name,
-                                   reconcile_in_state(view->reconcile, i, REPLICA_READY),
-                                   reconcile_target(view->reconcile, i));
+    for (int i = 0; i < view->roles->count; i++) {
+        count(leader, view, i, &ready, &target);
+        text_append(text, size, "%s%s %d/%d", i > 0 ? ", " : "", view->roles->list[i].name, ready,
+                    target);
+    }
 }

@@ -26,6 +26,7 @@ void roles_view_describe(struct leader *leader, const struct roles_view *view, j
  * of replicas, and whether all is "settled": a new leader may not know all replicas yet. */
 json_object *roles_view_di_engine(const struct roles_view *view, bool settled);
 /* In a line: "coordinator 1/1, server 3/5". */
-void roles_view_summary(const struct roles_view *view, char *text, size_t size);
+void roles_view_summary(struct leader *leader, const struct roles_view *view, char *text,
+                        size_t size);
 
 #endif

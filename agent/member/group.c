@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/member/member_internal.h"
+#include "agent/member/replicas.h"
 #include "agent/member/tail.h"
 #include "common/release_own.h"
 #include "common/memory.h"
@@ -333,11 +334,19 @@ static int start_workers(struct group *group, int index, struct error *err)
     char files[FILES_BYTES];
     int slots = group->world->nodes[index].slots;
     char **cpus = m->options->bind ? workers_cpus(slots, environ) : NULL;
-    char ***added = member_pmix_environment(m, group->attempt);
+    char ***added;
     struct workers_options options;
+    int rc = 0;
 
     name_files(files, group->world, group->attempt);
     group_describe(m, &options);
+    if (m->replicas != NULL)
+        rc = replicas_describe_world(m->replicas, m->options->base, &options, err);
+    if (rc != 0) {
+        strings_free(cpus);
+        return -1;
+    }
+    added = member_pmix_environment(m, group->attempt);
     options.cpus = cpus;
     options.added = (char *const *const *)added;
     options.gated = group->gated;

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "lib/json_get.h"
+#include "lib/role_task.h"
 
 #define NOT_STARTED 126 /* as of a command that cannot be executed */
 #define UNKNOWN     (-1)
@@ -39,6 +40,11 @@ struct replicas {
     struct entry *list;
     json_object *result; /* of the leading replica, which was here; NULL: it has not ended here */
     bool room_due;       /* the leader waits for it */
+    struct {
+        int64_t gpus; /* that it has of this node */
+        char *ids;    /* … these; NULL: it has none yet */
+        char **env;   /* what its workers have besides */
+    } world;
     bool paused, stopped;
 };
 
@@ -342,6 +348,54 @@ static void handle_kill(struct replicas *all, const struct which *which, json_ob
     end_tasks(all, which, SIGKILL, 0);
 }
 
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static void handle_world(struct replicas *all, json_object *msg)
+{
+    int64_t gpus;
+
+    if (all->world.ids == NULL && json_get_int(msg, "gpus", 0, INT32_MAX, &gpus))
+        all->world.gpus = gpus;
+}
+
+/* It keeps its GPUs from its first start on. */
+static int take_gpus(struct replicas *all, struct error *err)
+{
+    if (all->world.ids == NULL)
+        all->world.ids = node_room_take(all->room, (int)all->world.gpus, err);
+    return all->world.ids != NULL ? 0 : -1;
+}
+
+int replicas_describe_world(struct replicas *all, bool base, struct workers_options *options,
+                            struct error *err)
+{
+    int role = roles_world(all->roles);
+    struct role_task_place place = {.shared = all->shared};
+
+    if (role < 0)
+        return 0;
+    if (base && take_gpus(all, err) != 0)
+        return -1;
+    if (all->world.env == NULL) {
+        const struct role *of = &all->roles->list[role];
+
+        if (make_shared(all, err) != 0 ||
+            (of->api && all->hooks.api(&place.api, &place.api_socket, err, all->arg) != 0))
+            return -1;
+        place.cuda = base && node_room_cuda(all->room) ? all->world.ids : NULL;
+        place.rocr = base && node_room_rocr(all->room) ? all->world.ids : NULL;
+        all->world.env = role_world_environment(of, &place);
+    }
+    if (all->world.env == NULL)
+        return error_set(err, "out of memory");
+    options->place.role = all->world.env;
+    if (base)
+        options->own_env = all->env;
+    return 0;
+}
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
 bool replicas_on_message(struct replicas *all, const char *type, json_object *msg)
 {
     static const struct {
@@ -354,6 +408,10 @@ bool replicas_on_message(struct replicas *all, const char *type, json_object *ms
     };
     struct which which;
 
+    if (strcmp(type, "world_room") == 0) {
+        handle_world(all, msg);
+        return true;
+    }
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (strcmp(type, table[i].type) != 0)
             continue;
@@ -491,6 +549,8 @@ void replicas_destroy(struct replicas *all)
     node_room_destroy(all->room);
     roles_destroy(all->roles);
     strings_free(all->env);
+    strings_free(all->world.env);
+    free(all->world.ids);
     json_object_put(all->result);
     free(all->shared);
     free(all->address);

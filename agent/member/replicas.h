@@ -46,6 +46,11 @@ void replicas_welcomed(struct replicas *all, const char *address);
 /* Handle a message about replicas. False: it is another message. */
 bool replicas_on_message(struct replicas *all, const char *type, json_object *msg);
 
+/* What workers of the world have besides that all workers have, if the world is a role. base: it
+ * shares the node with replicas, and has its own GPUs. The strings stay. -1 with err. */
+int replicas_describe_world(struct replicas *all, bool base, struct workers_options *options,
+                            struct error *err);
+
 bool replicas_any(const struct replicas *all);
 /* Ask all tasks to end, kill them after so many seconds, and start no more. */
 void replicas_stop(struct replicas *all, int signal, double seconds);

@@ -483,6 +483,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .server = follows ? (struct link_server *)&server : NULL,
              .term = follows,
              .base_nodes = 2,
+             .world_nodes = has_roles ? 0 : 2,
              .slots = 1,
          },
          lines, count);

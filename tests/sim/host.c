@@ -133,6 +133,7 @@ static void describe(struct host *host)
         .node = host->node->name,
         .nodeid = host->nodeid,
         .base_nodes = base->count,
+        .world_nodes = base->count,
         .slots = host->job->training->slots,
         .early_start = host->job->training->early_start,
         .mode = host->job->training->mode,

@@ -22,9 +22,9 @@ run_roles() {
         srun elasticrun --roles=$TB_WORK/$1"
 }
 
-# submit_roles FILE NODES: the same with the plugins; prints the job.
+# submit_roles FILE NODES SBATCH-OPTION...: the same with the plugins; prints the job.
 submit_roles() {
-    submit --elastic-roles="$TB_WORK/$1" -N"$2" --exclusive -t 5 --wrap "
+    submit --elastic-roles="$TB_WORK/$1" -N"$2" --exclusive -t 5 "${@:3}" --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun"

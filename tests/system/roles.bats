@@ -168,16 +168,12 @@ YAML
 }
 
 @test "what cannot be run is said in one line" {
-    job_file world.yaml <<'YAML'
-  learner: {kind: world, nodes: 1, run: [PROGRAM]}
-YAML
     refused_with() {
         run as_user srun -N1 -t 1 elasticrun "${@:2}"
         echo "$output"
         ((status != 0))
         [[ $output == *"$1"* ]]
     }
-    refused_with "role learner: kind world is not run yet" --roles="$TB_WORK/world.yaml"
     refused_with "leave the command out" --roles="$TB_WORK/rl.yaml" python3 train.py
     refused_with "none.yaml: No such file" --roles=none.yaml
     refused_with "--roles=: must be the name of a job file" --roles=

@@ -176,9 +176,6 @@ static void test_bad_bases_are_refused(void **state)
         {{NODES "0", ROLES(B("\"pool\":[\"spot\",\"moon\"]"))},
          "--elastic-roles: roles.b.pool: 'moon' is no pool; pools of this site: spot, cpu",
          .refusal = ADMISSION_REFUSE_VALUE},
-        {{NODES "0", ROLES(B("\"kind\":\"world\""))},
-         "--elastic-roles: role b: kind world is not run yet; its other kind is replicas",
-         .refusal = ADMISSION_REFUSE_VALUE},
         {{NODES "0", ROLES(""), "ELASTIC_SIZES=1:2"},
          "--elastic does not go together with --elastic-roles: the job file says how many replicas "
          "there are; leave one of them out",

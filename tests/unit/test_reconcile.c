@@ -845,6 +845,40 @@ static void a_world_without_room_ends_the_job(void **state)
     expect("say: two has ended with 143; finish 1");
 }
 
+/* Else the job would wait for ever: who would end it? */
+static void the_leading_role_is_placed_before_the_world(void **state)
+{
+    (void)state;
+    be_world(1, 2);
+    begin(2);
+    expect("say: the base has no 1 nodes with room for two");
+}
+
+static void a_leading_role_without_room_ends_the_job(void **state)
+{
+    (void)state;
+    list[0].gang.size.cpus = 9;
+    begin(8);
+    expect("say: the base has no room for lead; finish 1");
+}
+
+/* After a takeover nodes may be missing that come back. */
+static void what_has_run_waits_for_room(void **state)
+{
+    (void)state;
+    list[0].gang.size.cpus = 9;
+    create(1 << 20);
+    node(1, 0, 8, -1);
+    feed((struct reconcile_fact){
+        .kind = RECONCILE_ADOPT, .replica = 5, .start = 5, .role = 1, .node = 1});
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run_at(1);
+    expect("");
+    node(2, 0, 9, -1);
+    run_at(2);
+    expect("start lead-0 on 2");
+}
+
 static void the_job_is_not_over_before_its_world(void **state)
 {
     (void)state;
@@ -1027,6 +1061,9 @@ int main(void)
         TEST(tasks_on_a_node_are_counted),
         TEST(the_world_takes_what_is_left),
         TEST(a_world_without_room_ends_the_job),
+        TEST(the_leading_role_is_placed_before_the_world),
+        TEST(a_leading_role_without_room_ends_the_job),
+        TEST(what_has_run_waits_for_room),
         TEST(the_job_is_not_over_before_its_world),
         TEST(a_world_that_leads_ends_the_job),
         TEST(a_role_comes_after_the_world),

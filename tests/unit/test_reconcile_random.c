@@ -181,6 +181,20 @@ static void answer_request(struct history *h, const struct reconcile_action *a)
                                  .node = a->safe});
 }
 
+/* The job may end by itself at its start only, and only if no node of the base is large enough for
+ * the leading replica. */
+static void check_refusal(struct history *h, const char *why)
+{
+    if (strncmp(why, "the base has no room", 20) != 0)
+        return;
+    assert_int_equal(h->last_start, 0);
+    for (int i = 0; i < h->node_count; i++)
+        assert_false(h->nodes[i].there && h->nodes[i].safe && h->nodes[i].role < 0 &&
+                     slots_fit(&h->nodes[i].size, &h->list[0].gang.size) > 0);
+    h->stopped = true;
+    h->status = 1;
+}
+
 static void apply(struct history *h, struct reconcile_actions *out)
 {
     show(h, out);
@@ -215,6 +229,9 @@ static void apply(struct history *h, struct reconcile_actions *out)
             assert_true(h->stopped);
             assert_int_equal(a->status, h->status);
             h->finished = true;
+            break;
+        case RECONCILE_SAY:
+            check_refusal(h, a->text);
             break;
         default:
             break;
