@@ -15,9 +15,8 @@
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static change_handler joined, leaving, released, reclaimed, stop, stop_running, stop_aborted,
-    stop_finishing, stop_without_world, time_finishing, failed_because, reason, deposed, watch,
-    promotion_unneeded, admitted, stop_resting;
+static change_handler joined, leaving, released, reclaimed, time_finishing, failed_because, reason,
+    deposed, watch, promotion_unneeded, admitted;
 
 /* What happens in which phase. The first row that fits is taken; `phases` are those in which the
  * row holds, `next` those in which it may end, besides the one that it began in. A fact without a
@@ -348,7 +347,7 @@ static void member_free(struct change_member *m)
 {
     if (m == NULL)
         return;
-    world_destroy(m->was_in);
+    world_destroy(m->former.world);
     free(m->node);
     free(m->address);
     free(m);
@@ -408,7 +407,7 @@ static void joined(struct change *c, struct change_member *m, const struct chang
         return;
     }
     takeover_joined(c, m, fact->join);
-    act(c, CHANGE_WELCOME, m)->flag = m->was_in != NULL;
+    act(c, CHANGE_WELCOME, m)->flag = m->former.world != NULL;
     if (has_roles(c) && !c->assembled && is_in_phase(c, PHASE(ASSEMBLING)) && base_is_there(c)) {
         c->assembled = true;
         /* The nodes of the world are chosen now. Without a world there is nothing to wait for. */
@@ -484,61 +483,6 @@ static void reclaimed(struct change *c, struct change_member *m, const struct ch
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
-
-static void begin_stop(struct change *c, const char *why)
-{
-    c->stop.wanted = true;
-    snprintf(c->stop.reason, sizeof(c->stop.reason), "%s", why);
-    act_text(c, CHANGE_SAY, NULL, "told to end (%s): saving", why);
-}
-
-static void stop(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    (void)m;
-    c->stop.told = true;
-    if (!c->stop.wanted)
-        begin_stop(c, fact->text);
-    /* DRAINING ends in form(), STARTING in form_on_ready(): both look at stop.wanted. */
-}
-
-static void stop_running(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    bool known = c->stop.wanted;
-
-    stop(c, m, fact);
-    if (!known)
-        begin_change(c);
-}
-
-static void stop_aborted(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    stop(c, m, fact);
-    abort_end(c, 128 + SIGTERM);
-}
-
-static void stop_without_world(struct change *c, struct change_member *m,
-                               const struct change_fact *fact)
-{
-    stop(c, m, fact);
-    finish(c, 128 + SIGTERM);
-}
-
-static void stop_finishing(struct change *c, struct change_member *m,
-                           const struct change_fact *fact)
-{
-    (void)m;
-    (void)fact;
-    c->stop.told = true;
-    finish(c, c->finish_code);
-}
-
-/* Its other roles have been told, too: the fact OVER follows. */
-static void stop_resting(struct change *c, struct change_member *m, const struct change_fact *fact)
-{
-    (void)m;
-    (void)fact;
-    c->stop.told = true;
-}
 
 static void time_finishing(struct change *c, struct change_member *m,
                            const struct change_fact *fact)

@@ -122,10 +122,12 @@ struct change_member {
     struct change_held held;
 
     /* A leader that follows another one: what the member has said when it joined. */
-    struct world *was_in; /* the world that its live workers know; NULL: none */
-    int last_world;       /* generation of the last world that it was part of; 0: none */
-    int completed_world;  /* generation of the world whose workers have ended with 0; 0: none */
-    bool ends_well;       /* its workers were through when it joined, or end with 0 since */
+    struct {
+        struct world *world; /* the one that its live workers know; NULL: none */
+        int last;            /* generation of the last world that it was part of; 0: none */
+        int completed;       /* of the world whose workers have ended with 0; 0: none */
+        bool ends_well;      /* its workers were through when it joined, or end with 0 since */
+    } former;
 };
 
 /* The next world, from the choice of its nodes until it begins. */

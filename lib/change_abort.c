@@ -97,7 +97,7 @@ static void part_members(struct change *c)
             act(c, CHANGE_ABORT, m);
             continue;
         }
-        if (m->there && !m->ends_well)
+        if (m->there && !m->former.ends_well)
             kill_workers(c, m);
         drop(c, m);
     }

@@ -226,13 +226,13 @@ bool live_on_departing(struct change *c, struct change_member *m, const struct c
     if (!change_is_on_its_way(m) || m->place >= 0)
         return false;
     takeover_note_end(c, m, fact);
-    if (m->was_in != NULL) {
+    if (m->former.world != NULL) {
         /* It is still being seen who is left. The other workers of its node end, too. */
         act_text(c, CHANGE_SAY, NULL, "a worker on %s has ended meanwhile", m->node);
-        world_destroy(m->was_in);
-        m->was_in = NULL;
+        world_destroy(m->former.world);
+        m->former.world = NULL;
         m->live = m->stateful = false;
-        if (!m->ends_well)
+        if (!m->former.ends_well)
             kill_workers(c, m);
     }
     if (fact->kind == CHANGE_FACT_DRAINED)

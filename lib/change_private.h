@@ -245,6 +245,7 @@ change_handler time_without_world, time_aborted, time_reserving, time_starting, 
     time_holding, time_draining, time_killing, time_settling;
 change_handler gone_reserving, gone_running, gone_aborted, gone_holding, gone_leaving,
     gone_starting, gone_elsewhere;
+change_handler stop, stop_running, stop_aborted, stop_without_world, stop_finishing, stop_resting;
 change_handler takeover_on_time;
 void takeover_joined(struct change *c, struct change_member *m, const struct change_join *join);
 /* exited, drained: of workers of the world that was lost with the leader before this one. */

@@ -17,12 +17,12 @@
 /* A member of the world that was, which is left. */
 static bool is_of_former(const struct change *c, const struct change_member *m)
 {
-    return m->there && m->last_world > 0 && m->last_world == c->generation;
+    return m->there && m->former.last > 0 && m->former.last == c->generation;
 }
 
 static void note_ending(struct change *c, struct change_member *m)
 {
-    m->ends_well = true;
+    m->former.ends_well = true;
     c->due.ends = c->now;
 }
 
@@ -30,7 +30,7 @@ static void note_ending(struct change *c, struct change_member *m)
 static double ends_due(const struct change *c)
 {
     FOR_MEMBERS (c, m)
-        if (is_of_former(c, m) && !m->ends_well && m->completed_world != c->generation)
+        if (is_of_former(c, m) && !m->former.ends_well && m->former.completed != c->generation)
             return c->due.ends + TAKEOVER_MAX;
     return c->due.ends + grace_of(c);
 }
@@ -41,10 +41,10 @@ void takeover_joined(struct change *c, struct change_member *m, const struct cha
     bool assembling = c->phase == CHANGE_TAKING_OVER;
 
     if (assembling) {
-        m->last_world = join->last_world;
+        m->former.last = join->last_world;
         if (join->last_world > c->generation)
             c->generation = join->last_world;
-        m->completed_world = join->completed_world;
+        m->former.completed = join->completed_world;
     }
     if (join->started == 0) {
         world_destroy(join->was_in);
@@ -58,8 +58,8 @@ void takeover_joined(struct change *c, struct change_member *m, const struct cha
         world_destroy(join->was_in);
         return;
     }
-    m->was_in = join->was_in;
-    m->generation = m->was_in->generation;
+    m->former.world = join->was_in;
+    m->generation = m->former.world->generation;
     m->live = true;
     m->stateful = join->stateful;
     m->signature = join->signature;
@@ -81,8 +81,8 @@ static struct change_member *find_newest(const struct change *c)
     struct change_member *newest = NULL;
 
     FOR_MEMBERS (c, m)
-        if (m->was_in != NULL && m->there &&
-            (newest == NULL || m->was_in->generation > newest->was_in->generation))
+        if (m->former.world != NULL && m->there &&
+            (newest == NULL || m->former.world->generation > newest->former.world->generation))
             newest = m;
     return newest;
 }
@@ -91,10 +91,10 @@ static struct change_member *find_newest(const struct change *c)
 static int count_missing(const struct change *c)
 {
     const struct change_member *newest = find_newest(c);
-    int missing = newest != NULL ? newest->was_in->node_count - 1 : 0;
+    int missing = newest != NULL ? newest->former.world->node_count - 1 : 0;
 
     FOR_MEMBERS (c, m)
-        missing -= newest != NULL && m->there && place_in(newest->was_in, m) >= 0;
+        missing -= newest != NULL && m->there && place_in(newest->former.world, m) >= 0;
     return missing;
 }
 
@@ -107,18 +107,18 @@ static int count_completed(const struct change *c, int *there)
     *there = 0;
     FOR_MEMBERS (c, m) {
         if (!m->there || c->generation == 0 ||
-            (m->was_in == NULL && m->last_world != c->generation))
+            (m->former.world == NULL && m->former.last != c->generation))
             continue;
         ++*there;
-        completed += m->completed_world == c->generation;
+        completed += m->former.completed == c->generation;
     }
     return completed;
 }
 
 static void forget_former(struct change_member *m)
 {
-    world_destroy(m->was_in);
-    m->was_in = NULL;
+    world_destroy(m->former.world);
+    m->former.world = NULL;
 }
 
 /* The world that was becomes the present one, as far as its members have joined. */
@@ -128,11 +128,11 @@ static void give_places(struct change *c)
 
     if (newest == NULL)
         return;
-    c->world = newest->was_in;
-    newest->was_in = NULL;
+    c->world = newest->former.world;
+    newest->former.world = NULL;
     newest->place = place_in(c->world, newest);
     FOR_MEMBERS (c, m) {
-        if (m->was_in != NULL)
+        if (m->former.world != NULL)
             m->place = place_in(c->world, m);
         if (m->place >= 0)
             m->state = CHANGE_IN_WORLD;
@@ -156,13 +156,13 @@ bool takeover_ends(struct change *c)
     bool some = false;
 
     FOR_MEMBERS (c, m)
-        some = some || (is_of_former(c, m) && m->ends_well);
+        some = some || (is_of_former(c, m) && m->former.ends_well);
     if (!some || c->now < ends_due(c))
         return some;
     FOR_MEMBERS (c, m) {
-        if (m->ends_well && m->completed_world != c->generation)
+        if (m->former.ends_well && m->former.completed != c->generation)
             kill_workers(c, m);
-        m->ends_well = false;
+        m->former.ends_well = false;
     }
     return false;
 }
@@ -175,16 +175,16 @@ void takeover_note_end(struct change *c, struct change_member *m, const struct c
     if (!is_of_former(c, m) || fact->started != m->started)
         return;
     if (fact->kind == CHANGE_FACT_EXITED) {
-        m->ends_well = false;
+        m->former.ends_well = false;
         if (well)
             note_ending(c, m);
         return;
     }
     if (!fact->completed) {
-        m->ends_well = false;
+        m->former.ends_well = false;
         return;
     }
-    m->completed_world = m->last_world;
+    m->former.completed = m->former.last;
     /* takeover_on_time() sees it in time. */
     if (!is_in_phase(c, PHASE(TAKING_OVER)) && count_completed(c, &there) == there)
         finish(c, 0);

@@ -29,6 +29,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/change_decide.c \
     lib/change_form.c \
     lib/change_gone.c \
+    lib/change_stop.c \
     lib/change_hold.c \
     lib/change_live.c \
     lib/change_next.c \

@@ -256,6 +256,13 @@ static void world_over(struct leader *leader, const struct change_action *action
     roles_world_over(leader, action->number);
 }
 
+/* The end of a world that does not lead is not the job's. */
+static void requeue_after_fault_of_world(struct leader *leader)
+{
+    if (!roles_world_any(leader) || roles_world_leads(leader))
+        requeue_after_fault(leader);
+}
+
 static void abandon(struct leader *leader, const struct change_action *action)
 {
     end_without(leader, action->number);
@@ -318,7 +325,7 @@ static const struct handler handlers[] = {
     /* plans, and the end */
     [CHANGE_DECIDE]       = {.job = decide},
     [CHANGE_SETBACK]      = {.call = planning_setback},
-    [CHANGE_REQUEUE]      = {.call = requeue_after_fault},
+    [CHANGE_REQUEUE]      = {.call = requeue_after_fault_of_world},
     [CHANGE_END_REQUESTS] = {.call = allocation_stop},
     [CHANGE_WORLD_OVER]   = {.job = world_over},
     [CHANGE_FINISH]       = {.job = finish},

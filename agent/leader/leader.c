@@ -53,7 +53,12 @@ static void on_deadline(uv_timer_t *timer)
 }
 
 static const struct leader_above above = {
-    .act = act_carry_out, .plan = decide_now, .deadline = on_deadline, .srun_looked = srun_looked};
+    .act = act_carry_out,
+    .plan = decide_now,
+    .deadline = on_deadline,
+    .srun_looked = srun_looked,
+    .roles_looked = roles_world_watch,
+};
 
 /* ---- life ------------------------------------------------------------------------------------ */
 

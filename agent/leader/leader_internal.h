@@ -23,6 +23,8 @@ struct leader_above {
     uv_timer_cb deadline; /* of the change of worlds; at the end: look what is left (leader.c) */
     /* A look for srun is over (srun_notify.c). */
     void (*srun_looked)(struct leader *leader, bool there);
+    /* What the roles need may be another thing for the world beside them (roles_world.c). */
+    void (*roles_looked)(struct leader *leader);
 };
 
 struct leader {

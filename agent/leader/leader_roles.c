@@ -16,7 +16,6 @@
 #include "agent/leader/role_requests.h"
 #include "agent/leader/role_sizes.h"
 #include "agent/leader/roles_view.h"
-#include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
 #include "common/log.h"
@@ -54,6 +53,12 @@ bool leader_roles_any(const struct leader *leader)
 const struct roles_view *leader_roles_view(const struct leader *leader)
 {
     return &leader->roles->view;
+}
+
+/* Is one of the roles a world? */
+static bool has_world(const struct leader *leader)
+{
+    return leader->options->world_nodes > 0;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
@@ -198,7 +203,7 @@ static void watch_nodes(struct leader *leader)
             return;
         }
     if (!base_has_joined(leader) ||
-        (roles_world_any(leader) && !reconcile_world_is_over(own->view.reconcile)))
+        (has_world(leader) && !reconcile_world_is_over(own->view.reconcile)))
         return; /* lib/change waits for nodes */
     if (own->alone == 0)
         own->alone = now;
@@ -253,7 +258,7 @@ static void on_timer(uv_timer_t *timer)
 
     if (!lease_may_act(leader)) /* leader_roles_look() follows */
         return;
-    roles_world_watch(leader);
+    leader->above->roles_looked(leader);
     take_news(leader);
     watch_leavers(leader);
     watch_base(leader);
@@ -264,7 +269,7 @@ static void on_timer(uv_timer_t *timer)
         run_in(leader, due - leader_now(leader));
     carry_out(leader, &actions);
     free(actions.list);
-    roles_world_watch(leader);
+    leader->above->roles_looked(leader);
     gangs_prune(own->view.gangs, own->view.reconcile);
     say_no_room(leader);
     watch_requests(leader);
@@ -421,7 +426,7 @@ bool leader_roles_room(struct leader *leader, struct leader_member *m, json_obje
     node.id = m->room = ++leader->roles->nodes;
     node.size = (struct slots_size){.cpus = (int)cpus, .gpus = (int)gpus, .memory = memory};
     node.safe = m->part->base || is_safe(leader, ext);
-    node.world = roles_world_any(leader) && !m->part->apart;
+    node.world = has_world(leader) && !m->part->apart;
     if (ext != NULL)
         node.role = ext->role;
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_BUSY, .member = m->id, .code = 1});
@@ -448,8 +453,8 @@ void leader_roles_stop(struct leader *leader, const char *reason)
     }
     leader_roles_feed(leader, (struct reconcile_fact){
                                   .kind = RECONCILE_STOP, .status = 128 + SIGTERM, .text = reason});
-    if (roles_world_any(leader))
-        roles_world_stop(leader, reason);
+    if (has_world(leader) && !reconcile_world_is_over(leader->roles->view.reconcile))
+        post_stop(leader, reason);
 }
 
 void leader_roles_add(const struct leader *leader, json_object *welcome)

@@ -44,8 +44,8 @@ void leader_roles_feed(struct leader *leader, struct reconcile_fact fact);
 /* The replica's tasks on that node will never be started: they have ended at once. */
 void leader_roles_never_started(struct leader *leader, const struct replica *replica, int node);
 
-/* A size is another one from now on: another epoch begins, or who has seen the size before would take
- * it for the present one. */
+/* A size is another one from now on: another epoch begins, or who has seen the size before would
+ * take it for the present one. */
 void leader_roles_resize(struct leader *leader, struct reconcile_fact fact);
 
 /* In a line for `selastic show`: "coordinator 1/1, server 3/5". */

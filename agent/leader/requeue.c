@@ -10,7 +10,6 @@
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/requeue.h"
-#include "agent/leader/roles_world.h"
 #include "agent/leader/slurm_look.h"
 #include "common/log.h"
 #include "common/slurm_queue.h"
@@ -84,8 +83,7 @@ void requeue_after_fault(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
 
-    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || change_stopping(leader->change) ||
-        (roles_world_any(leader) && !roles_world_leads(leader)))
+    if ((o->policy->requeue & POLICY_REQUEUE_FAULT) == 0 || change_stopping(leader->change))
         return;
     if (o->restarts >= (uint32_t)o->policy->restarts.restarts) {
         log_error("job %u: has been requeued %u times: not again (--max-restarts)", o->job,

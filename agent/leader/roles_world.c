@@ -62,12 +62,6 @@ static void tell(struct leader *leader)
                       (struct reconcile_fact){.kind = RECONCILE_WORLD, .count = trains ? 1 : 0});
 }
 
-void roles_world_stop(struct leader *leader, const char *reason)
-{
-    if (!is_over(leader) && !change_stopping(leader->change))
-        post_stop(leader, reason);
-}
-
 void roles_world_watch(struct leader *leader)
 {
     const struct roles_view *view = leader_roles_view(leader);
@@ -76,8 +70,9 @@ void roles_world_watch(struct leader *leader)
         return;
     admit(leader);
     tell(leader);
-    if (reconcile_stopping(view->reconcile) && view->roles->clean != ROLES_CLEAN_NONE)
-        roles_world_stop(leader, "the job ends");
+    if (reconcile_stopping(view->reconcile) && view->roles->clean != ROLES_CLEAN_NONE &&
+        !change_stopping(leader->change))
+        post_stop(leader, "the job ends");
 }
 
 void roles_world_over(struct leader *leader, int code)

@@ -14,8 +14,6 @@ bool roles_world_leads(const struct leader *leader);
 /* Nodes that lib/reconcile has chosen for the world are let in; lib/reconcile hears whether the
  * world trains; the world is told to end, if the job is to. */
 void roles_world_watch(struct leader *leader);
-/* The job is to end. */
-void roles_world_stop(struct leader *leader, const char *reason);
 /* The world has ended, with that exit status. Its extensions go. */
 void roles_world_over(struct leader *leader, int code);
 

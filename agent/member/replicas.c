@@ -394,7 +394,7 @@ int replicas_describe_world(struct replicas *all, bool base, struct workers_opti
     return 0;
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 bool replicas_on_message(struct replicas *all, const char *type, json_object *msg)
 {

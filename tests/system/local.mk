@@ -79,6 +79,7 @@ EXTRA_DIST += \
     tests/system/roles_grow.bats \
     tests/system/roles_sbatch.bats \
     tests/system/roles_http.bats \
+    tests/system/roles_world.bats \
     tests/system/rpc.bats \
     tests/system/select.bash \
     tests/system/select.bats \
