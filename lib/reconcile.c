@@ -90,6 +90,7 @@ struct reconcile *reconcile_create(const struct reconcile_options *options)
     r->options = *options;
     r->roles = roles;
     r->world = roles_world(roles);
+    r->placed = options->first_start > 0;
     r->starts = r->last_id = options->first_start;
     r->role = calloc((size_t)roles->count, sizeof(*r->role));
     r->spots.where = calloc((size_t)largest_gang(roles), sizeof(*r->spots.where));

@@ -185,7 +185,7 @@ const struct replica *reconcile_named(const struct reconcile *r, const char *nam
 int reconcile_tasks_on(const struct reconcile *r, int node);
 /* Is that node the world's? */
 bool reconcile_has_world(const struct reconcile *r, int node);
-/* … and how much of it? */
+/* … and how much of it? NULL: it is not. */
 const struct slots_size *reconcile_size_of_world(const struct reconcile *r, int node);
 int reconcile_target(const struct reconcile *r, int role);
 /* Its replicas whose tasks have all ended with 0. */

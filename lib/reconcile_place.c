@@ -315,46 +315,49 @@ static int count_for_world(struct reconcile *r, const struct slots_size *size)
     return nodes;
 }
 
-/* The world gets its nodes of the base. What it has it keeps until it is over, so that nobody else
- * is there when it begins anew. A node that is lost is replaced, if another one of the base has
- * room; else the world may get an extension. */
-static void place_world(struct reconcile *r, bool specified)
+/* So many more nodes of the base, or none. */
+static bool nodes_for_world(struct reconcile *r, int count)
 {
-    int role = r->world;
-    const struct role *of = role >= 0 ? &r->roles->list[role] : NULL;
-    struct slots_gang gang;
+    const struct slots_size *size = &r->roles->list[r->world].gang.size;
+    struct slots_gang gang = {.size = *size, .tasks = count, .per_node = 1};
+    bool fits;
 
-    if (of == NULL || r->role[role].over || specified == is_unspecified(&of->gang.size))
-        return;
-    gang = (struct slots_gang){.size = of->gang.size, .per_node = 1};
-    gang.tasks = of->min - count_for_world(r, &of->gang.size);
-    if (!specified)
+    if (is_unspecified(size))
         gang.size.cpus = 1;
-    if (gang.tasks <= 0) {
-        r->role[role].placed = true;
-        return;
-    }
-    look_at_nodes(r, role, SAFE);
+    look_at_nodes(r, r->world, SAFE);
     for (int i = 0; i < r->node_count; i++)
         if (r->nodes[i].world)
             r->spots.list[i].closed = true;
-    if (slots_place(r->spots.list, r->node_count, &gang, r->spots.where)) {
-        for (int i = 0; i < gang.tasks; i++)
-            take_for_world(&r->nodes[r->spots.where[i]], &of->gang.size);
-    } else if (!r->role[role].placed && r->options.first_start == 0) {
-        char why[160];
+    fits = slots_place(r->spots.list, r->node_count, &gang, r->spots.where);
+    for (int i = 0; i < count && fits; i++)
+        take_for_world(&r->nodes[r->spots.where[i]], size);
+    r->spots.role = -1;
+    return fits;
+}
 
+/* The world gets its nodes of the base. What it has it keeps until it is over, so that nobody else
+ * is there when it begins anew. A node that is lost is replaced, if another one of the base has
+ * room that no guaranteed replica waits for; else the world may get an extension. */
+static void place_world(struct reconcile *r, bool specified)
+{
+    const struct role *of = r->world >= 0 ? &r->roles->list[r->world] : NULL;
+    char why[160];
+    int missing;
+
+    if (of == NULL || r->role[r->world].over || specified == is_unspecified(&of->gang.size))
+        return;
+    missing = of->min - count_for_world(r, &of->gang.size);
+    if (r->placed) {
+        while (missing-- > 0 && !r->spots.kept && nodes_for_world(r, 1))
+            ;
+    } else if (missing > 0 && !nodes_for_world(r, missing)) {
         snprintf(why, sizeof(why), "the base has no %d nodes with room for %s", of->min, of->name);
         reconcile_stop(r, 1, why);
     }
-    r->role[role].placed = true;
-    r->spots.role = -1;
 }
 
 /* ---- the leading role ------------------------------------------------------------------------ */
 
-/* It comes before all others: without it the job would never end. So a job whose base is too small
- * for it ends at once. After a takeover nodes may be missing that come back. */
 static void place_leading(struct reconcile *r, struct line *lines)
 {
     for (int role = 0; role < r->roles->count; role++) {
@@ -364,13 +367,27 @@ static void place_leading(struct reconcile *r, struct line *lines)
         if (!of->leads || of->kind == ROLE_WORLD)
             continue;
         place_guaranteed(r, role, &lines[role]);
-        if (!r->role[role].placed && lines[role].next < lines[role].count &&
-            r->options.first_start == 0) {
-            snprintf(why, sizeof(why), "the base has no room for %s", of->name);
-            reconcile_stop(r, 1, why);
-        }
-        r->role[role].placed = true;
+        if (r->placed || lines[role].next == lines[role].count)
+            continue;
+        snprintf(why, sizeof(why), "the base has no room for %s", of->name);
+        reconcile_stop(r, 1, why);
     }
+}
+
+/* At the start the world takes the nodes with the least room that will do, so that most is left for
+ * the leading replica, which has to run at once, too: a job without it would never end. So later on
+ * the leading replica comes first. */
+static void place_first(struct reconcile *r, struct line *lines)
+{
+    const struct slots_size *size = r->world >= 0 ? &r->roles->list[r->world].gang.size : NULL;
+
+    if (size != NULL && !is_unspecified(size) && !r->role[r->world].over)
+        count_for_world(r, size);
+    if (r->placed)
+        place_leading(r, lines);
+    place_world(r, true);
+    if (!r->placed && !r->stopping)
+        place_leading(r, lines);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -416,14 +433,14 @@ void place_all(struct reconcile *r)
         return;
     r->spots.role = -1;
     r->spots.kept = false;
-    place_leading(r, lines);
-    place_world(r, true);
+    place_first(r, lines);
     if (r->stopping) /* one of them fits nowhere */
         return;
     for (int role = 0; role < r->roles->count; role++)
         if (r->roles->list[role].kind != ROLE_WORLD && !r->roles->list[role].leads)
             place_guaranteed(r, role, &lines[role]);
     place_world(r, false);
+    r->placed = true;
     if (r->stopping)
         return;
     place_in_turn(r, lines);

@@ -68,7 +68,6 @@ struct role_state {
     int fewer;      /* the next request is for no more; 0: for all that are missing */
     int too_many;   /* so many at once have been refused, and fewer have not; 0: none have */
     double refused; /* … when */
-    bool placed;    /* of a world and of the leading role: it has had its first turn */
     bool running;   /* of a world: it trains */
     bool over;      /* … and it trains no more */
     bool well;      /* … because it has ended with 0 */
@@ -110,6 +109,8 @@ struct reconcile {
     unsigned changes; /* of replicas so far: a number that only grows */
     bool endpoints;   /* those that are ready have changed */
     bool base_done;
+    bool placed; /* the first replicas and the world have had their turn, here or under the leader
+                    before */
     bool stopping, finished;
     int status; /* of the job, once it is stopping */
 

@@ -46,7 +46,7 @@ bool reconcile_has_world(const struct reconcile *r, int node)
 
 const struct slots_size *reconcile_size_of_world(const struct reconcile *r, int node)
 {
-    return &node_find(r, node)->of_world;
+    return reconcile_has_world(r, node) ? &node_find(r, node)->of_world : NULL;
 }
 
 int reconcile_target(const struct reconcile *r, int role)

@@ -846,12 +846,47 @@ static void a_world_without_room_ends_the_job(void **state)
 }
 
 /* Else the job would wait for ever: who would end it? */
-static void the_leading_role_is_placed_before_the_world(void **state)
+static void a_leading_role_without_room_beside_the_world_ends_the_job(void **state)
 {
     (void)state;
     be_world(1, 2);
     begin(2);
-    expect("say: the base has no 1 nodes with room for two");
+    expect("say: the base has no room for lead");
+    world_is_over(143);
+    run_at(1);
+    expect("say: two has ended with 143; finish 1");
+}
+
+/* … and takes the node on which the world has no room. */
+static void the_world_leaves_room_for_the_leading_role(void **state)
+{
+    (void)state;
+    for (int large = 1; large <= 2; large++) {
+        be_world(2, 2);
+        create(0);
+        node(1, 0, large == 1 ? 3 : 2, -1);
+        node(2, 0, large == 2 ? 3 : 2, -1);
+        feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+        run_at(0);
+        assert_int_equal(reconcile_named(r, "lead-0")->tasks[0].node, large);
+        reconcile_destroy(r);
+        r = NULL;
+        log_text[0] = '\0';
+    }
+}
+
+/* Its node is lost with the world's: it comes before the world. */
+static void the_leading_role_comes_back_before_the_world(void **state)
+{
+    (void)state;
+    be_world(2, 2);
+    list[1].min = 0;
+    create(1 << 20);
+    node(1, 0, 2, -1);
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run_at(1);
+    expect("start lead-0 on 1");
+    assert_false(reconcile_has_world(r, 1));
 }
 
 static void a_leading_role_without_room_ends_the_job(void **state)
@@ -1061,7 +1096,9 @@ int main(void)
         TEST(tasks_on_a_node_are_counted),
         TEST(the_world_takes_what_is_left),
         TEST(a_world_without_room_ends_the_job),
-        TEST(the_leading_role_is_placed_before_the_world),
+        TEST(a_leading_role_without_room_beside_the_world_ends_the_job),
+        TEST(the_world_leaves_room_for_the_leading_role),
+        TEST(the_leading_role_comes_back_before_the_world),
         TEST(a_leading_role_without_room_ends_the_job),
         TEST(what_has_run_waits_for_room),
         TEST(the_job_is_not_over_before_its_world),

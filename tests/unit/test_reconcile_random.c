@@ -20,7 +20,7 @@ struct own_node {
     int id;
     uint32_t job;
     struct slots_size size;
-    bool there, left, safe;
+    bool there, left, safe, world;
     int role;
 };
 
@@ -40,6 +40,7 @@ enum event_kind {
     DENY, /* a request */
     JOIN,
     LEAVE, /* a node */
+    WORLD_ENDS,
 };
 
 struct event {
@@ -70,6 +71,8 @@ struct history {
     bool over[JOBS]; /* requests that have been refused or withdrawn */
     int open_requests, starts, last_start;
     bool stopped, finished;
+    int world; /* the role that is one; -1: none */
+    bool world_ends, world_over;
     int status;
 };
 
@@ -181,16 +184,60 @@ static void answer_request(struct history *h, const struct reconcile_action *a)
                                  .node = a->safe});
 }
 
-/* The job may end by itself at its start only, and only if no node of the base is large enough for
+static bool in_use(const struct replica_task *task)
+{
+    return task->node != 0 && task->state != REPLICA_TASK_ENDED;
+}
+
+/* What is free on a node of the base. */
+static struct slots_size room_on(struct history *h, const struct own_node *node)
+{
+    struct slots_size free = node->size;
+    const struct slots_size *world = reconcile_size_of_world(h->r, node->id);
+
+    if (world != NULL)
+        slots_take(&free, world);
+    for (int i = 0; i < reconcile_count(h->r); i++) {
+        const struct replica *replica = reconcile_at(h->r, i);
+        const struct role *role = &h->list[replica->role];
+
+        for (int task = 0; task < role->gang.tasks; task++)
+            if (replica->tasks[task].node == node->id && in_use(&replica->tasks[task]))
+                slots_take(&free, &role->gang.size);
+    }
+    return free;
+}
+
+/* Nodes of the base where a task of that role would have room, and the world is not. */
+static int with_room(struct history *h, int role)
+{
+    struct slots_size size = h->list[role].gang.size;
+    int count = 0;
+
+    if (size.cpus == 0)
+        size.cpus = 1; /* a world that takes what is left */
+    for (int i = 0; i < h->node_count; i++) {
+        const struct own_node *node = &h->nodes[i];
+        struct slots_size free = room_on(h, node);
+
+        count += node->there && node->safe && node->role < 0 &&
+                 (role != h->world || !reconcile_has_world(h->r, node->id)) &&
+                 slots_fit(&free, &size) > 0;
+    }
+    return count;
+}
+
+/* The job may end by itself at its start only, and only if the base has no room for the world or
  * the leading replica. */
 static void check_refusal(struct history *h, const char *why)
 {
-    if (strncmp(why, "the base has no room", 20) != 0)
+    bool leading = strncmp(why, "the base has no room", 20) == 0;
+
+    if (!leading && (strncmp(why, "the base has no ", 16) != 0 || h->stopped))
         return;
     assert_int_equal(h->last_start, 0);
-    for (int i = 0; i < h->node_count; i++)
-        assert_false(h->nodes[i].there && h->nodes[i].safe && h->nodes[i].role < 0 &&
-                     slots_fit(&h->nodes[i].size, &h->list[0].gang.size) > 0);
+    if (leading || h->list[h->world].gang.size.cpus > 0) /* else: beside what is forgotten by now */
+        assert_true(with_room(h, leading ? 0 : h->world) < (leading ? 1 : h->list[h->world].min));
     h->stopped = true;
     h->status = 1;
 }
@@ -248,7 +295,8 @@ static void join(struct history *h, int at)
                                    .job = node->job,
                                    .size = node->size,
                                    .safe = node->safe,
-                                   .role = node->role};
+                                   .role = node->role,
+                                   .world = node->world};
 
     node->there = true;
     feed(h, (struct reconcile_fact){.kind = RECONCILE_NODE, .joins = &joins});
@@ -390,6 +438,10 @@ static void happen(struct history *h, const struct event *e)
         return;
     case LEAVE:
         leave(h, e->node);
+        return;
+    case WORLD_ENDS:
+        h->world_over = true;
+        feed(h, (struct reconcile_fact){.kind = RECONCILE_WORLD_OVER, .status = e->status});
     }
 }
 
@@ -414,6 +466,11 @@ static void run(struct history *h)
 
     assert_int_equal(reconcile_run(h->r, h->now, &out), 0);
     apply(h, &out);
+    if (h->world >= 0 && !h->world_ends && reconcile_stopping(h->r) &&
+        h->roles.clean != ROLES_CLEAN_NONE) {
+        h->world_ends = true;
+        plan_event(h, (struct event){soon(h, 5), WORLD_ENDS, .status = roll(h, 2)});
+    }
     out.count = 0;
     assert_int_equal(reconcile_run(h->r, h->now, &out), 0);
     show(h, &out);
@@ -451,11 +508,6 @@ static bool next_event(struct history *h, double until)
 
 /* ---- what must hold -------------------------------------------------------------------------- */
 
-static bool in_use(const struct replica_task *task)
-{
-    return task->node != 0 && task->state != REPLICA_TASK_ENDED;
-}
-
 static void check(struct history *h)
 {
     struct slots_size used[NODE_IDS] = {{0}};
@@ -481,8 +533,15 @@ static void check(struct history *h)
                          reconcile_at(h->r, k)->index == replica->index);
     }
     for (int i = 0; i < h->node_count; i++) {
-        const struct slots_size *size = &h->nodes[i].size, *sum = &used[h->nodes[i].id];
+        const struct slots_size *size = &h->nodes[i].size;
+        struct slots_size *sum = &used[h->nodes[i].id];
 
+        if (!h->nodes[i].there)
+            continue;
+        if (reconcile_has_world(h->r, h->nodes[i].id)) {
+            assert_true(h->nodes[i].safe && h->nodes[i].role < 0 && !h->world_over);
+            slots_take(sum, reconcile_size_of_world(h->r, h->nodes[i].id));
+        }
         /* slots_take() has counted down from 0 */
         if (-sum->cpus > size->cpus || -sum->gpus > size->gpus || -sum->memory > size->memory)
             fail_msg("seed %u: node %d is overbooked", h->first, h->nodes[i].id);
@@ -519,10 +578,15 @@ static int safe_before(struct history *h, const struct replica *replica)
  * guaranteed ones of other roles. */
 static void count_safe_room(struct history *h, int of, struct slots_node *room)
 {
-    for (int i = 0; i < h->node_count; i++)
+    for (int i = 0; i < h->node_count; i++) {
+        const struct slots_size *world = reconcile_size_of_world(h->r, h->nodes[i].id);
+
         room[i] = (struct slots_node){.free = h->nodes[i].size,
                                       .closed = !h->nodes[i].there || !h->nodes[i].safe ||
                                                 (h->nodes[i].role >= 0 && h->nodes[i].role != of)};
+        if (world != NULL)
+            slots_take(&room[i].free, world);
+    }
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
         const struct role *role = &h->list[replica->role];
@@ -559,6 +623,18 @@ static void check_guarantee(struct history *h, int role)
                  role);
 }
 
+/* The world lacks a node of the base only if none has room: others do not make way for it. */
+static void check_world(struct history *h)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < h->node_count; i++)
+        nodes += h->nodes[i].there && reconcile_has_world(h->r, h->nodes[i].id);
+    assert_true(nodes <= h->list[h->world].min);
+    if (!h->world_over && nodes < h->list[h->world].min && with_room(h, h->world) > 0)
+        fail_msg("seed %u: the world lacks nodes, though there is room", h->first);
+}
+
 /* Nothing has disturbed for a long time. */
 static void check_calm(struct history *h)
 {
@@ -569,6 +645,10 @@ static void check_calm(struct history *h)
     for (int role = 0; role < h->roles.count; role++) {
         int ready = total(h, role, REPLICA_READY), all = 0;
 
+        if (role == h->world) {
+            check_world(h);
+            continue;
+        }
         for (int state = 0; state < REPLICA_STATE_COUNT; state++)
             all += total(h, role, (enum replica_state)state);
         /* Nothing is under way … */
@@ -607,6 +687,17 @@ static struct reconcile *create(const struct history *h)
     return r;
 }
 
+static void make_world(struct history *h, struct role *role)
+{
+    role->kind = ROLE_WORLD;
+    role->min = 1 + roll(h, 2);
+    role->max = role->min + roll(h, 3);
+    role->after_count = 0;
+    role->gang = (struct slots_gang){.tasks = 1};
+    if (roll(h, 2))
+        role->gang.size = (struct slots_size){1 + roll(h, 4), roll(h, 2), roll(h, 4)};
+}
+
 static void make_roles(struct history *h)
 {
     h->roles = (struct roles){.clean = (enum roles_clean)roll(h, 3), .list = h->list};
@@ -632,7 +723,10 @@ static void make_roles(struct history *h)
         }
     }
     h->list[0].asks = true;
-    if (roll(h, 3) == 0)
+    h->world = h->roles.count > 2 && roll(h, 3) == 0 ? 1 + roll(h, h->roles.count - 1) : -1;
+    if (h->world >= 0)
+        make_world(h, &h->list[h->world]);
+    if (roll(h, 3) == 0 && h->world != 1)
         h->list[1].base = (char *)"safe";
 }
 
@@ -730,14 +824,18 @@ static void take_over(struct history *h)
     h->first_start += 100000;
     h->r = create(h);
     for (int role = 0; role < h->roles.count; role++)
-        feed(h, (struct reconcile_fact){
-                    .kind = RECONCILE_SCALE, .role = role, .count = targets[role]});
+        if (role != h->world)
+            feed(h, (struct reconcile_fact){
+                        .kind = RECONCILE_SCALE, .role = role, .count = targets[role]});
+    if (h->world_over)
+        feed(h, (struct reconcile_fact){.kind = RECONCILE_WORLD_OVER});
     tell_extensions(h);
     for (int i = 0; i < h->node_count; i++) {
         int before = h->nodes[i].id;
 
         if (!h->nodes[i].there)
             continue;
+        h->nodes[i].world = reconcile_has_world(old, before);
         join(h, i);
         for (int k = 0; k < reconcile_count(old); k++)
             if (reconcile_at(old, k)->tasks[0].node == before && goes_on(h, reconcile_at(old, k)))
@@ -752,12 +850,25 @@ static void take_over(struct history *h)
     feed(h, (struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
 }
 
+static void disturb_world(struct history *h)
+{
+    if (roll(h, 5) > 0) {
+        feed(h, (struct reconcile_fact){.kind = RECONCILE_WORLD, .count = roll(h, 4) > 0});
+    } else if (!h->world_ends) {
+        h->world_ends = true;
+        plan_event(h, (struct event){soon(h, 5), WORLD_ENDS, .status = roll(h, 2)});
+    }
+}
+
 static void disturb(struct history *h)
 {
     struct reconcile_fact fact = {0};
     int at;
 
-    switch (roll(h, 9)) {
+    switch (roll(h, h->world < 0 ? 9 : 10)) {
+    case 9:
+        disturb_world(h);
+        break;
     case 8:
         if (!h->stopped && !h->finished)
             take_over(h);
@@ -783,6 +894,8 @@ static void disturb(struct history *h)
     case 3:
         fact.kind = RECONCILE_SCALE;
         fact.role = 1 + roll(h, h->roles.count - 1);
+        if (fact.role == h->world)
+            return;
         fact.count = h->list[fact.role].min +
                      roll(h, h->list[fact.role].max - h->list[fact.role].min + 1);
         feed(h, fact);
