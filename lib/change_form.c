@@ -139,7 +139,8 @@ void finish(struct change *c, int code)
         set_deadline(c, FINISH_LOOK);
         return;
     }
-    if (c->options->world_nodes > 0 && !c->over) {
+    /* If its base has never been there, neither have the other roles. */
+    if (c->options->world_nodes > 0 && !c->over && (change_has_begun(c) || c->options->term > 0)) {
         rest(c, code);
         return;
     }

@@ -5,7 +5,7 @@
  * The input is text, a line for each event: "a" an agent connects, "c" a control connection;
  * "3{...}" the fourth connection sends this; "x3" it breaks; "t25" 2.5 s pass; "l" another node
  * has claimed the next term; "T" as the first line: this leader follows another one; "R": the job
- * has roles; "TR": both.
+ * has roles; "W": one of them is a world; "TR", "TW": both.
  * The clock and what says nothing are the simulator's (tests/sim). Connections, Slurm and files
  * are replaced here, by what answers at once (the linker takes what is defined here first). So each
  * run is the same. */
@@ -430,10 +430,41 @@ static void lead(uv_loop_t *loop, const struct leader_options *options, char **l
     MUST(clock_waiting() == 0); /* nothing of it is to follow */
 }
 
-static const char ROLES[] =
-    "{\"roles\": {\"head\": {\"leads\": true, \"run\": [\"head\"]}, \"server\": {\"run\": "
-    "[\"server\"], \"replicas\": \"1:3\", \"ports\": [\"http\"], \"ready\": {\"tcp\": true}, "
-    "\"after\": [\"head\"]}, \"pair\": {\"run\": [\"pair\"], \"tasks\": 2, \"per-node\": 1}}}";
+#define REPLICAS                                                                                   \
+    "\"head\": {\"leads\": true, \"run\": [\"head\"]}, \"server\": {\"run\": [\"server\"], "       \
+    "\"replicas\": \"1:3\", \"ports\": [\"http\"], \"ready\": {\"tcp\": true}, "                   \
+    "\"after\": [\"head\"]}, \"pair\": {\"run\": [\"pair\"], \"tasks\": 2, \"per-node\": 1}"
+
+static const char *const ROLES[] = {
+    "{\"roles\": {" REPLICAS "}}",
+    "{\"roles\": {" REPLICAS ", \"train\": {\"kind\": \"world\", \"nodes\": \"1:3\", \"cpus\": 1, "
+    "\"run\": [\"train\"]}}}"};
+
+/* What the first line says of the job. */
+struct first_line {
+    bool follows; /* another leader was before this one */
+    const struct roles *roles;
+    const char *text; /* of the roles */
+};
+
+static struct first_line read_first(const char *line)
+{
+    static struct roles *roles[2];
+    struct first_line first = {.follows = line[0] == 'T'};
+
+    if (strchr("TRW", line[0]) == NULL)
+        return first;
+    for (int i = 0; i < 2; i++) {
+        if (roles[i] == NULL)
+            roles[i] = roles_text_read(ROLES[i], NULL);
+        MUST(roles[i] != NULL);
+        if (strchr(line, "RW"[i]) != NULL) {
+            first.roles = roles[i];
+            first.text = ROLES[i];
+        }
+    }
+    return first;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -442,19 +473,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static int server;
     char *text = fuzz_text(data, size), *lines[LINES_MAX + 1];
     int count = fuzz_lines(text, lines, LINES_MAX);
-    bool follows = count > 0 && lines[0][0] == 'T';
-    bool has_roles = count > 0 && strchr("TR", lines[0][0]) != NULL &&
-                     strchr(lines[0], 'R') != NULL;
-    static struct roles *roles;
+    struct first_line first = read_first(count > 0 && lines[0][0] != '\0' ? lines[0] : "-");
     struct policy policy;
     uv_loop_t loop = {0};
 
     if (conf == NULL)
         conf = conf_parse("elastic.conf", "[pool elastic]\n", 15, NULL);
-    if (roles == NULL)
-        roles = roles_text_read(ROLES, NULL);
     policy_init(&policy);
-    MUST(roles != NULL && conf != NULL && sodium_init() >= 0);
+    MUST(conf != NULL && sodium_init() >= 0);
     MUST(policy_set(&policy, "elastic", "1:4", NULL) == 0);
     MUST(policy_set(&policy, "pool", "elastic", NULL) == 0);
     policy_merge(&policy, &conf->defaults);
@@ -468,8 +494,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .job = 12,
              .conf = conf,
              .policy = &policy,
-             .roles = has_roles ? roles : NULL,
-             .roles_text = has_roles ? ROLES : NULL,
+             .roles = first.roles,
+             .roles_text = first.text,
              .argv = (char *const *)argv,
              .cwd = "/",
              .address = "192.0.2.1",
@@ -480,10 +506,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              .env = (char *const *)argv,
              .step = "0",
              .node = "n1",
-             .server = follows ? (struct link_server *)&server : NULL,
-             .term = follows,
+             .server = first.follows ? (struct link_server *)&server : NULL,
+             .term = first.follows,
              .base_nodes = 2,
-             .world_nodes = has_roles ? 0 : 2,
+             .world_nodes = first.roles == NULL ? 2 : first.text == ROLES[1],
              .slots = 1,
          },
          lines, count);

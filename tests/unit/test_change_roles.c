@@ -114,6 +114,26 @@ static void begin_beside(struct job *job, const char *sizes, enum change_mode mo
     job_forget(job);
 }
 
+/* Then the other roles have not begun, either. */
+static void test_ends_without_its_base(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        struct job job;
+
+        job_begin(&job, "1:2", 2, CHANGE_AUTO);
+        job.options.world_nodes = 1;
+        job_join_apart(&job, true);
+        if (way == 0)
+            job_pass(&job, 121);
+        else
+            job_tell(&job, CHANGE_FACT_STOP, 0);
+        in_phase(&job, "ENDING");
+        assert_int_equal(job.code, way == 0 ? 1 : 143);
+        job_end(&job);
+    }
+}
+
 static void test_begins_on_the_nodes_it_is_given(void **state)
 {
     struct job job;
@@ -329,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_no_world_and_a_busy_extension),
         cmocka_unit_test(test_no_world_and_a_node_that_never_joins),
         cmocka_unit_test(test_no_world_after_a_takeover),
+        cmocka_unit_test(test_ends_without_its_base),
         cmocka_unit_test(test_begins_on_the_nodes_it_is_given),
         cmocka_unit_test(test_gets_no_node),
         cmocka_unit_test(test_grows_beside),

@@ -32,6 +32,7 @@ static const char *const ROLES =
     "  api: {run: [sh, -c, 'echo $ELASTIC_API $ELASTIC_API_SOCKET'], api: yes}\n"
     "  no-api: {run: [sh, -c, 'echo none$ELASTIC_API']}\n"
     "  deaf: {run: [sh, -c, 'trap \"\" TERM; echo deaf; while :; do sleep 0.02; done']}\n"
+    "  train: {kind: world, gpus: 2, api: yes, run: [train]}\n"
     "  missing: {run: [/nonexistent/program]}\n"
     "  checked: {run: [sh, -c, 'sleep 0.1; >checked.$ELASTIC_START; exec sleep 1000'],\n"
     "            ready: {exec: [test, -e, 'checked.7'], every: 100ms}}\n"
@@ -378,6 +379,76 @@ static void test_gpus(void **state)
     end(&s);
 }
 
+static const char *role_variable(const struct workers_options *options, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (char *const *env = options->place.role; *env != NULL; env++)
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return *env + length + 1;
+    return NULL;
+}
+
+/* The world shares a node of the base with replicas, GPUs too. */
+static void test_world(void **state)
+{
+    struct workers_options options = {0};
+    struct error err = {""};
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    tell(&s, "world_room", "\"gpus\":2");
+    assert_int_equal(replicas_describe_world(s.all, true, &options, &err), 0);
+    assert_string_equal(role_variable(&options, "ELASTIC_ROLE"), "train");
+    assert_string_equal(role_variable(&options, "ELASTIC_API"), "http://127.0.0.1:1");
+    assert_string_equal(role_variable(&options, "CUDA_VISIBLE_DEVICES"), "5,7");
+    assert_non_null(options.own_env);
+    assert_string_equal(options.own_env[0], node_env[0]);
+    start_role(&s, 4, "gpu", 2);
+    assert_exit(heard(&s, "task_exit", 0), 0, 126,
+                "it needs 1 GPU, and 0 of the 3 of this node are free");
+    /* Its next workers have the same GPUs, whatever is said since. */
+    tell(&s, "world_room", "\"gpus\":1");
+    assert_int_equal(replicas_describe_world(s.all, true, &options, &err), 0);
+    assert_string_equal(role_variable(&options, "CUDA_VISIBLE_DEVICES"), "5,7");
+    kill_all(&s);
+    end(&s);
+}
+
+/* A node of its extensions is the world's alone. */
+static void test_world_elsewhere(void **state)
+{
+    struct workers_options options = {0};
+    struct error err = {""};
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    assert_int_equal(replicas_describe_world(s.all, false, &options, &err), 0);
+    assert_string_equal(role_variable(&options, "ELASTIC_ROLE"), "train");
+    assert_null(role_variable(&options, "CUDA_VISIBLE_DEVICES"));
+    assert_null(options.own_env);
+    end(&s);
+}
+
+static void test_world_without_its_needs(void **state)
+{
+    struct workers_options options = {0};
+    struct error err = {""};
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    tell(&s, "world_room", "\"gpus\":4");
+    assert_int_equal(replicas_describe_world(s.all, true, &options, &err), -1);
+    assert_string_equal(err.text, "it needs 4 GPUs, and 3 of the 3 of this node are free");
+    s.no_api = true;
+    assert_int_equal(replicas_describe_world(s.all, false, &options, &err), -1);
+    assert_string_equal(err.text, "no HTTP interface: no port");
+    end(&s);
+}
+
 /* A task gives its GPUs back, while others of its gang have theirs. */
 static void test_gpus_of_one_task(void **state)
 {
@@ -675,6 +746,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_drain_a_deaf_one),
         cmocka_unit_test(test_what_is_not_here),
         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_world),
+        cmocka_unit_test(test_world_elsewhere),
+        cmocka_unit_test(test_world_without_its_needs),
         cmocka_unit_test(test_gpus_of_one_task),
         cmocka_unit_test(test_stale_ready_file),
         cmocka_unit_test(test_environment),

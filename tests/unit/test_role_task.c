@@ -91,6 +91,20 @@ static void test_least(void **state)
     roles_destroy(roles);
 }
 
+static void test_world(void **state)
+{
+    static const char *const expected[] = {"ELASTIC_ROLE=plain", "ELASTIC_SHARED_DIR=/s",
+                                           "CUDA_VISIBLE_DEVICES=1,3"};
+    const struct role_task_place place = {.shared = "/s", .cuda = "1,3"};
+    struct roles *roles = create();
+    char **env = role_world_environment(&roles->list[1], &place);
+
+    (void)state;
+    assert_strings(env, expected, COUNT(expected));
+    strings_free(env);
+    roles_destroy(roles);
+}
+
 /* What programs of DI-engine look for. */
 static void test_di_engine(void **state)
 {
@@ -189,11 +203,9 @@ static void test_no_task_inherits_another_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_least),
-        cmocka_unit_test(test_di_engine),
-        cmocka_unit_test(test_command),
-        cmocka_unit_test(test_no_task_inherits_another_ones),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_least),
+        cmocka_unit_test(test_world),       cmocka_unit_test(test_di_engine),
+        cmocka_unit_test(test_command),     cmocka_unit_test(test_no_task_inherits_another_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
