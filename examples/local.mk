@@ -45,6 +45,16 @@ dist_lightning_DATA = \
     examples/lightning/elastic_lightning.py \
     examples/lightning/train.py
 
+rldir = $(examplesdir)/rl
+dist_rl_DATA = \
+    examples/rl/README.md \
+    examples/rl/cartpole.py \
+    examples/rl/collector.py \
+    examples/rl/coordinator.py \
+    examples/rl/learner.py \
+    examples/rl/rl.yaml
+dist_rl_SCRIPTS = examples/rl/job.sh
+
 worldsdir = $(examplesdir)/worlds
 dist_worlds_DATA = \
     examples/worlds/README.md \

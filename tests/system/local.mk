@@ -74,6 +74,7 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/rl.bats \
     tests/system/roles.bats \
     tests/system/roles.bash \
     tests/system/roles_grow.bats \

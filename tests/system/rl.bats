@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# examples/rl: a coordinator, learners in a world, collectors that come and go.
+# Takes 60 s
+
+load helpers
+load elastic
+load roles
+
+setup_file() {
+    testbed_up --nodes 5 --cpus-per-node 4 --grace 60
+    cp "$TREE"/examples/rl/* "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() {
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out
+    cancel_all
+}
+
+# rl ARGUMENT...: of the coordinator; prints the job. Its programs are those of the example.
+rl() {
+    local arguments
+    arguments=$(printf ', "%s"' "$@")
+    sed "s|coordinator.py\]|coordinator.py$arguments]|; s|learner.py\]|learner.py, --log, learner.log]|" \
+        "$TREE/examples/rl/rl.yaml" >"$TB_WORK/rl.yaml"
+    rm -f "$TB_WORK/learner.log"
+    as_user bash -c "cd $TB_WORK && sbatch --parsable -o %j.out job.sh"
+}
+
+# programs JOB: lines "PROGRAM PID" of the replicas and the learners, sorted.
+programs() {
+    local pid words
+    for pid in $(job_processes "$1"); do
+        words=$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)
+        if [[ $words =~ ^/usr/bin/python3\ (coordinator|learner|collector)\.py ]]; then
+            echo "${BASH_REMATCH[1]} $pid"
+        fi
+    done | sort
+}
+
+updates_of() { sed -n 's/.*: update \([0-9]*\): .*/\1/p' "$TB_WORK/$1.out" | tail -n 1; }
+
+learns_on() {
+    local before
+    before=$(updates_of "$1")
+    wait_for 30 eval "((\$(updates_of $1) > ${before:-0} + 2))"
+}
+
+# Each rank of each step has made it once.
+each_step_once() {
+    python3 - "$TB_WORK/learner.log" <<'PY'
+import collections, json, sys
+ranks = collections.defaultdict(list)
+for line in open(sys.argv[1]):
+    one = json.loads(line)
+    ranks[one["update"], one["step"]].append((one["world"], one["rank"]))
+wrong = {step: made for step, made in ranks.items() if sorted(made) != [(len(made), rank) for rank in range(len(made))]}
+steps = sorted(ranks)
+print(len(steps), "steps; wrong:", wrong)
+last = steps[-1]
+everything = [(update, step) for update in range(last[0] + 1) for step in range(16) if (update, step) <= last]
+sys.exit(wrong != {} or steps != everything)
+PY
+}
+
+@test "the pole stands: two collectors become twelve, for the coordinator asks for them" {
+    job=$(rl --reward 450)
+    wait_for 100 job_is "$job" COMPLETED
+    says "$TB_WORK/$job.out" 'update 1: 2048 samples of 2 collectors'
+    says "$TB_WORK/$job.out" 'of 12 collectors'
+    grep -E 'reward=4[5-9][0-9] samples=[0-9]+ seconds=[0-9]+' "$TB_WORK/$job.out"
+    each_step_once
+    wait_for 10 nothing_is_left_of "$job"
+}
+
+@test "2, 12, fewer by preemption, 3: no program but those that go notices" {
+    job=$(rl --reward 501 --collectors 12)
+    wait_for 60 ready_are "$job" collector 12
+    wait_for 30 ready_are "$job" learner 2
+    learns_on "$job"
+    before=$(programs "$job")
+    echo "$before"
+    [ "$(cut -d' ' -f1 <<<"$before" | uniq -c | tr -s ' \n' ' ')" = " 12 collector 1 coordinator 2 learner " ]
+    # Nodes of collectors and of a learner go to a job of the higher tier. It does not wait for long.
+    rival=$(submit -N3 --exclusive -t 5 --wrap 'sleep 3')
+    wait_for 25 job_is "$rival" RUNNING
+    left=$(programs "$job")
+    echo "$left"
+    learns_on "$job"
+    [ -z "$(comm -13 <(echo "$before") <(programs "$job"))" ]
+    [ "$(grep -c '^coordinator' <<<"$left")" = 1 ]
+    [ "$(grep -c '^learner' <<<"$left")" = 1 ]
+    wait_for 15 job_is "$rival" COMPLETED
+    wait_for 60 ready_are "$job" collector 12
+    before=$(programs "$job")
+    run -0 as_user selastic scale "$job" collector=3
+    wait_for 30 ready_are "$job" collector 3
+    wait_for 30 eval "[[ \$(programs $job | grep -c '^collector') == 3 ]]"
+    learns_on "$job"
+    [ -z "$(comm -13 <(echo "$before" | grep -v '^learner') <(programs "$job" | grep -v '^learner'))" ]
+    # A collector that is to go hands its fragment in.
+    [ "$(grep -c 'collector-[0-9]*: [0-9]* fragments' "$TB_WORK/$job.out")" -ge 9 ]
+    as_user scancel "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    each_step_once
+}
