@@ -106,6 +106,8 @@ class Training:
 
     def batch(self, update):
         with self._news:
+            if update < self._batch_number:  # the learners have gone back to a checkpoint
+                self._version = self._batch_number = -1
             if self._version < update and not self.over:
                 return 409, None
             self._news.wait_for(lambda: self.over or self._make_batch(update), 1.0)

@@ -11,6 +11,7 @@ import json
 import os
 
 import numpy
+import slurm_elastic
 import torch
 import torch.distributed as dist
 from cartpole import ACTIONS, OBSERVED, Coordinator, Over
@@ -18,6 +19,7 @@ from slurm_elastic import live
 from torch import nn
 
 EPOCHS, PARTS = 4, 4  # of an update; a step learns one part
+SAVED = 10  # updates from one checkpoint to the next
 CLIP, ENTROPY = 0.2, 0.01
 
 
@@ -117,6 +119,8 @@ def main():
                 state.step_of = (step + 1) % (EPOCHS * PARTS)
                 state.update += state.step_of == 0
                 state.step()
+            if state.update % SAVED == 0:
+                slurm_elastic.save(state.state_dict())
 
     live.run(train, state)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # examples/rl: a coordinator, learners in a world, collectors that come and go.
-# Takes 60 s
+# Takes 80 s
 
 load helpers
 load elastic
@@ -105,4 +105,12 @@ PY
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
     each_step_once
+}
+
+@test "all learners are killed: others go on from the checkpoint, and the pole stands in the end" {
+    job=$(rl --reward 400)
+    wait_for 40 eval "((\$(updates_of $job) > 12))"
+    programs "$job" | sed -n 's/^learner //p' | xargs kill -9
+    wait_for 100 job_is "$job" COMPLETED
+    grep -E 'reward=4[0-9][0-9] ' "$TB_WORK/$job.out"
 }
