@@ -28,6 +28,7 @@ enum {
     OPTION_FOLLOW = 'f',
     OPTION_JSON = 256,
     OPTION_ALL,
+    OPTION_GROUP,
     OPTION_TIMELINE,
     OPTION_WATCH,
     OPTION_USER,
@@ -57,8 +58,11 @@ enum {
         NULL, 0, NULL, 0                                                                           \
     }
 
-static const struct option list_options[] = {
-    {"all", no_argument, NULL, OPTION_ALL}, JSON, HELP, END};
+static const struct option list_options[] = {{"all", no_argument, NULL, OPTION_ALL},
+                                             {"group", required_argument, NULL, OPTION_GROUP},
+                                             JSON,
+                                             HELP,
+                                             END};
 static const struct option look_options[] = {
     {"watch", optional_argument, NULL, OPTION_WATCH}, JSON, HELP, END};
 static const struct option order_options[] = {JSON, HELP, END};
@@ -344,6 +348,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_ALL:
         arguments->all = true;
+        return 0;
+    case OPTION_GROUP:
+        arguments->group = value;
         return 0;
     case OPTION_TIMELINE:
         arguments->timeline = true;

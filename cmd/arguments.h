@@ -32,6 +32,7 @@ struct arguments {
     bool help;
     bool json;
     bool all;                        /* list: everybody's jobs */
+    const char *group;               /* list: only of this group; NULL: all */
     bool timeline;                   /* history: draw a chart */
     double watch;                    /* show, roles, replicas: seconds between two looks, 0: once */
     const char *user;                /* history: the job's owner, NULL: ask Slurm, else oneself */

@@ -15,6 +15,7 @@
 #define EXTENSION_MARK "elastic-extension-of="
 #define BASE_MARK      "elastic="
 #define ROLES_WORD     "roles" /* in place of sizes, and in the mark of a job with roles */
+#define GROUP_WORD     " group="
 
 bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restarts)
 {
@@ -120,6 +121,21 @@ static bool has_roles(const struct job_info *info)
            strchr(" ;\n", info->admin_comment[len]) != NULL;
 }
 
+/* The group that its job file names: as its leader says, else as admission has noted. */
+static void add_group(json_object *entry, const struct job_info *info, json_object *state)
+{
+    const char *said = state != NULL ? json_get_string(state, "group") : NULL;
+    const char *noted = has_roles(info) ? strstr(info->admin_comment, GROUP_WORD) : NULL;
+    char *text = NULL;
+
+    if (said == NULL && noted != NULL) {
+        noted += strlen(GROUP_WORD);
+        said = text = text_need(strndup(noted, strcspn(noted, " ;\n")));
+    }
+    json_object_object_add(entry, "group", json_from_string(said));
+    free(text);
+}
+
 static void add_number(json_object *entry, const char *key, int64_t number)
 {
     json_object_object_add(entry, key, number < 0 ? NULL : json_object_new_int64(number));
@@ -177,6 +193,7 @@ json_object *jobs_entry(const struct base_job *job, const char *user, json_objec
         json_object_object_add(entry, "min", NULL);
         json_object_object_add(entry, "max", NULL);
     }
+    add_group(entry, job->info, state);
     add_number(entry, "pending", job->pending);
     add_number(entry, "running", job->running);
     return entry;

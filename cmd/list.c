@@ -39,6 +39,7 @@ struct row {
 struct survey {
     uv_loop_t loop;
     const struct site *site;
+    const char *group; /* only jobs of it; NULL: all */
     struct row *rows;
     int count;
     int next;   /* row to be asked next */
@@ -129,7 +130,14 @@ static int survey_run(struct survey *survey, struct error *err)
     return 0;
 }
 
-/* The rows that turned out to be elastic jobs. */
+static bool is_of(json_object *entry, const char *group)
+{
+    const char *own = json_get_string(entry, "group");
+
+    return group == NULL || (own != NULL && strcmp(own, group) == 0);
+}
+
+/* The rows that turned out to be elastic jobs, of that group. */
 static json_object *make_list(const struct survey *survey)
 {
     json_object *list = text_need(json_object_new_object());
@@ -139,7 +147,11 @@ static json_object *make_list(const struct survey *survey)
         if (row->state == NULL && !row->job.sure)
             continue;
         char *user = user_name(row->job.info->uid);
-        json_object_array_add(jobs, jobs_entry(&row->job, user, row->state, row->why));
+        json_object *entry = jobs_entry(&row->job, user, row->state, row->why);
+        if (is_of(entry, survey->group))
+            json_object_array_add(jobs, entry);
+        else
+            json_object_put(entry);
         free(user);
     }
     json_object_object_add(list, "jobs", jobs);
@@ -157,10 +169,10 @@ static void rows_free(struct row *rows, int count)
     free(rows);
 }
 
-static json_object *survey_jobs(struct site *site, const struct job_info *jobs, int count,
-                                struct error *err)
+static json_object *survey_jobs(struct site *site, const char *group, const struct job_info *jobs,
+                                int count, struct error *err)
 {
-    struct survey survey = {.site = site};
+    struct survey survey = {.site = site, .group = group};
     json_object *list = NULL;
     int found = 0;
     struct base_job *bases = jobs_find_bases(jobs, count, &found);
@@ -179,7 +191,7 @@ static json_object *survey_jobs(struct site *site, const struct job_info *jobs, 
     return list;
 }
 
-static json_object *find_list(bool all, struct error *err)
+static json_object *find_list(const struct arguments *arguments, struct error *err)
 {
     struct job_info *jobs = NULL;
     json_object *list = NULL;
@@ -188,10 +200,10 @@ static json_object *find_list(bool all, struct error *err)
     if (site == NULL)
         return NULL;
     deadline_enter_slurm();
-    int result = slurm_client_jobs(all ? (uid_t)-1 : geteuid(), &jobs, &count, err);
+    int result = slurm_client_jobs(arguments->all ? (uid_t)-1 : geteuid(), &jobs, &count, err);
     deadline_leave();
     if (result == 0)
-        list = survey_jobs(site, jobs, count, err);
+        list = survey_jobs(site, arguments->group, jobs, count, err);
     job_info_free_list(jobs, count);
     site_destroy(site);
     return list;
@@ -201,7 +213,7 @@ static enum exit_status run(const struct arguments *arguments)
 {
     struct error err;
     deadline_start();
-    json_object *list = find_list(arguments->all, &err);
+    json_object *list = find_list(arguments, &err);
     if (list == NULL)
         return failed(&err);
     if (arguments->json) {
@@ -217,14 +229,15 @@ static enum exit_status run(const struct arguments *arguments)
 const struct command list_command = {
     .name = "list",
     .summary = "list the elastic jobs that run or are pending",
-    .help = "Usage: selastic list [--all] [--json]\n"
+    .help = "Usage: selastic list [--all] [--group=NAME] [--json]\n"
             "\n"
             "List your elastic jobs that run or are pending. Extension jobs have no lines of\n"
             "their own: column PENDING counts those that are pending.\n"
             "\n"
-            "      --all        list the jobs of all users; for jobs of other users, only what\n"
-            "                   Slurm knows is shown, unless you are root or SlurmUser\n"
-            "      --json       print JSON\n"
-            "  -h, --help       print this text\n",
+            "      --all         list the jobs of all users; for jobs of other users, only what\n"
+            "                    Slurm knows is shown, unless you are root or SlurmUser\n"
+            "      --group=NAME  only jobs whose job file has this group (--elastic-roles)\n"
+            "      --json        print JSON\n"
+            "  -h, --help        print this text\n",
     .run = run,
 };

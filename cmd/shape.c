@@ -91,6 +91,7 @@ static const struct shape state_shape[] = {
     {"cost", KIND_OBJECT, cost_shape},
     {"deadline", KIND_OBJECT, deadline_shape},
     {"roles", KIND_TEXT, NULL},
+    {"group", KIND_TEXT, NULL},
     {"why_size", KIND_TEXT, NULL},
     {"why_not_more", KIND_TEXT, NULL},
     {"next_world", KIND_TEXT, NULL},

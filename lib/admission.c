@@ -138,23 +138,31 @@ static void multiply_tasks(const struct admission_request *request, int nodes,
         changes->min_cpus = request->min_cpus * nodes;
 }
 
+/* By it `selastic list` knows what kind of a job it is, also when it is pending. NULL: out of
+ * memory. */
+static char *mark_of(const struct policy *policy, const struct roles *roles)
+{
+    const char *group = roles ? roles->group : NULL;
+    char sizes[SIZES_TEXT_MAX] = "roles", *mark = NULL;
+
+    if (!roles)
+        sizes_format(&policy->sizes, sizes, sizeof(sizes));
+    if (asprintf(&mark, "elastic=%s%s%s", sizes, group ? " group=" : "", group ? group : "") < 0)
+        return NULL;
+    return mark;
+}
+
 /* The base of a job with roles is as large as the user says to Slurm. */
 static int set_base(const struct admission_request *request, const struct policy *policy,
-                    struct admission_changes *changes, struct error *err)
+                    const struct roles *roles, struct admission_changes *changes, struct error *err)
 {
-    const struct sizes *sizes = &policy->sizes;
-    char text[SIZES_TEXT_MAX] = "roles";
-
-    if (sizes->min > 0) {
-        sizes_format(sizes, text, sizeof(text));
-        changes->min_nodes = changes->max_nodes = sizes->min;
-        multiply_tasks(request, sizes->min, changes);
+    if (!roles) {
+        changes->min_nodes = changes->max_nodes = policy->sizes.min;
+        multiply_tasks(request, policy->sizes.min, changes);
     }
     if ((!request->admin_comment || request->admin_comment[0] == '\0') &&
-        asprintf(&changes->admin_comment, "elastic=%s", text) < 0) {
-        changes->admin_comment = NULL;
+        !(changes->admin_comment = mark_of(policy, roles)))
         return admission_no_memory(changes, err);
-    }
     changes->kill_on_node_fail = 0;
     /* Otherwise JobRequeue of slurm.conf holds. */
     if (request->requeue == ADMISSION_UNSET && policy->requeue > 0)
@@ -212,7 +220,7 @@ static int decide_base(const struct conf *conf, const struct admission_request *
               : check_base_nodes(request, &policy->sizes, err) < 0)
         return -1;
     if (set_warning(conf, request, policy, &warning, changes, err) < 0 ||
-        set_base(request, policy, changes, err) < 0) {
+        set_base(request, policy, roles, changes, err) < 0) {
         free(changes->warning);
         return -1;
     }

@@ -205,6 +205,9 @@ static json_object *state_json(struct leader *leader)
     if (leader_roles_any(leader)) {
         leader_roles_summary(leader, text, sizeof(text));
         json_object_object_add(msg, "roles", json_object_new_string(text));
+        if (leader->options->roles->group != NULL)
+            json_object_object_add(msg, "group",
+                                   json_object_new_string(leader->options->roles->group));
     }
     json_object_object_add(msg, "why_size", json_object_new_string(leader->why.size));
     if (change_next(leader->change)->world != NULL)

@@ -119,7 +119,7 @@ refused() {
 }
 
 @test "a job with roles waits, is requeued and keeps its job file; a program is refused" {
-    job_file twice.yaml 'roles: {a: {leads: yes, run: [sh, -c, "echo run $SLURM_RESTART_COUNT"]}}'
+    job_file twice.yaml '{group: sweep, roles: {a: {leads: yes, run: [sh, -c, "echo run $SLURM_RESTART_COUNT; exec sleep 3"]}}}'
     # Outside of elasticrun, so that it is the same for each run.
     job=$(submit -H --requeue --elastic-roles=twice.yaml --wrap '
         srun elasticrun python3 train.py
@@ -128,9 +128,12 @@ refused() {
     rm "$TB_WORK/twice.yaml"
     run -0 as_user selastic list
     [[ $output == *roles* ]]
+    [[ $(as_user selastic list --group=sweep) == "$output" ]]
+    [ -z "$(as_user selastic list --group=other --json | json_value "' '.join(str(j['job']) for j in s['jobs'])")" ]
     as_user scontrol update jobid="$job" numnodes=2-2
     as_user scontrol release "$job"
     wait_for 30 says "$TB_WORK/$job.out" 'a-0: run$'
+    [[ $(as_user selastic list --group=sweep --json | json_value "s['jobs'][0]['group']") == sweep ]]
     wait_for 45 starts_again "$job"
     wait_for 30 job_is "$job" COMPLETED
     says "$TB_WORK/$job.out" 'a-0: run 1'

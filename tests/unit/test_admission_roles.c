@@ -117,9 +117,10 @@ static void test_the_max_is_that_of_the_job_file(void **state)
 
 static void test_a_base_is_as_large_as_slurm_makes_it(void **state)
 {
-    static const char *const env[ENV_MAX] = {OPTION, "SPANK_" NODES "9",
-                                             TEXT "{\"max-nodes\":9,\"roles\":{" LEADER "}}",
-                                             "ELASTIC_REQUEUE=fault", "ELASTIC_GRACE=7"};
+    static const char *const env[ENV_MAX] = {
+        OPTION, "SPANK_" NODES "9",
+        TEXT "{\"max-nodes\":9,\"group\":\"sweep-5\",\"roles\":{" LEADER "}}",
+        "ELASTIC_REQUEUE=fault", "ELASTIC_GRACE=7"};
     struct conf *conf = parse_conf(conf_text);
     struct admission_request request = request_of(env);
     struct admission_changes changes;
@@ -133,7 +134,7 @@ static void test_a_base_is_as_large_as_slurm_makes_it(void **state)
     assert_int_equal(changes.tasks, NO);
     assert_int_equal(changes.kill_on_node_fail, 0);
     assert_int_equal(changes.requeue, 1);
-    assert_string_equal(changes.admin_comment, "elastic=roles");
+    assert_string_equal(changes.admin_comment, "elastic=roles group=sweep-5");
     assert_null(changes.warning);
     admission_changes_clear(&changes);
     conf_destroy(conf);

@@ -110,7 +110,7 @@ static void test_entry_without_leader(void **unused)
     assert_entry(jobs_entry(&base, "ada", NULL, "no elasticrun answers"),
                  "{\"job\":30,\"name\":\"train\",\"user\":\"ada\",\"state\":\"RUNNING\",\"size\":6,"
                  "\"sizes\":\"2:8:2\",\"min\":2,\"max\":8,\"generation\":null,"
-                 "\"why\":\"no elasticrun answers\",\"pending\":1,\"running\":2}");
+                 "\"why\":\"no elasticrun answers\",\"group\":null,\"pending\":1,\"running\":2}");
     info = with(job(30, 1, JOB_KIND_PENDING, 2), NULL, odd);
     strcpy(info.state_name, "PENDING");
     strcpy(info.reason, "Priority");
@@ -118,7 +118,7 @@ static void test_entry_without_leader(void **unused)
         jobs_entry(&base, "ada", NULL, NULL),
         "{\"job\":30,\"name\":null,\"user\":\"ada\",\"state\":\"PENDING\",\"size\":0,"
         "\"sizes\":null,\"min\":null,\"max\":null,\"generation\":null,\"why\":\"Priority\","
-        "\"pending\":1,\"running\":2}");
+        "\"group\":null,\"pending\":1,\"running\":2}");
 }
 
 /* Their sizes are in the job file; what the leader says of nodes is not what the user asked for. */
@@ -127,7 +127,13 @@ static void test_entry_with_roles(void **unused)
     static const struct {
         const char *mark;
         bool roles;
-    } rows[] = {{"elastic=roles", true}, {"elastic=roles t=5", true}, {"elastic=rolesx", false}};
+        const char *group;
+    } rows[] = {{"elastic=roles", true, NULL},
+                {"elastic=roles t=5", true, NULL},
+                {"elastic=rolesx group=a", false, NULL},
+                {"elastic=roles group=a-1", true, "a-1"},
+                {"elastic=roles group=a-1 t=5", true, "a-1"},
+                {"elastic=2 group=a", false, NULL}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct job_info info = with(job(30, 1, JOB_KIND_RUNNING, 2), NULL, (char *)rows[i].mark);
         struct base_job base = {.info = &info};
@@ -135,10 +141,14 @@ static void test_entry_with_roles(void **unused)
             "{\"phase\":\"running\",\"size\":2,\"sizes\":\"2\",\"min\":2,\"max\":2}");
         json_object *entry = jobs_entry(&base, "ada", state, NULL);
         json_object *max = NULL;
+        const char *group;
         assert_string_equal(json_object_get_string(json_object_object_get(entry, "sizes")),
                             rows[i].roles ? "roles" : "2");
         assert_true(json_object_object_get_ex(entry, "max", &max));
         assert_int_equal(max == NULL, rows[i].roles);
+        group = json_object_get_string(json_object_object_get(entry, "group"));
+        assert_true(rows[i].group == NULL ? group == NULL
+                                          : group != NULL && strcmp(group, rows[i].group) == 0);
         json_object_put(entry);
         json_object_put(state);
     }
@@ -152,10 +162,12 @@ static void test_entry_with_leader(void **unused)
         "{\"phase\":\"switching\",\"size\":5,\"sizes\":\"2,3,5\",\"min\":2,\"max\":5,"
         "\"generation\":9,"
         "\"why_not_more\":\"\",\"why_size\":\"all nodes have joined\"}");
-    assert_entry(jobs_entry(&base, "ada", state, NULL),
-                 "{\"job\":30,\"name\":null,\"user\":\"ada\",\"state\":\"switching\",\"size\":5,"
-                 "\"sizes\":\"2,3,5\",\"min\":2,\"max\":5,\"generation\":9,"
-                 "\"why\":\"all nodes have joined\",\"pending\":1,\"running\":0}");
+    json_object_object_add(state, "group", json_object_new_string("sweep"));
+    assert_entry(
+        jobs_entry(&base, "ada", state, NULL),
+        "{\"job\":30,\"name\":null,\"user\":\"ada\",\"state\":\"switching\",\"size\":5,"
+        "\"sizes\":\"2,3,5\",\"min\":2,\"max\":5,\"generation\":9,"
+        "\"why\":\"all nodes have joined\",\"group\":\"sweep\",\"pending\":1,\"running\":0}");
     json_object_put(state);
 }
 
