@@ -329,6 +329,16 @@ static bool submit(struct leader *leader, struct role_requests *own, int role, d
     return submit_submitting(leader);
 }
 
+/* Of an extension in the queue sbatch has said that it was refused, or did not say anything. One
+ * without a role may be the world's, as long as that may grow. */
+static bool is_nobodys(const struct leader *leader, const struct extension *ext)
+{
+    bool world = leader->options->world_nodes > 0 && change_phase(leader->change) != CHANGE_RESTING;
+
+    return !world && ext->role < 0 && ext->job != 0 && ext->state == PLAN_PENDING &&
+           !submit_submitting(leader) && leader_now(leader) - ext->since > UNKNOWN_AFTER;
+}
+
 /* Agents that do not join may never do so. Returns when to look again; 0: never. */
 static double cancel_late(struct leader *leader)
 {
@@ -337,9 +347,7 @@ static double cancel_late(struct leader *leader)
     for (int i = 0; i < extensions_count(leader); i++) {
         const struct extension *ext = extensions_at(leader, i);
 
-        /* sbatch has said that it was refused, or did not say anything. */
-        if (ext->role < 0 && ext->job != 0 && ext->state == PLAN_PENDING &&
-            !submit_submitting(leader) && leader_now(leader) - ext->since > UNKNOWN_AFTER)
+        if (is_nobodys(leader, ext))
             extensions_cancel(leader, ext->job, false, "nobody has asked for it");
         if (ext->state != PLAN_STARTING)
             continue;

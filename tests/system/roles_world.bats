@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs of several programs, of which one is a world: the training that --elastic alone would run.
-# Takes 90 s
+# Takes 110 s
 
 load helpers
 load elastic
@@ -111,6 +111,21 @@ YAML
     grep -q '^told' "$TB_WORK/log-$job/rank-1-0"
     steps_were_made_once "$job"
     wait_for 10 nothing_is_left_of "$job"
+}
+
+@test "what the world asks for waits in the queue, until the world is over" {
+    rival=$(submit -N4 --exclusive -t 5 --wrap 'sleep 300')
+    wait_for 15 job_is "$rival" RUNNING
+    world_file queue.yaml 1:2 100000 'cpus: 2' </dev/null
+    job=$(submit_world queue.yaml 1)
+    wait_for 40 ready_are "$job" learner 1
+    wait_for 20 eval '[[ $(as_user squeue -h -t PENDING -o %i | wc -w) == 1 ]]'
+    waits=$(as_user squeue -h -t PENDING -o %i)
+    sleep 13
+    [ "$(as_user squeue -h -t PENDING -o %i)" = "$waits" ]
+    as_user touch "$TB_WORK/log-$job.enough"
+    wait_for 20 role_says "$job" learner size "it has ended"
+    wait_for 20 eval '[[ -z $(as_user squeue -h -t PENDING -o %i) ]]'
 }
 
 @test "a world that leads ends the job" {
