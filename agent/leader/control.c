@@ -82,6 +82,15 @@ static json_object *members_json(struct leader *leader)
     return array;
 }
 
+/* In a job with roles. */
+static const char *role_of(const struct leader *leader, const struct extension *ext)
+{
+    const struct roles *roles = leader->options->roles;
+    int role = ext->role >= 0 ? ext->role : roles_world(roles);
+
+    return role >= 0 ? roles->list[role].name : "";
+}
+
 static json_object *extensions_json(struct leader *leader)
 {
     static const char *const states[] = {"pending",  "pending", "booting",
@@ -98,9 +107,8 @@ static json_object *extensions_json(struct leader *leader)
                                ext->nodes > 0 ? json_object_new_int(ext->nodes) : NULL);
         json_object_object_add(obj, "pool",
                                ext->pool != NULL ? json_object_new_string(ext->pool->name) : NULL);
-        if (ext->role >= 0)
-            json_object_object_add(
-                obj, "role", json_object_new_string(leader->options->roles->list[ext->role].name));
+        if (leader_roles_any(leader))
+            json_object_object_add(obj, "role", json_object_new_string(role_of(leader, ext)));
         json_object_object_add(obj, "state", json_object_new_string(states[ext->state]));
         json_object_object_add(obj, "reason", json_object_new_string(ext->reason));
         json_object_object_add(obj, "begin", json_object_new_double(begin));

@@ -120,10 +120,12 @@ static void why(struct leader *leader, const struct roles_view *view, int index,
     count(leader, view, index, &ready, &target);
     if (reconcile_world_is_over(view->reconcile))
         snprintf(size, size_max, "it has ended");
-    else
-        snprintf(size, size_max, "%d node%s, generation %d%s%s", ready, ready == 1 ? "" : "s",
-                 change_generation(leader->change), leader->why.size[0] != '\0' ? ": " : "",
+    else if (leader->why.size[0] != '\0')
+        snprintf(size, size_max, "generation %d: %s", change_generation(leader->change),
                  leader->why.size);
+    else
+        snprintf(size, size_max, "generation %d: %d node%s", change_generation(leader->change),
+                 ready, ready == 1 ? "" : "s");
     snprintf(more, more_max, "%s",
              reconcile_world_is_over(view->reconcile) ? "" : leader->why.not_more);
 }

@@ -58,6 +58,7 @@ YAML
     wait_for 40 ready_are "$job" learner 3
     wait_for 20 ready_are "$job" server 2
     each_answers "$job"
+    [[ $(show_json "$job" | json_value "sorted({e['role'] for e in s['extensions']})") == "['learner']" ]]
     # The world has one node of the base, on which replicas are, too.
     [ "$(as_user squeue -h -t RUNNING -o %A | wc -l)" = 3 ]
     before=$(pids_of "$job")
