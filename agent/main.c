@@ -227,6 +227,7 @@ static struct leader_options describe_lead(struct run *run)
         .argv = run->roles != NULL ? program_of_roles(run->roles) : run->options.argv,
         .env = environ,
         .program = paths_program(),
+        .state_dir_named = run->options.state_dir != NULL,
         .user = run->user,
         .step = step_id(),
         .node = run->place.node,

@@ -24,7 +24,7 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "clean",
     .builtin = "running",
     .help = "What happens to the other replicas when the leading role has ended. `running`: they "
             "are drained. `none`: they run on until they end, or the job's time is over. `all`: "
-            "they are drained, and the job's logs and state are removed")
+            "they are drained, and the job's state directory is removed, with its checkpoints")
 
 ROLE_KEY(ROLES_PLACE_JOB, .name = "group",
     FIELD(struct roles, group),

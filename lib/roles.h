@@ -31,7 +31,7 @@
 enum roles_clean {
     ROLES_CLEAN_RUNNING, /* they are drained */
     ROLES_CLEAN_NONE,    /* they run on until they end, or the job's time is over */
-    ROLES_CLEAN_ALL,     /* they are drained, and the job's logs and state are removed */
+    ROLES_CLEAN_ALL,     /* they are drained, and the job's state directory is removed */
 };
 
 enum role_kind {

@@ -229,6 +229,14 @@ void end_look(struct leader *leader)
         close_all(leader);
 }
 
+bool end_cleans(const struct leader *leader)
+{
+    const struct roles *roles = leader->options->roles;
+
+    return roles != NULL && roles->clean == ROLES_CLEAN_ALL && leader_has_ended(leader) &&
+           !leader->options->state_dir_named && !lease_deposed(leader) && !requeue_wanted(leader);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct end *end_create(void)

@@ -3,6 +3,8 @@
 #ifndef ELASTIC_AGENT_LEADER_END_H
 #define ELASTIC_AGENT_LEADER_END_H
 
+#include <stdbool.h>
+
 struct end;
 struct leader;
 
@@ -16,5 +18,7 @@ void end_begin(struct leader *leader, int code);
 void end_without(struct leader *leader, int code);
 /* What is left? The deadline of the end has come (leader_look_at_end()). */
 void end_look(struct leader *leader);
+/* Is nobody to find the job's state any more (`clean: all`)? Not if the job comes again. */
+bool end_cleans(const struct leader *leader);
 
 #endif

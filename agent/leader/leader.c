@@ -37,6 +37,7 @@
 
 #include "agent/listen.h"
 #include "client/event_page.h"
+#include "common/files.h"
 #include "common/log.h"
 
 /* ---- what parts below have done here --------------------------------------------------------- */
@@ -221,10 +222,16 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
 
 void leader_destroy(struct leader *leader)
 {
+    struct error err = {""};
+    bool cleans;
+
     if (leader == NULL)
         return;
     pmix_relay_end(leader, &leader->relay);
     pmix_relay_end(leader, &leader->next_relay);
+    cleans = end_cleans(leader);
     destroy_parts(leader);
+    if (cleans && dir_remove(leader->options->state_dir, &err) != 0)
+        log_error("job %u: %s", leader->options->job, err.text);
     free(leader);
 }

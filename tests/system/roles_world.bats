@@ -152,6 +152,21 @@ YAML
     wait_for 10 nothing_is_left_of "$job"
 }
 
+@test "clean: all leaves no state behind" {
+    for clean in running all; do
+        world_file clean.yaml 1 60 'cpus: 2' </dev/null
+        sed -i "1i clean: $clean" "$TB_WORK/clean.yaml"
+        job=$(submit_world clean.yaml 1)
+        wait_for 30 ready_are "$job" learner 1
+        dir=$(show_json "$job" | json_value 's["state_dir"]')
+        [ -e "$dir/endpoints.json" ]
+        echo 0 >"$TB_WORK/log-$job/end"
+        wait_for 40 job_is "$job" COMPLETED
+        wait_for 10 nothing_is_left_of "$job"
+        if [[ $clean == all ]]; then [ ! -e "$dir" ]; else [ -e "$dir/endpoints.json" ]; fi
+    done
+}
+
 @test "another node leads: the world and the replicas go on" {
     world_file over.yaml 2:3 100000 'cpus: 2' <<'YAML'
   server: {run: [PROGRAM, serve, "{port}"], replicas: 4, cpus: 1, ports: [http], drain: {within: 5s}}
@@ -176,6 +191,10 @@ YAML
 
 @test "without room for the world or its leading role a job says so, and ends" {
     world_file large.yaml 2 100 'cpus: 4' </dev/null
+    job=$(run_roles large.yaml 2)
+    wait_for 40 job_is "$job" FAILED
+    says "$TB_WORK/$job.out" 'the base has no room for coordinator'
+    sed -i 's/cpus: 4/cpus: 5/' "$TB_WORK/large.yaml"
     job=$(run_roles large.yaml 2)
     wait_for 40 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'the base has no 2 nodes with room for learner'
