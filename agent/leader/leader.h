@@ -32,7 +32,7 @@ struct leader_options {
     const char *address;                    /* by which members reach this node */
     const char *program;                    /* path of elasticrun */
     const char *state_dir, *checkpoint_dir; /* exist */
-    bool state_dir_named; /* by the user: it is not ours to remove */
+    bool state_dir_named;                   /* by the user: it is not ours to remove */
     const char *user;
     uid_t slurm_user;
     char *const *env; /* the user's, as the step has got it */
