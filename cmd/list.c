@@ -236,7 +236,7 @@ const struct command list_command = {
             "\n"
             "      --all         list the jobs of all users; for jobs of other users, only what\n"
             "                    Slurm knows is shown, unless you are root or SlurmUser\n"
-            "      --group=NAME  only jobs of roles whose job file has this group\n"
+            "      --group=NAME  only jobs whose job file names this group\n"
             "      --json        print JSON\n"
             "  -h, --help        print this text\n",
     .run = run,
