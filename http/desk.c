@@ -40,20 +40,29 @@ struct desk {
 
 static void on_look(json_object *answer, void *arg);
 
-static void finish(struct ticket *ticket, struct api_reply *reply)
+static void take_off(struct ticket *ticket)
 {
     struct desk *desk = ticket->desk;
 
     TAILQ_REMOVE(&desk->tickets, ticket, entry);
-    desk->count--;
+    if (--desk->count == 0)
+        uv_timer_stop(&desk->tick);
     if (ticket->stage == ASKS && ticket->question != NULL)
         courier_withdraw(ticket->question);
-    ticket->done(reply, ticket->arg);
-    api_reply_clear(reply);
+}
+
+static void release(struct ticket *ticket)
+{
     api_call_destroy(ticket->call);
     free(ticket);
-    if (desk->count == 0)
-        uv_timer_stop(&desk->tick);
+}
+
+static void finish(struct ticket *ticket, struct api_reply *reply)
+{
+    take_off(ticket);
+    ticket->done(reply, ticket->arg);
+    api_reply_clear(reply);
+    release(ticket);
 }
 
 static void fail(struct ticket *ticket)
@@ -193,6 +202,23 @@ int desk_take(struct desk *desk, const struct api_request *request, desk_done *d
         uv_timer_start(&desk->tick, on_tick, TICK_MS, TICK_MS);
     ask(ticket);
     return 0;
+}
+
+void desk_withdraw(struct desk *desk, const void *arg)
+{
+    struct ticket *ticket;
+
+    TAILQ_FOREACH (ticket, &desk->tickets, entry)
+        if (ticket->arg == arg) {
+            take_off(ticket);
+            release(ticket);
+            return;
+        }
+}
+
+bool desk_is_full(const struct desk *desk)
+{
+    return desk->count >= DESK_MAX;
 }
 
 int desk_waiting(const struct desk *desk)

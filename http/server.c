@@ -2,7 +2,8 @@
 /* HTTP by libmicrohttpd, in libuv's loop (server.h).
  *
  * The library has an epoll descriptor, which the loop watches. A request that waits for the leader
- * is suspended: the library does not look at its connection until there is an answer. */
+ * is suspended: the library does not look at its connection until there is an answer. So the loop
+ * itself watches for a client that goes meanwhile. */
 #include "http/server.h"
 
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 
 #define HEADERS_MAX 32768
 #define TICK_MS     1000
+#define RETRY_AFTER "1" /* seconds: who is refused because many wait */
 #define JSON        "application/json"
 #define TEXT        "text/plain; version=0.0.4; charset=utf-8" /* what Prometheus expects */
 
@@ -29,7 +31,15 @@ struct line {
     TAILQ_ENTRY(line) entry;
     int fd;
     bool tcp;
-    uint64_t late; /* 0: nothing is expected of the client */
+    uint64_t late;       /* 0: nothing is expected of the client */
+    struct vigil *vigil; /* of the request that waits; NULL: none does */
+};
+
+/* Watches for the end of a client whose request waits. It outlives its line until the loop has
+ * closed its handle. */
+struct vigil {
+    uv_poll_t poll;
+    struct exchange *exchange;
 };
 
 struct server {
@@ -52,7 +62,7 @@ struct exchange {
     char *target;
     char *body;
     size_t body_size; /* may be more than was kept */
-    bool begun, waits, answered;
+    bool begun, answered;
     enum api_verb verb;
     struct MHD_Response *response;
     int status;
@@ -169,6 +179,8 @@ static struct MHD_Response *make_response(struct exchange *exchange, struct api_
         return NULL;
     MHD_add_response_header(response, "Content-Type", type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (reply->status == 503)
+        MHD_add_response_header(response, "Retry-After", RETRY_AFTER);
     if (reply->allow[0] != '\0')
         MHD_add_response_header(response, "Allow", reply->allow);
     snprintf(etag, sizeof(etag), "\"%d\"", reply->epoch);
@@ -203,21 +215,82 @@ static enum MHD_Result refuse(struct exchange *exchange, int status, const char 
     return send_answer(exchange);
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests that wait ---------------------------------------------------------------------- */
+
+static void on_vigil_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Before the library may close the descriptor. */
+static void wait_ends(struct exchange *exchange)
+{
+    struct vigil *vigil = exchange->line->vigil;
+
+    exchange->line->vigil = NULL;
+    if (vigil != NULL)
+        uv_close((uv_handle_t *)&vigil->poll, on_vigil_closed);
+    MHD_resume_connection(exchange->connection);
+    run_soon(exchange->server);
+}
+
+/* An answer that is NULL ends the connection. */
+static void on_client_gone(uv_poll_t *poll, int status, int events)
+{
+    struct exchange *exchange = ((struct vigil *)poll->data)->exchange;
+
+    (void)status;
+    (void)events;
+    desk_withdraw(exchange->server->options.desk, exchange);
+    exchange->answered = true;
+    wait_ends(exchange);
+}
+
+static int wait_begins(struct exchange *exchange)
+{
+    struct vigil *vigil = calloc(1, sizeof(*vigil));
+
+    if (vigil == NULL)
+        return -1;
+    if (uv_poll_init(exchange->server->loop, &vigil->poll, exchange->line->fd) != 0) {
+        free(vigil);
+        return -1;
+    }
+    vigil->poll.data = vigil;
+    vigil->exchange = exchange;
+    exchange->line->vigil = vigil;
+    exchange->line->late = 0;
+    MHD_suspend_connection(exchange->connection);
+    uv_poll_start(&vigil->poll, UV_DISCONNECT, on_client_gone);
+    return 0;
+}
 
 static void on_reply(struct api_reply *reply, void *arg)
 {
     struct exchange *exchange = arg;
 
     set_answer(exchange, reply);
-    exchange->waits = false;
-    MHD_resume_connection(exchange->connection);
-    run_soon(exchange->server);
+    wait_ends(exchange);
 }
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static const char *header(const struct exchange *exchange, const char *name)
 {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result wait_for_leader(struct exchange *exchange, const struct api_request *request)
+{
+    struct desk *desk = exchange->server->options.desk;
+
+    if (wait_begins(exchange) != 0)
+        return MHD_NO;
+    if (desk_take(desk, request, on_reply, exchange) == 0)
+        return MHD_YES;
+    exchange->answered = true;
+    wait_ends(exchange);
+    return MHD_YES;
 }
 
 /* The whole request is there. */
@@ -247,14 +320,11 @@ static enum MHD_Result serve(struct exchange *exchange, const char *method)
         set_answer(exchange, &reply);
         return send_answer(exchange);
     }
-    exchange->line->late = 0;
-    exchange->waits = true;
-    MHD_suspend_connection(exchange->connection);
-    if (desk_take(exchange->server->options.desk, &request, on_reply, exchange) == 0)
-        return MHD_YES;
-    exchange->waits = false;
-    MHD_resume_connection(exchange->connection);
-    return MHD_NO;
+    if (desk_is_full(exchange->server->options.desk)) {
+        di_request_destroy(request.di);
+        return refuse(exchange, 503, "too many requests wait already");
+    }
+    return wait_for_leader(exchange, &request);
 }
 
 /* More than may be is counted, and not kept. */

@@ -573,6 +573,75 @@ static void test_many_connections(void **state)
     free(clients);
 }
 
+static bool nobody_waits(void *arg)
+{
+    return desk_waiting(((struct test *)arg)->desk) == 0;
+}
+
+static bool one_waits(void *arg)
+{
+    return desk_waiting(((struct test *)arg)->desk) == 1;
+}
+
+static bool all_wait(void *arg)
+{
+    return desk_waiting(((struct test *)arg)->desk) == DESK_MAX;
+}
+
+/* A client that goes while its request waits is let go at once. What has not been asked for is not
+ * asked for any more. */
+static void test_clients_that_go(void **state)
+{
+    static const char *const requests[] = {"GET /v1/watch?after=5", "GET /v1/roles",
+                                           "PATCH /v1/roles/a"};
+    struct test *test = *state;
+    struct client *client = malloc(sizeof(*client));
+
+    serve_with(test, 2 * PATIENCE_MS, 2 * PATIENCE_MS, CLIENT_MS);
+    for (size_t i = 0; i < 2 * COUNT(requests); i++) {
+        struct linger reset = {.l_onoff = 1};
+        size_t which = i / 2;
+
+        if (which == 1)
+            leader_end(test);
+        client_connect(client, test->port);
+        client_ask(client, requests[which], which == 2 ? "{\"replicas\":3}" : "");
+        assert_true(run_until(&test->loop, one_waits, test));
+        if (i % 2 == 1) /* by a reset of the connection */
+            setsockopt(client->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        close(client->fd);
+        assert_true(run_until(&test->loop, nobody_waits, test));
+    }
+    leader_begin(test);
+    assert_int_equal(get(test, "GET /metrics", "", "elastic_http_connections 1"), 200);
+    assert_int_equal(test->leader.changes, 0);
+    free(client);
+}
+
+/* One more than may wait is refused, and has its turn once another one has gone. */
+static void test_many_wait(void **state)
+{
+    struct test *test = *state;
+    struct client *clients = calloc(DESK_MAX, sizeof(*clients));
+
+    serve_well(test);
+    for (int i = 0; i < DESK_MAX; i++) {
+        client_connect(&clients[i], test->port);
+        client_ask(&clients[i], "GET /v1/watch?after=5", "");
+    }
+    assert_int_equal(get(test, "GET /healthz", "", "200 OK"), 200);
+    assert_true(run_until(&test->loop, all_wait, test));
+    assert_int_equal(get(test, "GET /v1/roles", "", "Retry-After: 1\r\n"), 503);
+    assert_int_equal(get(test, "GET /v1alpha1/replicas?namespace=1", "", "too many requests"), 503);
+    assert_int_equal(get(test, "GET /nothing", "", "404"), 404);
+    assert_int_equal(get(test, "GET /healthz", "", "200 OK"), 200);
+    for (int i = 0; i < DESK_MAX; i++)
+        close(clients[i].fd);
+    assert_true(run_until(&test->loop, nobody_waits, test));
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+    free(clients);
+}
+
 struct other {
     pid_t pid; /* 0: it has ended */
     int status;
@@ -782,6 +851,8 @@ int main(int argc, char **argv)
         http_test(test_no_http),
         http_test(test_slow_clients),
         http_test(test_many_connections),
+        http_test(test_clients_that_go),
+        http_test(test_many_wait),
         http_test(test_another_user),
         http_test(test_the_program),
         http_test(test_no_program),
