@@ -134,14 +134,23 @@ static void end(struct http *http)
         link_close(http->agent, "the end");
 }
 
-/* {"t": "leader", "address", "port"} */
+static void answer_ping(struct link *agent)
+{
+    json_object *msg = json_object_new_object();
+
+    json_object_object_add(msg, "t", json_object_new_string("pong"));
+    link_send(agent, msg);
+}
+
+/* {"t": "leader", "address", "port"}, {"t": "ping"} */
 static void on_message(struct link *link, json_object *msg, void *arg)
 {
     struct http *http = arg;
     const char *type = json_get_string(msg, "t"), *address = json_get_string(msg, "address");
     int64_t port;
 
-    (void)link;
+    if (type != NULL && strcmp(type, "ping") == 0)
+        answer_ping(link);
     if (type != NULL && strcmp(type, "leader") == 0 && address != NULL && !http->ending &&
         json_get_int(msg, "port", 0, UINT16_MAX, &port))
         courier_find(http->courier, (char *[]){(char *)(uintptr_t)address, NULL}, (int)port);

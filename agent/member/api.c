@@ -13,10 +13,13 @@
 #include "agent/run_dir.h"
 #include "common/link.h"
 #include "common/log.h"
+#include "lib/json_get.h"
 
 #define SOCKET_NAME     "api"
 #define PAUSE_FIRST_MS  100 /* before a server is started again; twice as long each time */
 #define PAUSE_MAX_MS    10000
+#define PING_MS         2000
+#define PINGS_LOST      5     /* that a server may leave without an answer */
 #define STEADY_MS       60000 /* a server that has lived so long is not one of a row */
 #define EXIT_CANNOT_RUN 127   /* of a program that misses a library */
 #define EXIT_USAGE      2     /* another release has been installed meanwhile */
@@ -34,9 +37,9 @@ struct api {
     struct api_server *server; /* NULL: there is none */
     uint64_t started;
     int pause_ms;
-    uv_timer_t pause;
+    uv_timer_t pause, ping;
     bool destroyed;
-    int pieces; /* servers that have not ended, and the timer */
+    int pieces; /* servers that have not ended, and the timers */
     void (*gone)(void *arg);
     void *gone_arg;
 };
@@ -46,6 +49,7 @@ struct api_server {
     struct api *api;
     uv_process_t process;
     struct link *link;
+    int pings; /* since its last answer */
     bool ended, linked;
 };
 
@@ -148,6 +152,37 @@ static void on_closed(struct link *link, const char *why, void *arg)
     free_if_over(server);
 }
 
+/* ---- does it answer? ------------------------------------------------------------------------- */
+
+/* Pings are counted, not seconds: an agent that was stopped itself does not blame the server. */
+static void on_ping(uv_timer_t *timer)
+{
+    const struct api *api = timer->data;
+    struct api_server *server = api->server;
+    json_object *msg;
+
+    if (server == NULL || server->link == NULL)
+        return;
+    if (server->pings++ >= PINGS_LOST) {
+        log_info("%s: elasticrun-http does not answer, and is ended", api->options.node);
+        uv_process_kill(&server->process, SIGKILL); /* on_process_exit goes on */
+        return;
+    }
+    msg = json_object_new_object();
+    json_object_object_add(msg, "t", json_object_new_string("ping"));
+    link_send(server->link, msg);
+}
+
+static void on_message(struct link *link, json_object *msg, void *arg)
+{
+    struct api_server *server = arg;
+    const char *type = json_get_string(msg, "t");
+
+    (void)link;
+    if (type != NULL && strcmp(type, "pong") == 0)
+        server->pings = 0;
+}
+
 /* ---- its beginning --------------------------------------------------------------------------- */
 
 static void send_leader(struct api *api)
@@ -204,7 +239,7 @@ static int spawn(struct api_server *server, int theirs)
 
 static void start(struct api *api)
 {
-    static const struct link_handlers handlers = {.closed = on_closed};
+    static const struct link_handlers handlers = {.message = on_message, .closed = on_closed};
     struct api_server *server = calloc(1, sizeof(*server));
     struct error err = {""};
     int ends[2], rc;
@@ -276,7 +311,7 @@ static int open_sockets(struct api *api, struct error *err)
     return error_set(err, "out of memory");
 }
 
-static void on_pause_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
     piece_gone(handle->data);
 }
@@ -289,6 +324,7 @@ static void nobody(void *arg)
 struct api *api_create(uv_loop_t *loop, const struct api_options *options, struct error *err)
 {
     struct api *api = calloc(1, sizeof(*api));
+    uint64_t ping_ms = options->ping_ms > 0 ? (uint64_t)options->ping_ms : PING_MS;
 
     if (api == NULL) {
         error_set(err, "out of memory");
@@ -299,13 +335,15 @@ struct api *api_create(uv_loop_t *loop, const struct api_options *options, struc
     api->local = api->tcp = -1;
     api->pause_ms = PAUSE_FIRST_MS;
     uv_timer_init(loop, &api->pause);
-    api->pause.data = api;
-    api->pieces = 1;
+    uv_timer_init(loop, &api->ping);
+    api->pause.data = api->ping.data = api;
+    api->pieces = 2;
     if (open_sockets(api, err) != 0) {
         api_destroy(api, nobody, NULL);
         return NULL;
     }
     start(api);
+    uv_timer_start(&api->ping, on_ping, ping_ms, ping_ms);
     return api;
 }
 
@@ -323,5 +361,6 @@ void api_destroy(struct api *api, void (*gone)(void *arg), void *arg)
         link_close(server->link, "the end");
     if (server != NULL)
         uv_process_kill(&server->process, SIGKILL);
-    uv_close((uv_handle_t *)&api->pause, on_pause_closed);
+    uv_close((uv_handle_t *)&api->pause, on_timer_closed);
+    uv_close((uv_handle_t *)&api->ping, on_timer_closed);
 }

@@ -3,7 +3,7 @@
  * (doc/internals/http.md).
  *
  * The sockets are the agent's. A server that ends is followed by another one at the same sockets,
- * where clients wait meanwhile. */
+ * where clients wait meanwhile. A server that does not answer pings is ended. */
 #ifndef ELASTIC_AGENT_MEMBER_API_H
 #define ELASTIC_AGENT_MEMBER_API_H
 
@@ -21,6 +21,7 @@ struct api_options {
     const char *run_dir;    /* the directory of the socket `api` */
     const char *state_dir;  /* of the job; NULL: not known */
     uint32_t job, restarts; /* the base */
+    int ping_ms;            /* between two pings of the server; 0: as usual */
 };
 
 /* Listen, and start a server. The strings in options stay. NULL with err. */

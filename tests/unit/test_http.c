@@ -730,6 +730,13 @@ static bool is_started(void *arg)
     return child() != 0;
 }
 
+static bool is_replaced(void *arg)
+{
+    pid_t pid = child();
+
+    return pid != 0 && pid != *(pid_t *)arg;
+}
+
 static void on_api_gone(void *arg)
 {
     *(bool *)arg = true;
@@ -750,13 +757,15 @@ static void test_the_program(void **state)
     struct stat st;
     char program[256], path[128];
     bool gone = false;
+    pid_t hangs;
     struct api *api;
 
     snprintf(program, sizeof(program), "%s/http/elasticrun-http", top != NULL ? top : ".");
     write_conf(test);
     api = api_create(
         &test->loop,
-        &(struct api_options){.program = program, .node = "n1", .run_dir = test->dir, .job = JOB},
+        &(struct api_options){
+            .program = program, .node = "n1", .run_dir = test->dir, .job = JOB, .ping_ms = 500},
         &err);
     if (api == NULL)
         fail_msg("%s", err.text);
@@ -786,6 +795,15 @@ static void test_the_program(void **state)
     /* Another process at the same port. A client that comes meanwhile waits. */
     assert_true(run_until(&test->loop, is_started, NULL));
     kill(child(), SIGKILL);
+    assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
+
+    /* … and another one for a process that hangs, with a client in its queue. */
+    assert_true(run_until(&test->loop, is_started, NULL));
+    hangs = child();
+    kill(hangs, SIGSTOP);
+    client_connect(client, test->port);
+    assert_true(run_until(&test->loop, is_replaced, &hangs));
+    close(client->fd);
     assert_int_equal(get(test, "GET /v1/roles", "", "\"epoch\":5"), 200);
 
     api_destroy(api, on_api_gone, &gone);
