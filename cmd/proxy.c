@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic proxy JOB`: the HTTP interface of a job on this machine.
  *
- * This process finds the job, opens a port for this user only, and becomes elasticrun-http, which
- * serves the port as it does on the nodes of the job. */
+ * This process finds the job, opens a port for this user only, and starts elasticrun-http, which
+ * serves the port as it does on the nodes of the job. Then it waits for the end of the job. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/ask.h"
@@ -23,6 +27,8 @@
 
 #define FIXED_ARGUMENTS 12
 #define NUMBER_SIZE     32
+#define EXIT_CANNOT_RUN 127
+#define LOOK_MS         5000 /* between two questions to Slurm whether the job has ended */
 
 /* Beside this program, so that an installation can be moved. */
 static const char *find_program(void)
@@ -64,12 +70,12 @@ static char *number_option(const char *name, uint32_t number)
     return text_need(strdup(text));
 }
 
-/* Returns only if it cannot. */
-static int become(const struct job_info *info, char *const *addresses, char *state_dir, int fd,
-                  struct error *err)
+/* Does not return. */
+static void become(const struct job_info *info, char *const *addresses, char *state_dir, int fd)
 {
     char *argv[FIXED_ARGUMENTS + 2 * ASK_NODES_MAX];
     const char *program = find_program();
+    struct error err;
     int count = 0;
     argv[count++] = text_need(strdup("elasticrun-http"));
     argv[count++] = number_option("--job", info->id);
@@ -86,11 +92,91 @@ static int become(const struct job_info *info, char *const *addresses, char *sta
     }
     argv[count] = NULL;
     execv(program, argv);
-    error_set(err, "%s: %s; slurm-elastic has it if it is built with libmicrohttpd", program,
+    error_set(&err, "%s: %s; slurm-elastic has it if it is built with libmicrohttpd", program,
               strerror(errno));
-    while (count > 0)
-        free(argv[--count]);
-    return -1;
+    failed(&err);
+    _exit(EXIT_CANNOT_RUN);
+}
+
+/* Slurm that does not answer for a while is no end of the job. A line for the user if it has
+ * ended, else NULL. */
+static char *end_of_job(const struct job_info *served)
+{
+    struct job_info *info = NULL;
+    struct error err;
+    char *line = NULL;
+    int printed = 0;
+    if (slurm_client_job(served->id, &info, &err) != 0)
+        return NULL;
+    if (info == NULL)
+        printed = asprintf(&line, "job %u has ended", served->id);
+    else if (info->restarts != served->restarts)
+        printed = asprintf(&line, "job %u has been requeued: this run of it has ended", served->id);
+    else if (info->state == JOB_KIND_ENDED)
+        printed = asprintf(&line, "job %u has ended (%s)", served->id, info->state_name);
+    job_info_free(info);
+    return printed >= 0 ? line : NULL;
+}
+
+/* The pipe ends with the server. */
+static char *await_end(const struct job_info *served, int pipe_end)
+{
+    struct pollfd watched = {.fd = pipe_end, .events = POLLIN};
+    char *line = NULL;
+    while (line == NULL && poll(&watched, 1, LOOK_MS) <= 0)
+        line = end_of_job(served);
+    return line;
+}
+
+static int end_server(pid_t server)
+{
+    int status = 0;
+    kill(server, SIGKILL);
+    while (waitpid(server, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+/* The server does not outlive this process, however it ends. */
+static pid_t start_server(const struct job_info *info, char *const *addresses, char *state_dir,
+                          int fd)
+{
+    pid_t self = getpid(), server = fork();
+    if (server != 0)
+        return server;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == self)
+        become(info, addresses, state_dir, fd);
+    _exit(EXIT_CANNOT_RUN);
+}
+
+/* Until the job ends, or the server. -1 with err, whose text may be empty: it has been said. */
+static int serve_at(const struct job_info *info, char *const *addresses, char *state_dir, int fd,
+                    struct error *err)
+{
+    int ends[2], status;
+    if (pipe(ends) != 0)
+        return error_set(err, "cannot make a pipe: %s", strerror(errno));
+    pid_t server = start_server(info, addresses, state_dir, fd);
+    close(fd);
+    close(ends[1]);
+    if (server < 0) {
+        close(ends[0]);
+        return error_set(err, "cannot start a process: %s", strerror(errno));
+    }
+    char *line = await_end(info, ends[0]);
+    close(ends[0]);
+    status = end_server(server);
+    if (line != NULL) {
+        fprintf(stderr, "selastic: %s\n", line);
+        free(line);
+        return 0;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_CANNOT_RUN)
+        return -1;
+    return error_set(err, "elasticrun-http has ended by itself (%s %d)",
+                     WIFSIGNALED(status) ? "signal" : "status",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 /* The job has roles, and this user may ask for them: else every client would hear why not. */
@@ -107,22 +193,22 @@ static int serve(struct site *site, const struct query *query, int port, struct 
 {
     char **addresses = node_addresses(site, query->info->nodes, ASK_NODES_MAX);
     char *state_dir = query_state_dir(site, query->info);
-    int fd = listen_at(&port, err);
+    int rc = -1, fd = listen_at(&port, err);
     if (fd >= 0) {
         printf("http://127.0.0.1:%d\n", port);
         fflush(stdout);
-        become(query->info, addresses, state_dir, fd, err);
-        close(fd);
+        rc = serve_at(query->info, addresses, state_dir, fd, err);
     }
     strings_free(addresses);
     free(state_dir);
-    return -1;
+    return rc;
 }
 
 static enum exit_status run(const struct arguments *arguments)
 {
-    struct error err;
+    struct error err = {""};
     struct query query = {0};
+    int rc = -1;
     deadline_start();
     struct site *site = site_create(&err);
     if (site == NULL)
@@ -130,10 +216,12 @@ static enum exit_status run(const struct arguments *arguments)
     if (query_leader(site, arguments->job_id, request_new("roles"), &query, &err) ==
             QUERY_ANSWERED &&
         check(&query, &err) == 0)
-        serve(site, &query, arguments->port, &err);
+        rc = serve(site, &query, arguments->port, &err);
     query_clear(&query);
     site_destroy(site);
-    return failed(&err);
+    if (rc == 0)
+        return STATUS_OK;
+    return err.text[0] != '\0' ? failed(&err) : STATUS_FAILED;
 }
 
 const struct command proxy_command = {
@@ -142,8 +230,8 @@ const struct command proxy_command = {
     .help = "Usage: selastic proxy JOB [--port=N]\n"
             "\n"
             "Serve the HTTP interface of a running elastic job with roles at a port of\n"
-            "127.0.0.1, until it is interrupted. The first line of the output is its URL. Only\n"
-            "programs of this user on this machine are answered.\n"
+            "127.0.0.1, until the job ends or the command is interrupted. The first line of the\n"
+            "output is its URL. Only programs of this user on this machine are answered.\n"
             "\n"
             "      --port=N  this port, 1024 to 65535; default: a free one\n"
             "  -h, --help    print this text\n",

@@ -2,7 +2,7 @@
 /* elasticrun-http: the HTTP interface of a job with roles, on one node.
  *
  * elasticrun starts it with sockets that listen, and with a socket over which it says where the
- * leader is (doc/internals/http.md). `selastic proxy` becomes it. It is a process of its own
+ * leader is (doc/internals/http.md). `selastic proxy` starts it, too. It is a process of its own
  * because it reads what any program of the user sends: it may hang or crash, and another takes its
  * place at the same sockets. */
 #include "config.h"

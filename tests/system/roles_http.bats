@@ -80,7 +80,9 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     [[ $output == *"5 replicas of server: allowed are 1 to 4"*$'\n'409 ]]
 
     # On this machine, for this user only.
-    as_user sh -c "echo \$\$ >proxy.pid; exec selastic proxy $job" >"$TB_HOME/proxy.out" 3>&- &
+    as_user sh -c "echo \$\$ >proxy.pid; exec selastic proxy $job" >"$TB_HOME/proxy.out" \
+        2>"$TB_HOME/proxy.err" 3>&- &
+    proxy=$!
     wait_for 10 test -s "$TB_HOME/proxy.out"
     read -r url <"$TB_HOME/proxy.out"
     run -0 as_user curl -s "$url/v1/endpoints?role=server"
@@ -118,4 +120,20 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     wait_for 30 ready_are server 3
     wait "$di" || { cat "$TB_HOME/di.out"; false; }
     (($(as_user curl -s "$url/v1/watch?after=$epoch" | json_value "s['data']['epoch']") > epoch))
+
+    # The end of selastic is that of the port.
+    as_user sh -c "echo \$\$ >other.pid; exec selastic proxy $job" >"$TB_HOME/other.out" 3>&- &
+    wait_for 10 test -s "$TB_HOME/other.out"
+    read -r other <"$TB_HOME/other.out"
+    as_user curl -s "$other/healthz"
+    as_user kill "$(<"$TB_WORK/other.pid")"
+    wait_for 10 eval "! as_user curl -s $other/healthz"
+
+    # … and the end of the job is that of selastic.
+    as_user scancel "$job"
+    rm "$TB_WORK/proxy.pid"
+    wait_for 30 eval "! kill -0 $proxy"
+    wait "$proxy"
+    [[ $(<"$TB_HOME/proxy.err") == "selastic: job $job has ended"* ]]
+    run ! as_user curl -s "$url/healthz"
 }
