@@ -23,6 +23,8 @@ EXTRA_DIST += \
     bench/resubmit.sh \
     bench/scale \
     bench/roles \
+    bench/roles_load.py \
+    bench/roles_tasks.py \
     bench/rpc \
     bench/sched \
     bench/spot \
