@@ -55,7 +55,7 @@ def begin(kind, directory):
         from slurm_elastic.dask import RoleCluster
 
         return RoleCluster()
-    cluster = LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None, processes=False)
+    cluster = LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None)
     path = directory / "scheduler"
     (directory / "new").write_text(cluster.scheduler_address)
     os.rename(directory / "new", path)
