@@ -109,7 +109,7 @@ static bool has_waiting(const struct reconcile *r, int role)
 {
     FOR_ENTRIES (r, e)
         if (e->replica.role == role && e->replica.state == REPLICA_WANTED && entry_stays(e) &&
-            !e->spent)
+            e->spent == NULL)
             return true;
     return false;
 }

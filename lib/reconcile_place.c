@@ -83,7 +83,7 @@ static void take_slots(struct reconcile *r, struct entry *e)
 
 static bool waits_for_slots(const struct reconcile *r, const struct entry *e)
 {
-    return e->replica.state == REPLICA_WANTED && entry_stays(e) && !e->spent &&
+    return e->replica.state == REPLICA_WANTED && entry_stays(e) && e->spent == NULL &&
            e->replica.pause <= r->now;
 }
 

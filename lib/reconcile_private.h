@@ -21,7 +21,7 @@ struct entry {
     struct replica replica; /* the first: entry_of() */
     struct retry retry;     /* pauses before it is started again */
     bool counts;            /* its failure counts against the role's budget */
-    bool spent;             /* the budget is used up: it is not started again */
+    const char *spent;      /* why it is not started again; NULL: it may be */
     bool makes_way;         /* while lib/reconcile_place looks for room */
     int status;             /* of the first of its tasks that has not ended with 0 */
 };

@@ -130,7 +130,7 @@ static const struct entry *in_pause(const struct reconcile *r, int role, double 
 {
     FOR_ENTRIES (r, e)
         if (e->replica.role == role && e->replica.state == REPLICA_WANTED &&
-            (e->spent || e->replica.pause > now))
+            (e->spent != NULL || e->replica.pause > now))
             return e;
     return NULL;
 }
@@ -154,15 +154,15 @@ static void why_more(const struct reconcile *r, int role, double now, char *text
 
     FOR_ENTRIES (r, other)
         if (other->replica.role == role && entry_stays(other)) {
-            missing -= other->replica.state != REPLICA_WANTED || other->spent;
+            missing -= other->replica.state != REPLICA_WANTED || other->spent != NULL;
             wait += other->replica.state == REPLICA_PLACED;
         }
     text[0] = '\0';
     if (r->stopping)
         snprintf(text, size, "the job ends");
-    else if (e != NULL && e->spent)
-        snprintf(text, size, "%s is not started again: %s", entry_name(r, e).text,
-                 e->replica.reason);
+    else if (e != NULL && e->spent != NULL)
+        snprintf(text, size, "%s is not started again: %s, %s", entry_name(r, e).text,
+                 e->replica.reason, e->spent);
     else if (e != NULL)
         snprintf(text, size, "%s starts again in %.0f s: %s", entry_name(r, e).text,
                  e->replica.pause - now, e->replica.reason);

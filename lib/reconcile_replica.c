@@ -296,9 +296,9 @@ static void failed(struct reconcile *r, struct entry *e)
     if (!e->counts)
         return;
     if (final || !recovery_count(state->recovery, r->now)) {
-        e->spent = true;
+        e->spent = final ? "which is final" : "and no restart is left";
         reconcile_say(r, e->replica.role, "%s is not started again: %s, %s", entry_name(r, e).text,
-                      reason, final ? "which is final" : "and no restart is left");
+                      reason, e->spent);
         return;
     }
     retry_failed(&e->retry, r->now);

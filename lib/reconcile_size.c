@@ -18,10 +18,11 @@ void size_count(struct reconcile *r)
         state->size++;
         state->ready += e->replica.state == REPLICA_READY;
         /* One that is to be started again soon gets the slots back that it had. */
-        state->unplaced += e->replica.state == REPLICA_WANTED && !e->spent &&
+        state->unplaced += e->replica.state == REPLICA_WANTED && e->spent == NULL &&
                            e->replica.pause <= r->now;
-        state->assured += e->replica.state == REPLICA_WANTED ? e->spent || e->replica.pause > r->now
-                                                             : entry_is_safe(r, e);
+        state->assured += e->replica.state == REPLICA_WANTED
+                              ? e->spent != NULL || e->replica.pause > r->now
+                              : entry_is_safe(r, e);
     }
 }
 
@@ -48,7 +49,7 @@ static int worth(const struct reconcile *r, const struct entry *e)
 {
     switch (e->replica.state) {
     case REPLICA_WANTED:
-        return e->spent ? 0 : 1;
+        return e->spent != NULL ? 0 : 1;
     case REPLICA_FAILED:
     case REPLICA_PLACED:
         return 2;

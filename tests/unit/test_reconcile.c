@@ -362,6 +362,8 @@ static void a_preempted_node_is_drained_in_its_time(void **state)
 
 static void a_failed_replica_waits_longer_each_time(void **state)
 {
+    char size[100], more[200];
+
     (void)state;
     begin(4);
     ready("lead-0");
@@ -385,6 +387,9 @@ static void a_failed_replica_waits_longer_each_time(void **state)
     expect("say: one-0 is not started again: exit, and no restart is left");
     run_at(1000);
     expect("");
+    reconcile_why(r, 1, now, size, sizeof(size), more, sizeof(more));
+    assert_string_equal(size, "0 of 1 ready");
+    assert_string_equal(more, "one-0 is not started again: exit, and no restart is left");
 }
 
 static void what_has_long_been_ready_does_not_wait_longer(void **state)
