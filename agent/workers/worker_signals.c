@@ -195,10 +195,8 @@ void workers_end_stopped(struct workers *set, double seconds)
         } else if (w->stopped_at == 0) {
             w->stopped_at = now;
         } else if ((double)(now - w->stopped_at) >= seconds * 1000 &&
-                   asprintf(
-                       &w->killed,
-                       "it had been stopped (SIGSTOP) for %.0f s, while all others waited for it",
-                       (double)(now - w->stopped_at) / 1000) >= 0) {
+                   asprintf(&w->killed, "it had been stopped (SIGSTOP) for %.0f s",
+                            (double)(now - w->stopped_at) / 1000) >= 0) {
             uv_process_kill(&w->process, EXEC_WORKER_KILL);
         }
     }
