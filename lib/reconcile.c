@@ -185,7 +185,7 @@ static void on_unready(struct reconcile *r, const struct reconcile_fact *fact)
     struct entry *e = subject(r, fact);
 
     if (e != NULL && e->replica.state == REPLICA_READY)
-        entry_fail(r, e, true, fact->text);
+        entry_is_not_ready(r, e, fact->text);
 }
 
 static void on_exited(struct reconcile *r, const struct reconcile_fact *fact)

@@ -172,6 +172,8 @@ void entry_forget(struct reconcile *r, struct entry *e);
 void entry_start(struct reconcile *r, struct entry *e);
 /* It is to end in so many seconds. What has no slots, or has not been started, is gone at once. */
 void entry_drain(struct reconcile *r, struct entry *e, double seconds, const char *why);
+/* Its probe says so, or its time is over. Nobody else has said it: the log says it. */
+void entry_is_not_ready(struct reconcile *r, struct entry *e, const char *why);
 /* counts: against the budget of its role. */
 void entry_fail(struct reconcile *r, struct entry *e, bool counts, const char *why);
 /* Facts about a task. status -1: it was lost with its node. */

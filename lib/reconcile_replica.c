@@ -384,6 +384,13 @@ void entry_fail(struct reconcile *r, struct entry *e, bool counts, const char *w
     settle(r, e);
 }
 
+void entry_is_not_ready(struct reconcile *r, struct entry *e, const char *why)
+{
+    reconcile_say(r, e->replica.role, "%s: %s", entry_name(r, e).text,
+                  why != NULL ? why : "not ready");
+    entry_fail(r, e, true, why);
+}
+
 void entry_task_runs(struct reconcile *r, struct entry *e, int task)
 {
     if (e->replica.tasks[task].state != REPLICA_TASK_ASKED)
@@ -448,7 +455,7 @@ void entry_late(struct reconcile *r, struct entry *e)
     switch (e->replica.state) {
     case REPLICA_STARTING:
         snprintf(why, sizeof(why), "not ready within %g s", role_of(r, e)->ready.within);
-        entry_fail(r, e, true, why);
+        entry_is_not_ready(r, e, why);
         return;
     case REPLICA_DRAINING:
     case REPLICA_FAILED:

@@ -441,11 +441,29 @@ static void who_is_not_ready_in_time_has_failed(void **state)
     ready("lead-0");
     log_text[0] = '\0';
     run_at(60);
-    expect("kill one-0");
+    expect("say: one-0: not ready within 60 s; kill one-0");
     assert_string_equal(reconcile_named(r, "one-0")->reason, "not ready within 60 s");
     run_at(70); /* nobody says that it has ended */
     expect("say: nothing is heard of one-0, which was to be killed");
     run_at(71);
+    expect("start one-0 on 1");
+}
+
+/* Its probe says so. Nobody else tells the log. */
+static void who_is_not_ready_any_more_has_failed(void **state)
+{
+    (void)state;
+    begin(4);
+    ready("lead-0");
+    ready("one-0");
+    log_text[0] = '\0';
+    of_task(RECONCILE_UNREADY, "one-0", 0);
+    expect("say: one-0: exit; kill one-0");
+    assert_int_equal(reconcile_named(r, "one-0")->state, REPLICA_FAILED);
+    of_task(RECONCILE_UNREADY, "one-0", 0);
+    expect("");
+    ended("one-0", 137);
+    run_at(1);
     expect("start one-0 on 1");
 }
 
@@ -1081,6 +1099,7 @@ int main(void)
         TEST(status_127_is_final),
         TEST(a_lost_node_costs_no_restart),
         TEST(who_is_not_ready_in_time_has_failed),
+        TEST(who_is_not_ready_any_more_has_failed),
         TEST(who_does_not_drain_is_killed),
         TEST(a_gang_fails_as_a_whole),
         TEST(who_ends_with_0_is_finished),
