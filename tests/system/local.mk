@@ -77,6 +77,7 @@ EXTRA_DIST += \
     tests/system/rl.bats \
     tests/system/roles.bats \
     tests/system/roles.bash \
+    tests/system/roles_faults.bats \
     tests/system/roles_grow.bats \
     tests/system/roles_sbatch.bats \
     tests/system/roles_http.bats \

@@ -2,7 +2,7 @@
 """The programs of the replicas in roles.bats: replica.py lead | serve PORT | gang.
 
 Each start writes a file NAME.TASK.START with its process id into $LOG, and NAME.TASK.START.drained
-when SIGTERM has asked it to end.
+when SIGTERM has asked it to end. A server with a file NAME.TASK.START.sick answers with status 503.
 """
 
 import http.server
@@ -33,7 +33,7 @@ def end(_number, _frame):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         """Everything is found; the answer is our name."""
-        self.send_response(200)
+        self.send_response(503 if (LOG / f"{ME}.sick").exists() else 200)
         self.end_headers()
         self.wfile.write(ME.encode())
 
