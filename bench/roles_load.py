@@ -35,7 +35,8 @@ def is_whole(answer):
 def load(url, rate, seconds):
     """(milliseconds of each request, how often each status came)"""
     request = f"GET {url.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
-    idle = [connect(url) for _ in range(CONNECTIONS)]
+    # In turns: the interface closes a connection that is idle for 10 s.
+    idle = collections.deque(connect(url) for _ in range(CONNECTIONS))
     due, answers = {}, {}
     took, statuses = [], collections.Counter()
     begin = time.monotonic()
@@ -45,13 +46,16 @@ def load(url, rate, seconds):
         if now > begin + seconds + PATIENCE:
             raise TimeoutError(f"{total - len(took)} requests have no answer")
         while sent < total and idle and begin + sent / rate <= now:
-            connection = idle.pop()
+            connection = idle.popleft()
             due[connection], answers[connection] = begin + sent / rate, b""
             connection.send(request)
             sent += 1
         later = begin + sent / rate - time.monotonic() if sent < total and idle else 1
         for connection in select.select(list(due), [], [], max(later, 0))[0]:
-            answers[connection] += connection.recv(1 << 20)
+            got = connection.recv(1 << 20)
+            if not got:
+                raise ConnectionError("the interface has closed a connection")
+            answers[connection] += got
             if not is_whole(answers[connection]):
                 continue
             took.append(1000 * (time.monotonic() - due.pop(connection)))
