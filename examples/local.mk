@@ -45,6 +45,13 @@ dist_lightning_DATA = \
     examples/lightning/elastic_lightning.py \
     examples/lightning/train.py
 
+raydir = $(examplesdir)/ray
+dist_ray_DATA = \
+    examples/ray/README.md \
+    examples/ray/primes.py \
+    examples/ray/ray.yaml
+dist_ray_SCRIPTS = examples/ray/job.sh
+
 rldir = $(examplesdir)/rl
 dist_rl_DATA = \
     examples/rl/README.md \

@@ -30,6 +30,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/leaving.py \
     client/python/slurm_elastic/live.py \
     client/python/slurm_elastic/py.typed \
+    client/python/slurm_elastic/ray.py \
     client/python/slurm_elastic/roles.py \
     client/python/slurm_elastic/sampler.py
 EXTRA_DIST += \

@@ -74,6 +74,8 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/ray.bats \
+    tests/system/ray_program.py \
     tests/system/rl.bats \
     tests/system/roles.bats \
     tests/system/roles.bash \

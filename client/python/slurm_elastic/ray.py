@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ray's cluster whose workers are the replicas of a role (doc/user/roles.md#ray).
+
+    import ray
+    from slurm_elastic.ray import RoleCluster
+
+    with RoleCluster(role="worker", cpus=2) as cluster:
+        ray.init(address=cluster.address)
+        print(sum(ray.get([square.remote(number) for number in range(1000)])))
+
+The program is a task of a role with `api: yes`. Ray's head runs beside it, and Ray's autoscaler in
+the head. RoleProvider lets the autoscaler ask for replicas, and remove them. Each worker is
+`python3 -m slurm_elastic.ray`, which becomes `ray start`. When its replica drains, no new task
+begins there.
+
+Needed besides the standard library: ray (tested: 2.60).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Dict, List, Optional
+
+import ray
+from ray.autoscaler.node_provider import NodeProvider
+from ray.autoscaler.tags import (
+    NODE_KIND_HEAD,
+    NODE_KIND_WORKER,
+    STATUS_UP_TO_DATE,
+    TAG_RAY_NODE_KIND,
+    TAG_RAY_NODE_NAME,
+    TAG_RAY_NODE_STATUS,
+    TAG_RAY_USER_NODE_TYPE,
+)
+
+from slurm_elastic import roles
+
+__all__ = ["RoleCluster", "RoleProvider"]
+
+_POLL = 0.2  # seconds between two looks at a process, a file, or Ray's nodes
+_START = 60  # seconds in which Ray's head has to answer
+_END = 10  # seconds from SIGTERM to SIGKILL for the processes of Ray
+_UPDATE = "1"  # seconds between two looks of the autoscaler
+_PR_SET_PDEATHSIG = 1
+_COMMANDS = (
+    "initialization_commands",
+    "setup_commands",
+    "head_setup_commands",
+    "worker_setup_commands",
+    "head_start_ray_commands",
+    "worker_start_ray_commands",
+)
+
+logger = logging.getLogger(__name__)
+
+
+class RoleProvider(NodeProvider):
+    """The replicas of a role, as the nodes of Ray's autoscaler.
+
+    The name of a node is that of its replica and its start: `worker-3/17`. So a replica that has
+    been started anew is another node. What waits for a start is `worker-3/17+`, the start before.
+    """
+
+    def __init__(self, provider_config: Dict[str, Any], cluster_name: str):
+        super().__init__(provider_config, cluster_name)
+        self._role: str = provider_config["role"]
+        self._head: str = provider_config["head"]
+        self._head_type: str = provider_config["head_type"]
+        self._nodes: Dict[str, roles.Replica] = {}
+        self._lock = threading.Lock()  # the autoscaler asks in several threads
+
+    def non_terminated_nodes(self, tag_filters: Dict[str, str]) -> List[str]:
+        self._nodes = {_node_id(each): each for each in roles.replicas(self._role)}
+        return [
+            each
+            for each in [self._head, *self._nodes]
+            if tag_filters.items() <= self.node_tags(each).items()
+        ]
+
+    def is_running(self, node_id: str) -> bool:
+        each = self._nodes.get(node_id)
+        return node_id == self._head or (each is not None and each.state in ("starting", "ready"))
+
+    def is_terminated(self, node_id: str) -> bool:
+        return node_id != self._head and node_id not in self._nodes
+
+    def node_tags(self, node_id: str) -> Dict[str, str]:
+        head = node_id == self._head
+        return {
+            TAG_RAY_NODE_KIND: NODE_KIND_HEAD if head else NODE_KIND_WORKER,
+            TAG_RAY_USER_NODE_TYPE: self._head_type if head else self._role,
+            TAG_RAY_NODE_NAME: node_id.partition("/")[0],
+            TAG_RAY_NODE_STATUS: STATUS_UP_TO_DATE,
+        }
+
+    def set_node_tags(self, node_id: str, tags: Dict[str, str]) -> None:
+        """The job knows all that there is to know."""
+
+    def internal_ip(self, node_id: str) -> Optional[str]:
+        each = self._nodes.get(node_id)
+        return each.addresses[0] if each is not None and each.addresses else None
+
+    def external_ip(self, node_id: str) -> Optional[str]:
+        return self.internal_ip(node_id)
+
+    def create_node(self, node_config: Dict[str, Any], tags: Dict[str, str], count: int) -> None:
+        """The role is to have so many replicas more. More than its MAX: RolesError."""
+        with self._lock:
+            (role,) = roles.status(self._role)
+            logger.info("%s", roles.scale(self._role, role.target + count))
+
+    def terminate_node(self, node_id: str) -> None:
+        with self._lock:
+            there = {_node_id(each): each for each in roles.replicas(self._role)}
+            each = there.get(node_id)
+            # One that Slurm takes goes by itself. Its role keeps its size, and so gets it back.
+            if each is not None and each.state != "draining":
+                logger.info("%s", roles.remove(each.name))
+
+
+def _node_id(replica: roles.Replica) -> str:
+    waits = replica.state in ("wanted", "placed", "failed")
+    return f"{replica.name}/{replica.start}{'+' if waits else ''}"
+
+
+def _own_node_id(me: roles.Task) -> str:
+    return f"{me.replica}/{me.start}"
+
+
+class RoleCluster:
+    """A Ray cluster of the replicas of one role.
+
+    role: the role of the workers. Its replicas have one task each.
+    cpus, gpus, memory (bytes), resources: what Ray has on each worker.
+    object_store_memory: bytes of the object store of each worker, and of the head.
+    head_cpus: what Ray has on the head, for tasks. Its own driver needs none.
+    idle: a worker that has nothing to do for so many seconds goes.
+    head_options: more arguments of `ray start` for the head.
+
+    The head listens at the port `head` of the task. address is what ray.init() wants. The task is
+    ready (`ready: told`) once the head answers.
+
+    close(), or the end of `with`, makes the role as small as it can be, and ends the head.
+    RolesError says what is wrong.
+    """
+
+    def __init__(
+        self,
+        role: str = "worker",
+        *,
+        cpus: int = 1,
+        gpus: int = 0,
+        memory: Optional[int] = None,
+        resources: Optional[Dict[str, float]] = None,
+        object_store_memory: Optional[int] = None,
+        head_cpus: int = 0,
+        idle: float = 60.0,
+        head_options: Optional[List[str]] = None,
+    ):
+        me = roles.me()
+        if me is None:
+            raise roles.RolesError("this program is no task of a job with roles")
+        if "head" not in me.ports:
+            raise roles.RolesError(f"the role {me.role} has no port `head`")
+        self.role = role
+        self._file = _told_file(role)
+        (self._bounds,) = roles.status(role)
+        own = [each for each in roles.replicas(me.role) if each.name == me.replica]
+        self._ip = own[0].addresses[me.task]
+        self.address = f"{self._ip}:{me.ports['head']}"
+        self._has = {"CPU": cpus, "GPU": gpus, **(resources or {})}
+        if memory is not None:
+            self._has["memory"] = memory
+        self._store = object_store_memory
+        # Ray runs whatever is sent to its ports. From here on it does so only for who has this.
+        self._token = secrets.token_hex(32)
+        _use_token(self._token)
+        # The names of sockets below it have to be short.
+        self._dir = tempfile.mkdtemp(prefix="ray-")
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        try:
+            config = os.path.join(self._dir, "autoscaler.yaml")
+            _write(config, self._config(me, idle))
+            self._start(me, config, head_cpus, head_options or [])
+            _write(self._file, self._told())
+        except BaseException:
+            self.close()
+            raise
+        roles.ready()
+
+    def __enter__(self) -> RoleCluster:
+        return self
+
+    def __exit__(self, *what: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._process is None:
+            shutil.rmtree(self._dir, ignore_errors=True)
+            return
+        with suppress(FileNotFoundError):
+            os.unlink(self._file)
+        # A program that is still connected would wait for the head for a minute.
+        ray.shutdown()
+        # First the head: else its autoscaler would ask for replicas again.
+        _end(self._process)
+        self._process = None
+        try:
+            roles.scale(self.role, self._bounds.minimum)
+        except roles.RolesError as error:
+            logger.warning("%s", error)
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _config(self, me: roles.Task, idle: float) -> Dict[str, Any]:
+        """Of the autoscaler. Ray reads YAML, which JSON is."""
+        workers = {
+            "min_workers": self._bounds.minimum,
+            "max_workers": self._bounds.maximum,
+            "resources": {name: value for name, value in self._has.items() if value},
+            "node_config": {},
+        }
+        return {
+            "cluster_name": self.role,
+            "max_workers": self._bounds.maximum,
+            "idle_timeout_minutes": idle / 60,
+            "upscaling_speed": 1000,
+            "provider": {
+                "type": "external",
+                "module": "slurm_elastic.ray.RoleProvider",
+                "role": self.role,
+                "head": _own_node_id(me),
+                "head_type": me.role,
+                "disable_node_updaters": True,
+                "disable_launch_config_check": True,
+            },
+            # External providers get no defaults.
+            **{name: [] for name in _COMMANDS},
+            "file_mounts": {},
+            "cluster_synced_files": [],
+            "auth": {},
+            "head_node_type": me.role,
+            "available_node_types": {
+                me.role: {"max_workers": 0, "resources": {}, "node_config": {}},
+                self.role: workers,
+            },
+        }
+
+    def _told(self) -> Dict[str, Any]:
+        """What a worker has to know."""
+        return {
+            "address": self.address,
+            "token": self._token,
+            "has": self._has,
+            "object_store_memory": self._store,
+        }
+
+    def _start(self, me: roles.Task, config: str, cpus: int, options: List[str]) -> None:
+        options = [
+            *("--head", f"--node-ip-address={self._ip}", f"--port={me.ports['head']}"),
+            *(f"--autoscaling-config={config}", f"--temp-dir={self._dir}"),
+            *("--include-dashboard=false", f"--num-cpus={cpus}", "--num-gpus=0"),
+            *_store_option(self._store),
+            *options,
+        ]
+        self._process = subprocess.Popen(
+            _command(options),
+            env=_environment(me, finish=0),
+            stdin=subprocess.DEVNULL,
+            preexec_fn=_end_with_parent,
+        )
+        end = time.monotonic() + _START
+        while not _listens(self._ip, me.ports["head"]) or not _answers(self.address):
+            if self._process.poll() is not None:
+                raise roles.RolesError(f"Ray's head ended with {self._process.returncode}")
+            if time.monotonic() > end:
+                raise roles.RolesError(f"Ray's head does not answer within {_START} s")
+            time.sleep(_POLL)
+
+
+# ---- processes of Ray --------------------------------------------------------------------------
+
+
+def _environment(me: roles.Task, finish: float) -> Dict[str, str]:
+    return {
+        **os.environ,
+        "RAY_CLOUD_INSTANCE_ID": _own_node_id(me),
+        "RAY_NODE_TYPE_NAME": me.role,
+        "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(finish),
+        "RAY_enable_autoscaler_v2": "1",  # the first one knows its nodes by their addresses only
+        "AUTOSCALER_UPDATE_INTERVAL_S": os.environ.get("AUTOSCALER_UPDATE_INTERVAL_S", _UPDATE),
+    }
+
+
+def _command(options: List[str]) -> List[str]:
+    """`ray start`, whose processes end with it."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
+    # Other jobs may have workers of Ray on this node. So the kernel chooses all ports.
+    command += ["--disable-usage-stats", "--min-worker-port=0", "--max-worker-port=0"]
+    return command + options
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _listens(ip: str, port: int) -> bool:
+    try:
+        with socket.create_connection((ip, port), 1):
+            return True
+    except OSError:
+        return False
+
+
+def _answers(address: str) -> bool:
+    """Whether there is a head, with a node of Ray that runs."""
+    from ray._raylet import GcsClient
+    from ray.autoscaler.v2.sdk import get_cluster_resource_state
+
+    try:
+        return bool(get_cluster_resource_state(GcsClient(address=address)).node_states)
+    except Exception as error:  # Ray has many, and no common one
+        logger.debug("%s", error)
+        return False
+
+
+def _store_option(size: Optional[int]) -> List[str]:
+    return [] if size is None else [f"--object-store-memory={size}"]
+
+
+# ---- what a worker has to know -----------------------------------------------------------------
+
+
+def _use_token(token: str) -> None:
+    """For this process, and those that it starts."""
+    from ray._raylet import AuthenticationTokenLoader, Config
+
+    os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=token)
+    # Ray has read its environment when it was imported.
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _told_file(role: str) -> str:
+    shared = os.environ.get("ELASTIC_SHARED_DIR")
+    if not shared:
+        raise roles.RolesError("the job file has no `shared`")
+    return os.path.join(shared, f"ray-{role}.json")
+
+
+def _write(path: str, what: Dict[str, Any]) -> None:
+    part = f"{path}.{os.getpid()}"
+    with open(part, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        json.dump(what, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+# ---- the worker --------------------------------------------------------------------------------
+
+
+def _worker_options(told: Dict[str, Any]) -> List[str]:
+    has = dict(told["has"])
+    options = [f"--address={told['address']}"]
+    options += [f"--num-cpus={has.pop('CPU')}", f"--num-gpus={has.pop('GPU')}"]
+    if "memory" in has:
+        options.append(f"--memory={has.pop('memory')}")
+    if has:
+        options.append(f"--resources={json.dumps(has)}")
+    return options + _store_option(told["object_store_memory"])
+
+
+def _work(finish: float) -> None:
+    """Becomes Ray's worker, which drains itself at SIGTERM."""
+    me = roles.me()
+    if me is None:
+        raise roles.RolesError("this program is no task of a job with roles")
+    with open(_told_file(me.role), encoding="utf-8") as file:
+        told = json.load(file)
+    _use_token(told["token"])
+    # What tasks print goes to the output of the replica. Ray's own files are below /tmp, which may
+    # go with the job of the node before its last task has ended: that task would fail for good.
+    environment = {
+        **_environment(me, finish),
+        "RAY_LOG_TO_STDERR": "1",
+        "RAY_BACKEND_LOG_LEVEL": "warning",
+    }
+    # Once Ray's own processes have ended well, it goes on, until the replica is removed.
+    os.execve(sys.executable, _command(_worker_options(told)), environment)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m slurm_elastic.ray",
+        description="A worker of Ray, in a replica of the role that RoleCluster names.",
+    )
+    parser.add_argument(
+        "--finish",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="tasks have so long to end when the replica drains (default 10)",
+    )
+    arguments = parser.parse_args()
+    try:
+        _work(arguments.finish)
+    except (roles.RolesError, OSError) as error:
+        print(f"slurm_elastic.ray: {error}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

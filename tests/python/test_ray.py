@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RoleProvider and RoleCluster, against a stand-in for the job, with Ray's own head."""
+
+import importlib.util
+import json
+import os
+import socket
+import stat
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import tap
+from roles_api import RolesApi
+
+if importlib.util.find_spec("ray"):
+    import ray
+    from slurm_elastic import roles
+    from slurm_elastic.ray import RoleCluster, RoleProvider
+
+WITHIN = 60  # seconds for what Ray does by itself
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@unittest.skipUnless(importlib.util.find_spec("ray"), "ray is not installed")
+class Ray(unittest.TestCase):
+    def setUp(self):
+        self.api = RolesApi()
+        self.addCleanup(self.api.close)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.dir = Path(directory.name)
+        changed = mock.patch.dict(
+            os.environ,
+            {
+                "ELASTIC_API": self.api.url,
+                "ELASTIC_ROLE": "program",
+                "ELASTIC_REPLICA": "program-0",
+                "ELASTIC_START": "1",
+                "ELASTIC_SHARED_DIR": directory.name,
+                "ELASTIC_READY_FILE": str(self.dir / "ready"),
+                "ELASTIC_PORT_HEAD": str(free_port()),
+            },
+        )
+        changed.start()
+        self.addCleanup(changed.stop)
+
+    def provider(self):
+        config = {"role": "worker", "head": "program-0/1", "head_type": "program"}
+        return RoleProvider(config, "worker")
+
+    def test_nodes(self):
+        for index, state in enumerate(["ready", "starting", "wanted", "draining", "failed"]):
+            self.api.put("worker", index, state, 10 + index)
+        provider = self.provider()
+        nodes = provider.non_terminated_nodes({})
+        self.assertEqual(
+            nodes,
+            [
+                "program-0/1",
+                "worker-0/10",
+                "worker-1/11",
+                "worker-2/12+",
+                "worker-3/13",
+                "worker-4/14+",
+            ],
+        )
+        self.assertEqual(
+            [provider.is_running(each) for each in nodes],
+            [True, True, True, False, False, False],
+        )
+        self.assertEqual(provider.internal_ip("worker-0/10"), "127.0.0.1")
+        self.assertIsNone(provider.internal_ip("worker-2/12+"))
+        self.assertEqual(provider.non_terminated_nodes({"ray-node-type": "head"}), nodes[:1])
+        # It is started anew: another node.
+        self.api.put("worker", 0, "ready", 20)
+        self.assertIn("worker-0/20", provider.non_terminated_nodes({}))
+        self.assertTrue(provider.is_terminated("worker-0/10"))
+
+    def test_create(self):
+        self.api.put("worker", 0, "ready", 1)
+        provider = self.provider()
+        provider.create_node({}, {}, 3)
+        self.assertEqual(self.api.asked, ['PATCH /v1/roles/worker {"replicas": 4}'])
+        with self.assertRaisesRegex(roles.RolesError, "13 replicas of worker: allowed"):
+            provider.create_node({}, {}, 12)
+
+    def test_terminate(self):
+        self.api.put("worker", 0, "ready", 1)
+        self.api.put("worker", 1, "wanted", 2)
+        self.api.put("worker", 2, "draining", 3)
+        provider = self.provider()
+        provider.non_terminated_nodes({})
+        # Slurm takes it, it is another start by now, or it has gone: the role keeps its size.
+        for node in ["worker-2/3", "worker-0/9", "worker-7/1"]:
+            provider.terminate_node(node)
+        self.assertEqual(self.api.asked, [])
+        provider.terminate_nodes(["worker-0/1", "worker-1/2+"])
+        self.assertEqual(
+            self.api.asked,
+            [
+                "DELETE /v1/roles/worker/replicas/worker-0",
+                "DELETE /v1/roles/worker/replicas/worker-1",
+            ],
+        )
+
+    def test_refused(self):
+        for name, text in [("ELASTIC_SHARED_DIR", "no `shared`"), ("ELASTIC_PORT_HEAD", "`head`")]:
+            with mock.patch.dict(os.environ, {name: ""}):
+                with self.assertRaisesRegex(roles.RolesError, text):
+                    RoleCluster()
+        with self.assertRaisesRegex(roles.RolesError, "no role 'none'"):
+            RoleCluster("none")
+        self.assertFalse((self.dir / "ready").exists())
+
+    def test_tasks_that_wait(self):
+        told = self.dir / "ray-worker.json"
+        with RoleCluster(object_store_memory=80 << 20) as cluster:
+            self.assertTrue((self.dir / "ready").exists())
+            self.assertEqual(json.loads(told.read_text())["address"], cluster.address)
+            self.assertEqual(stat.S_IMODE(told.stat().st_mode), 0o600)
+            ray.init(address=cluster.address, log_to_driver=False)
+            self.addCleanup(ray.shutdown)
+            remote = ray.remote(num_cpus=1)(lambda number: number)
+            waiting = [remote.remote(number) for number in range(4)]
+            end = time.monotonic() + WITHIN
+            while not self.api.asked and time.monotonic() < end:
+                time.sleep(0.1)
+            self.assertEqual(self.api.asked, ['PATCH /v1/roles/worker {"replicas": 4}'])
+            del waiting
+            ray.shutdown()
+        self.assertEqual(self.api.asked[1:], ['PATCH /v1/roles/worker {"replicas": 0}'])
+        self.assertFalse(told.exists())
+
+
+if __name__ == "__main__":
+    tap.main()

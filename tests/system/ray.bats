@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Ray's autoscaler: its nodes are replicas, and a preemptor takes some of them.
+# Takes 60 s
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=240
+load helpers
+load elastic
+load roles
+
+RAY_PYTHON=$("$TREE/scripts/setup" --print-python 2>/dev/null) || true
+
+has_ray() { [[ -n $RAY_PYTHON ]] && "$RAY_PYTHON" -c 'import ray' 2>/dev/null; }
+
+setup_file() {
+    has_ray || return 0
+    testbed_up --nodes 3 --cpus-per-node 3 --grace 60
+    cp "$TREE/tests/system/ray_program.py" "$TB_WORK/"
+}
+
+teardown_file() { testbed_down; }
+
+setup() { has_ray || skip "ray is not installed: scripts/setup --python-env installs it"; }
+
+teardown() {
+    has_ray || return 0
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out
+    cancel_all
+}
+
+@test "1, 6 and 2 workers, tasks and actors, and a preemptor: all results are right" {
+    cat >"$TB_WORK/ray.yaml" <<YAML
+shared: .
+roles:
+  program:
+    run: [$RAY_PYTHON, ray_program.py]
+    leads: yes
+    api: yes
+    ports: [head]
+    ready: told
+  worker:
+    run: [$RAY_PYTHON, -m, slurm_elastic.ray, --finish, "5"]
+    replicas: 1:6
+    grow: ask
+    pool: elastic
+    after: [program]
+    drain: {within: 30s}
+YAML
+    chmod 0644 "$TB_WORK/ray.yaml"
+    job=$(submit_roles ray.yaml 1)
+    # Tasks that wait have made the autoscaler ask for all of them.
+    wait_for 90 test -e "$TB_WORK/log-$job/six"
+    # Two workers are in the base, and the others in extensions. This job takes a node of these.
+    as_user touch "$TB_WORK/log-$job/go"
+    rival=$(submit -N1 -c3 -t 5 --wrap 'sleep 5')
+    wait_for 40 job_is "$rival" RUNNING
+    wait_for 100 test -e "$TB_WORK/log-$job/result"
+    cat "$TB_WORK/log-$job/result"
+    result=$(<"$TB_WORK/log-$job/result")
+    [[ $result == "right=True computed=300 "* && $result != *" left=0" ]]
+    # Nothing is to be done, and request_resources() keeps two.
+    wait_for 60 grep -qx 2 "$TB_WORK/log-$job/alive"
+    wait_for 20 ready_are "$job" worker 2
+    as_user touch "$TB_WORK/log-$job/end"
+    wait_for 40 job_is "$job" COMPLETED
+    wait_for 10 nothing_is_left_of "$job"
+}
