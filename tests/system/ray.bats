@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Ray's autoscaler: its nodes are replicas, and a preemptor takes some of them.
-# Takes 60 s
+# Takes 90 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
