@@ -267,7 +267,11 @@ static void on_world_over(struct reconcile *r, const struct reconcile_fact *fact
     for (int i = 0; i < r->node_count; i++)
         world_leave(&r->nodes[i]);
     r->changes++;
-    snprintf(why, sizeof(why), "%s has ended with %d", r->roles->list[r->world].name, fact->status);
+    if (r->stopping) /* it has been told to */
+        snprintf(why, sizeof(why), "%s has ended", r->roles->list[r->world].name);
+    else
+        snprintf(why, sizeof(why), "%s has ended with %d", r->roles->list[r->world].name,
+                 fact->status);
     if (r->roles->list[r->world].leads)
         reconcile_stop(r, fact->status, why);
     else

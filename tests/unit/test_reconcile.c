@@ -865,7 +865,7 @@ static void a_world_without_room_ends_the_job(void **state)
     expect("say: the base has no 1 nodes with room for two");
     world_is_over(143); /* it has been told */
     run_at(1);
-    expect("say: two has ended with 143; finish 1");
+    expect("say: two has ended; finish 1");
 }
 
 /* Else the job would wait for ever: who would end it? */
@@ -877,7 +877,7 @@ static void a_leading_role_without_room_beside_the_world_ends_the_job(void **sta
     expect("say: the base has no room for lead");
     world_is_over(143);
     run_at(1);
-    expect("say: two has ended with 143; finish 1");
+    expect("say: two has ended; finish 1");
 }
 
 /* … and takes the node on which the world has no room. */
@@ -953,7 +953,7 @@ static void the_job_is_not_over_before_its_world(void **state)
     world_is_over(0);
     assert_true(reconcile_world_is_over(r));
     run_at(1);
-    expect("say: two has ended with 0; finish 3");
+    expect("say: two has ended; finish 3");
 }
 
 static void a_world_that_leads_ends_the_job(void **state)
