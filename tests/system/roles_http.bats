@@ -131,8 +131,8 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
 
     # … and the end of the job is that of selastic.
     as_user scancel "$job"
-    rm "$TB_WORK/proxy.pid"
     wait_for 30 eval "! kill -0 $proxy"
+    rm "$TB_WORK/proxy.pid"
     wait "$proxy"
     [[ $(<"$TB_HOME/proxy.err") == "selastic: job $job has ended"* ]]
     run ! as_user curl -s "$url/healthz"
