@@ -11,6 +11,8 @@
 #include "common/log.h"
 #include "common/tcp_sockets.h"
 
+#define ACCEPTS_PER_TURN 16 /* clients of other users, which are closed at once, keep nobody away */
+
 struct door {
     uv_poll_t poll;
     int fd;
@@ -58,8 +60,9 @@ static void on_clients(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    while (!server_is_full(door->server) && take_one(door))
-        ;
+    for (int i = 0; i < ACCEPTS_PER_TURN && !server_is_full(door->server); i++)
+        if (!take_one(door))
+            break;
     if (server_is_full(door->server))
         uv_poll_stop(&door->poll); /* the others wait in the socket's queue */
 }

@@ -3,6 +3,7 @@
 #include "lib/world_names.h"
 
 #include <stddef.h>
+#include <string.h>
 
 const char *const world_names[] = {
     "ELASTIC_API",
@@ -61,3 +62,17 @@ const char *const world_names[] = {
     "WORLD_SIZE",
     NULL,
 };
+
+int world_names_ports(char *const *env, char **names, int max)
+{
+    int count = 0;
+
+    for (; env != NULL && *env != NULL && count < max; env++) {
+        size_t len = strcspn(*env, "=");
+
+        if (strncmp(*env, WORLD_NAMES_PORT, strlen(WORLD_NAMES_PORT)) == 0 && (*env)[len] == '=' &&
+            (names[count] = strndup(*env, len)) != NULL)
+            count++;
+    }
+    return count;
+}

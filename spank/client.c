@@ -18,6 +18,7 @@
 #include "common/roles_file.h"
 #include "lib/conf.h"
 #include "lib/policy.h"
+#include "lib/roles.h"
 #include "lib/roles_site.h"
 #include "lib/world_names.h"
 #include "spank/environment.h"
@@ -83,16 +84,12 @@ static void forget_outer_policy(void)
 
 static void forget_ports(void)
 {
-    size_t i = 0;
+    char *names[ROLES_PORTS_MAX];
+    int count = world_names_ports(environ, names, ROLES_PORTS_MAX);
 
-    while (environ[i]) {
-        char *name = has_prefix(environ[i], WORLD_NAMES_PORT)
-                         ? strndup(environ[i], strcspn(environ[i], "="))
-                         : NULL;
-
-        if (!name || unsetenv(name) != 0)
-            i++; /* else the next is at i */
-        free(name);
+    for (int i = 0; i < count; i++) {
+        unsetenv(names[i]);
+        free(names[i]);
     }
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/policy.h"
+#include "lib/roles.h"
 #include "lib/world_names.h"
 #include "spank/environment.h"
 #include "spank/options.h"
@@ -81,22 +82,18 @@ static void say_no_path(spank_t sp)
                     "write srun --export=ALL elasticrun, or the full path of elasticrun");
 }
 
-/* Of a task of a role. spank_unsetenv() moves those that follow to the front. */
+/* Of a task of a role. The names come first, and are as many as a task can have: any user says what
+ * the environment is, and spank_unsetenv() looks at all of it. */
 static void forget_ports(spank_t sp)
 {
-    char **env = NULL;
-    size_t i = 0;
+    char **env = NULL, *names[ROLES_PORTS_MAX];
+    int count = 0;
 
-    if (spank_get_item(sp, S_JOB_ENV, &env) != ESPANK_SUCCESS)
-        return;
-    while (env && env[i]) {
-        char *name = strncmp(env[i], WORLD_NAMES_PORT, strlen(WORLD_NAMES_PORT)) == 0
-                         ? strndup(env[i], strcspn(env[i], "="))
-                         : NULL;
-
-        if (!name || spank_unsetenv(sp, name) != ESPANK_SUCCESS)
-            i++;
-        free(name);
+    if (spank_get_item(sp, S_JOB_ENV, &env) == ESPANK_SUCCESS)
+        count = world_names_ports(env, names, ROLES_PORTS_MAX);
+    for (int i = 0; i < count; i++) {
+        spank_unsetenv(sp, names[i]);
+        free(names[i]);
     }
 }
 

@@ -81,8 +81,9 @@ int64_t jobs_priority(const job_record_t *job)
 struct entry {
     uint32_t id, base; /* base: of an extension, else 0 */
     bool is_extension; /* its base may be gone */
+    bitstr_t *bitmap;  /* its nodes, as it began */
     int nodes;
-    int extended;                 /* of a base: nodes of its extensions */
+    int extended;                 /* of a base: nodes that it has by its extensions alone */
     struct placement_claim claim; /* of a base */
 };
 
@@ -113,15 +114,35 @@ static struct entry *entry_of(uint32_t id)
     return at < running_count && running[at].id == id ? &running[at] : NULL;
 }
 
-/* The nodes of an extension count for its base, if the base is known. */
-static void count_for_base(const struct entry *entry, int sign)
+/* Extensions may share a node with one another and with their base. It counts once. */
+static int extended_nodes(const struct entry *base)
 {
-    struct entry *base = entry->base != 0 ? entry_of(entry->base) : NULL;
+    bitstr_t *all = bit_copy(base->bitmap);
+    int count;
 
-    if (base != NULL) {
-        base->extended += sign * entry->nodes;
-        base->claim.growth -= sign * entry->nodes;
-    }
+    for (int i = 0; i < running_count; i++)
+        if (running[i].base == base->id && bit_size(running[i].bitmap) == bit_size(all))
+            bit_or(all, running[i].bitmap);
+    count = bit_set_count(all) - base->nodes;
+    bit_free(all);
+    return count;
+}
+
+static void count_extensions(struct entry *base)
+{
+    int extended = extended_nodes(base);
+
+    base->claim.growth -= extended - base->extended;
+    base->extended = extended;
+}
+
+/* After an extension has begun or ended. */
+static void count_for_base(uint32_t id)
+{
+    struct entry *base = id != 0 ? entry_of(id) : NULL;
+
+    if (base != NULL)
+        count_extensions(base);
 }
 
 static int make_room(void)
@@ -149,38 +170,42 @@ void jobs_add(const job_record_t *job)
     if (kind == PLACEMENT_RIGID || job->node_bitmap == NULL || bit_ffs(job->node_bitmap) < 0 ||
         entry_of(job->job_id) != NULL || make_room() < 0)
         return;
-    entry.nodes = bit_set_count(job->node_bitmap); /* node_cnt comes later */
+    entry.bitmap = bit_copy(job->node_bitmap);
+    entry.nodes = bit_set_count(entry.bitmap); /* node_cnt comes later */
     entry.is_extension = kind == PLACEMENT_EXTENSION;
     if (kind == PLACEMENT_EXTENSION && (base = jobs_base(job)) != NULL)
         entry.base = base->job_id;
     if (kind == PLACEMENT_BASE)
         entry.claim = (struct placement_claim){(int)bit_ffs(job->node_bitmap),
                                                jobs_max(job) - entry.nodes};
-    for (int i = 0; i < running_count && kind == PLACEMENT_BASE; i++)
-        if (running[i].base == entry.id)
-            entry.extended += running[i].nodes;
-    entry.claim.growth -= entry.extended;
+    if (kind == PLACEMENT_BASE)
+        count_extensions(&entry);
     memmove(running + at + 1, running + at, (size_t)(running_count - at) * sizeof(*running));
     running[at] = entry;
     running_count++;
     extension_count += entry.is_extension;
-    count_for_base(&entry, 1);
+    count_for_base(entry.base);
 }
 
 void jobs_remove(const job_record_t *job)
 {
     struct entry *entry = entry_of(job->job_id);
+    uint32_t base;
 
     if (entry == NULL)
         return;
-    count_for_base(entry, -1);
+    base = entry->base;
+    bit_free(entry->bitmap);
     running_count--;
     extension_count -= entry->is_extension;
     memmove(entry, entry + 1, (size_t)(running + running_count - entry) * sizeof(*running));
+    count_for_base(base);
 }
 
 void jobs_forget(void)
 {
+    for (int i = 0; i < running_count; i++)
+        bit_free(running[i].bitmap);
     free(running);
     free(claims);
     running = NULL;

@@ -127,6 +127,22 @@ teardown() { cancel_all; }
     run ! job_is "$alone" RUNNING
 }
 
+@test "extensions that share a node make their base larger by one node, not by each of them" {
+    echo 'roles: {a: {leads: yes, run: [a]}}' >"$TB_WORK/rl.yaml"
+    chmod a+r "$TB_WORK/rl.yaml"
+    honest=$(allocate -p elastic -N2 -w 'n[5-6]')
+    base=$(allocate -p elastic -N2 -w 'n[7-8]' --elastic-roles="$TB_WORK/rl.yaml")
+    for _ in 1 2; do
+        shared=$(as_user salloc --no-shell -n1 --mem=1 -t 60 -p elastic -w n9 --elastic-extend="$base" \
+            --comment="elastic-extension-of=$base.0" 2>&1)
+        [[ $shared =~ Granted ]]
+    done
+    allocate -w "$(on_testbed sinfo -h -t idle -N -o %N | sort -u | paste -sd,)" >/dev/null
+    allocate -N2 >/dev/null
+    job_is "$honest" RUNNING
+    run ! job_is "$base" RUNNING
+}
+
 @test "an extension keeps off nodes that have been left for a job that still waits" {
     on_testbed scontrol update partitionname=spare gracetime=120
     base=$(allocate --elastic=1:3 -w n1)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,7 +50,7 @@ struct test {
     struct desk *desk;
     struct server *server;
     struct door *door;
-    int port;
+    int port, listening;
     char dir[64];
 };
 
@@ -254,7 +255,7 @@ static void serve_with(struct test *test, int hold_ms, int watch_ms, int patienc
     server.desk = test->desk;
     test->server = server_create(&test->loop, &server, &err);
     assert_non_null(test->server);
-    fd = port_listen(&test->port, &err);
+    fd = test->listening = port_listen(&test->port, &err);
     assert_true(fd >= 0);
     test->door = door_open(&test->loop, fd, &err);
     assert_non_null(test->door);
@@ -685,6 +686,63 @@ static void test_another_user(void **state)
                      200);
 }
 
+/* Clients that have not been accepted. */
+static int queued(const struct test *test)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+
+    assert_int_equal(getsockopt(test->listening, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return (int)info.tcpi_unacked;
+}
+
+static bool nobody_queues(void *arg)
+{
+    return queued(arg) == 0;
+}
+
+/* Another user who connects as fast as the server closes takes a turn of the loop no longer than
+ * one who does not. */
+static void test_many_of_another_user(void **state)
+{
+    enum { MANY = 64 };
+    struct test *test = *state;
+    struct other other;
+    int ready[2];
+    char byte;
+
+    if (geteuid() != 0)
+        skip();
+    serve_well(test);
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    other.pid = fork();
+    if (other.pid == 0) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)test->port),
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+        if (setuid(OTHER_UID) != 0)
+            _exit(1);
+        for (int i = 0; i < MANY; i++)
+            if (connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&address,
+                        sizeof(address)) != 0)
+                _exit(1);
+        (void)!write(ready[1], "", 1);
+        pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    assert_int_equal(queued(test), MANY);
+    uv_run(&test->loop, UV_RUN_NOWAIT);
+    assert_in_range(queued(test), MANY / 2, MANY - 1);
+    assert_true(run_until(&test->loop, nobody_queues, test));
+    kill(other.pid, SIGKILL);
+    assert_true(run_until(&test->loop, has_ended, &other));
+    assert_int_equal(get(test, "GET /healthz", "", "Content-Length: 0"), 200);
+}
+
 /* ---- elasticrun-http ------------------------------------------------------------------------- */
 
 static void write_conf(struct test *test)
@@ -872,6 +930,7 @@ int main(int argc, char **argv)
         http_test(test_clients_that_go),
         http_test(test_many_wait),
         http_test(test_another_user),
+        http_test(test_many_of_another_user),
         http_test(test_the_program),
         http_test(test_no_program),
     };

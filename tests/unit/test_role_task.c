@@ -200,12 +200,42 @@ static void test_no_task_inherits_another_ones(void **state)
     roles_destroy(roles);
 }
 
+/* Who changes his sbatch or srun says what is in the environment that slurmstepd looks at. */
+static void test_names_of_ports(void **state)
+{
+    char *env[] = {"ELASTIC_PORT_BARE",
+                   "ELASTIC_PORT=1",
+                   "ELASTIC_PORT_=2",
+                   "A=ELASTIC_PORT_B=3",
+                   "ELASTIC_PORT_A=",
+                   "ELASTIC_PORT_A=x=",
+                   "=",
+                   "ELASTIC_PORT_LAST=4",
+                   NULL};
+    static const char *const expected[] = {"ELASTIC_PORT_", "ELASTIC_PORT_A", "ELASTIC_PORT_A",
+                                           "ELASTIC_PORT_LAST"};
+    char *names[COUNT(expected) + 1];
+
+    (void)state;
+    for (int max = 0; max <= (int)COUNT(names); max++) {
+        int count = world_names_ports(env, names, max);
+
+        assert_int_equal(count, max < (int)COUNT(expected) ? max : (int)COUNT(expected));
+        for (int i = 0; i < count; i++) {
+            assert_string_equal(names[i], expected[i]);
+            free(names[i]);
+        }
+    }
+    assert_int_equal(world_names_ports(NULL, names, 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_environment), cmocka_unit_test(test_least),
-        cmocka_unit_test(test_world),       cmocka_unit_test(test_di_engine),
-        cmocka_unit_test(test_command),     cmocka_unit_test(test_no_task_inherits_another_ones),
+        cmocka_unit_test(test_environment),    cmocka_unit_test(test_least),
+        cmocka_unit_test(test_world),          cmocka_unit_test(test_di_engine),
+        cmocka_unit_test(test_command),        cmocka_unit_test(test_no_task_inherits_another_ones),
+        cmocka_unit_test(test_names_of_ports),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
