@@ -43,10 +43,16 @@ fi
 
 # Of replicas of a role: their tasks are not srun's, whose one task on each node gets all that the job
 # has there.
+gpus=()
 if [[ -n ${ELASTIC_EXTENSION_ROLE:-} ]]; then
+    # Without a number of its own the step would get the GPUs of one task on each node. Where the nodes
+    # differ, no number is right for all of them.
+    if [[ -n ${SLURM_GPUS_ON_NODE:-} && $SLURM_TASKS_PER_NODE != *,* ]]; then
+        gpus=(--gpus-per-node="$SLURM_GPUS_ON_NODE")
+    fi
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_GPUS_PER_TASK SLURM_TRES_PER_TASK
 fi
 
 exec srun --mpi=none --overlap --no-kill --kill-on-bad-exit=0 --wait=0 --cpu-bind=none \
     --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
-    --input=none "$ELASTIC_RUN" --extension
+    "${gpus[@]}" --input=none "$ELASTIC_RUN" --extension

@@ -80,6 +80,7 @@ EXTRA_DIST += \
     tests/system/roles.bats \
     tests/system/roles.bash \
     tests/system/roles_faults.bats \
+    tests/system/roles_gpus.bats \
     tests/system/roles_grow.bats \
     tests/system/roles_sbatch.bats \
     tests/system/roles_http.bats \
