@@ -124,6 +124,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/requeue.h \
     agent/leader/role_orders.c \
     agent/leader/role_orders.h \
+    agent/leader/role_reports.c \
+    agent/leader/role_reports.h \
     agent/leader/role_sizes.c \
     agent/leader/role_sizes.h \
     agent/leader/roles_view.c \

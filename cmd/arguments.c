@@ -42,7 +42,8 @@ enum {
     OPTION_OLDER_THAN,
     OPTION_ROLE,
     OPTION_FORMAT,
-    OPTION_PORT
+    OPTION_PORT,
+    OPTION_AFTER
 };
 
 #define JSON                                                                                       \
@@ -68,6 +69,11 @@ static const struct option look_options[] = {
 static const struct option order_options[] = {JSON, HELP, END};
 static const struct option logs_options[] = {
     {"follow", no_argument, NULL, OPTION_FOLLOW}, HELP, END};
+static const struct option reports_options[] = {{"after", required_argument, NULL, OPTION_AFTER},
+                                                {"follow", no_argument, NULL, OPTION_FOLLOW},
+                                                JSON,
+                                                HELP,
+                                                END};
 static const struct option proxy_options[] = {
     {"port", required_argument, NULL, OPTION_PORT}, HELP, END};
 static const struct option endpoints_options[] = {
@@ -236,6 +242,19 @@ static int take_name(struct arguments *arguments, char **operands, int count, st
                      error_value(name).text);
 }
 
+static int take_reporter(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_job(arguments, operands, count, err) < 0)
+        return -1;
+    if (count == 1)
+        return 0;
+    arguments->name = operands[1];
+    if (is_plain(arguments->name, strlen(arguments->name)))
+        return 0;
+    return error_set(err, "'%s' is not a role or replica; give its name (collector, collector-3)",
+                     error_value(arguments->name).text);
+}
+
 static int take_scales(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     if (take_job(arguments, operands, count, err) < 0)
@@ -265,6 +284,8 @@ static const struct syntax {
     {"remove", "two arguments: JOB and REPLICA", 2, 2, take_replica, order_options},
     {"endpoints", "one argument: JOB", 1, 1, take_job, endpoints_options},
     {"logs", "one or two arguments: JOB and ROLE or REPLICA", 1, 2, take_name, logs_options},
+    {"reports", "one or two arguments: JOB and ROLE or REPLICA", 1, 2, take_reporter,
+     reports_options},
     {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
@@ -305,6 +326,14 @@ static int parse_port(const char *text, int *port, struct error *err)
     if (number_parse(text, strlen(text), PORT_LEAST, UINT16_MAX, port) < 0)
         return error_set(err, "--port=%s is not allowed; give a port from %d to %d",
                          error_value(text).text, PORT_LEAST, UINT16_MAX);
+    return 0;
+}
+
+static int parse_after(const char *text, int *after, struct error *err)
+{
+    if (number_parse(text, strlen(text), 0, INT_MAX, after) < 0)
+        return error_set(err, "--after=%s is not allowed; give the number of a report, or 0",
+                         error_value(text).text);
     return 0;
 }
 
@@ -365,6 +394,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return parse_watch(value, &arguments->watch, err);
     case OPTION_PORT:
         return parse_port(value, &arguments->port, err);
+    case OPTION_AFTER:
+        return parse_after(value, &arguments->after, err);
     case OPTION_FILE:
         arguments->file = value;
         return 0;

@@ -44,8 +44,9 @@ struct arguments {
     int nodes;                       /* resize */
     const char *role;                /* replicas, endpoints: only of this role; NULL: of all */
     const char *replica;             /* fail, remove */
-    const char *name;                /* logs: of a role, a replica or a task; NULL: all */
-    bool follow;                     /* logs */
+    const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
+    bool follow;                     /* logs, reports */
+    int after;                       /* reports: a number */
     int port;                        /* proxy; 0: any */
     struct scale scales[SCALES_MAX]; /* scale */
     int scale_count;

@@ -18,6 +18,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/render_parts.h \
     cmd/logs.c \
     cmd/logs.h \
+    cmd/report_list.c \
+    cmd/report_list.h \
     cmd/replicas.c \
     cmd/replicas.h \
     cmd/shape.c \
@@ -64,6 +66,7 @@ cmd_selastic_SOURCES = \
     cmd/proxy.c \
     cmd/query.c \
     cmd/query.h \
+    cmd/reports_command.c \
     cmd/resize.c \
     cmd/roles_commands.c \
     cmd/scale.c \

@@ -187,7 +187,7 @@ static void on_tick(uv_timer_t *timer)
 int desk_take(struct desk *desk, const struct api_request *request, desk_done *done, void *arg)
 {
     struct ticket *ticket = calloc(1, sizeof(*ticket));
-    int patience = request->verb == API_WATCH ? desk->watch_ms : desk->hold_ms;
+    int patience = api_request_watches(request) ? desk->watch_ms : desk->hold_ms;
 
     if (ticket == NULL || (ticket->call = api_call_create(request)) == NULL) {
         free(ticket);

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <microhttpd.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,15 +294,26 @@ static enum MHD_Result wait_for_leader(struct exchange *exchange, const struct a
     return MHD_YES;
 }
 
+/* As long as 32 digits: nobody ever makes it again. */
+static void make_id(char *id, size_t size)
+{
+    unsigned char bytes[16];
+
+    randombytes_buf(bytes, sizeof(bytes));
+    sodium_bin2hex(id, size, bytes, sizeof(bytes));
+}
+
 /* The whole request is there. */
 static enum MHD_Result serve(struct exchange *exchange, const char *method)
 {
+    char id[REPORT_ID_MAX];
     struct api_input input = {
         .method = method,
         .target = exchange->target,
         .host = header(exchange, "Host"),
         .origin = header(exchange, "Origin"),
         .if_match = header(exchange, "If-Match"),
+        .id = id,
         .tcp = exchange->line->tcp,
         .body = exchange->body,
         .body_size = exchange->body_size,
@@ -309,6 +321,7 @@ static enum MHD_Result serve(struct exchange *exchange, const char *method)
     struct api_request request;
     struct api_reply reply = {0};
 
+    make_id(id, sizeof(id));
     if (api_request_read(&input, &request, &reply) != 0) {
         set_answer(exchange, &reply);
         api_reply_clear(&reply);

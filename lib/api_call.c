@@ -41,6 +41,8 @@ struct api_call *api_call_create(const struct api_request *request)
     }
     call->request = *request;
     call->request.di = NULL;
+    if (request->verb == API_REPORT)
+        call->state = CHANGE; /* nothing has to be known before */
     if (request->verb != API_DI)
         return call;
     call->di = di_call_create(request->di);
@@ -69,6 +71,29 @@ static void add_text(json_object *object, const char *key, const char *value)
     json_object_object_add(object, key, json_object_new_string(value));
 }
 
+/* It can be asked again: the leader knows the id. */
+static json_object *report_question(const struct api_request *request)
+{
+    json_object *question = json_object_new_object();
+
+    add_text(question, "t", "report");
+    add_text(question, "role", request->role);
+    add_text(question, "replica", request->replica);
+    add_text(question, "id", request->id);
+    add_text(question, "report", request->report);
+    return question;
+}
+
+static json_object *reports_question(const struct api_request *request)
+{
+    json_object *question = json_object_new_object();
+
+    add_text(question, "t", "reports");
+    if (request->epoch >= 0)
+        json_object_object_add(question, "after", json_object_new_int(request->epoch));
+    return question;
+}
+
 json_object *api_call_question(const struct api_call *call)
 {
     static const char *const types[] = {
@@ -78,6 +103,10 @@ json_object *api_call_question(const struct api_call *call)
 
     if (call->di != NULL)
         return di_call_question(call->di);
+    if (request->verb == API_REPORT)
+        return report_question(request);
+    if (request->verb == API_REPORTS)
+        return reports_question(request);
     question = json_object_new_object();
     if (call->state != CHANGE) {
         add_text(question, "t", "roles");
@@ -294,7 +323,8 @@ static enum api_step refused(struct api_call *call, json_object *answer, struct 
     static const struct {
         const char *code;
         int status;
-    } codes[] = {{"unknown", 404}, {"epoch", 412}, {"limits", 409}, {"state", 409}};
+    } codes[] = {{"unknown", 404}, {"epoch", 412}, {"limits", 409},
+                 {"state", 409},   {"bad", 400},   {"busy", 503}};
     const char *code = json_get_string(answer, "code"),
                *message = json_get_string(answer, "message");
     int status = 500;
@@ -312,6 +342,50 @@ static enum api_step refused(struct api_call *call, json_object *answer, struct 
     return API_DONE;
 }
 
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static enum api_step wrong_answer(struct api_reply *reply, const char *type)
+{
+    api_reply_set(reply, 502, NULL, "the leader has given an answer of another kind: '%s'",
+                  error_value(type).text);
+    return API_DONE;
+}
+
+static enum api_step reported(json_object *answer, const char *type, struct api_reply *reply)
+{
+    json_object *data;
+    int number = api_view_number(answer, "number");
+
+    if (type == NULL || strcmp(type, "done") != 0 || number < 1)
+        return wrong_answer(reply, type);
+    data = json_object_new_object();
+    json_object_object_add(data, "number", json_object_new_int(number));
+    api_reply_set(reply, 200, data, "report %d", number);
+    return API_DONE;
+}
+
+static enum api_step show_reports(struct api_call *call, json_object *answer, const char *type,
+                                  struct api_reply *reply)
+{
+    int count, missed = api_view_number(answer, "missed");
+    json_object *data;
+
+    if (type == NULL || strcmp(type, "reports") != 0)
+        return wrong_answer(reply, type);
+    call->heard = true;
+    data = api_view_reports(answer, &count);
+    if (count == 0 && call->request.epoch >= 0) {
+        json_object_put(data);
+        return API_PAUSE;
+    }
+    if (missed > 0)
+        api_reply_set(reply, 200, data, "%d report%s; %d before them %s kept no more", count,
+                      count == 1 ? "" : "s", missed, missed == 1 ? "is" : "are");
+    else
+        api_reply_set(reply, 200, data, "%d report%s", count, count == 1 ? "" : "s");
+    return API_DONE;
+}
+
 /* ---- all answers ----------------------------------------------------------------------------- */
 
 enum api_step api_call_answered(struct api_call *call, json_object *answer, struct api_reply *reply)
@@ -323,15 +397,16 @@ enum api_step api_call_answered(struct api_call *call, json_object *answer, stru
         return di_call_answered(call->di, answer, reply);
     if (type != NULL && strcmp(type, "error") == 0)
         return refused(call, answer, reply);
+    if (call->request.verb == API_REPORT)
+        return reported(answer, type, reply);
+    if (call->request.verb == API_REPORTS)
+        return show_reports(call, answer, type, reply);
     if (call->state == CHANGE && type != NULL && strcmp(type, "done") == 0) {
         call->state = AFTER;
         return API_ASK;
     }
-    if (call->state == CHANGE || type == NULL || strcmp(type, "roles") != 0) {
-        api_reply_set(reply, 502, NULL, "the leader has given an answer of another kind: '%s'",
-                      error_value(type).text);
-        return API_DONE;
-    }
+    if (call->state == CHANGE || type == NULL || strcmp(type, "roles") != 0)
+        return wrong_answer(reply, type);
     if (!find(call, answer, &subject, reply))
         return API_DONE;
     if (!api_request_changes(&call->request))
@@ -343,10 +418,11 @@ void api_call_lost(struct api_call *call)
 {
     if (call->di != NULL)
         di_call_lost(call->di);
-    if (call->state == CHANGE) {
+    if (call->state != CHANGE)
+        return;
+    call->unsure = true;
+    if (call->request.verb != API_REPORT)
         call->state = LOOK;
-        call->unsure = true;
-    }
 }
 
 void api_call_late(struct api_call *call, struct api_reply *reply)
@@ -354,15 +430,18 @@ void api_call_late(struct api_call *call, struct api_reply *reply)
     if (call->di != NULL)
         di_call_late(call->di, reply);
     else if (call->heard)
-        api_reply_set(reply, 200, NULL, "nothing has changed");
+        api_reply_set(reply, 200, NULL, "%s",
+                      call->request.verb == API_WATCH ? "nothing has changed" : "no reports");
     else if (call->state == AFTER)
         api_reply_set(reply, 200, NULL,
                       "the change has been made; no leader says what has come of it");
+    else if (call->request.verb == API_REPORT)
+        api_reply_set(reply, 503, NULL, "no leader answers: the report may be kept, or not");
     else if (call->state == CHANGE || call->unsure)
         api_reply_set(reply, 503, NULL,
                       "the leader has been asked, and has not answered: look whether it is done");
     else
         api_reply_set(reply, 503, NULL, "no leader of the job answers");
-    if (call->heard)
+    if (call->heard && call->request.verb == API_WATCH)
         reply->epoch = call->request.epoch;
 }

@@ -38,6 +38,8 @@ static const struct route routes[] = {
     {"GET", "/v1/roles/*/replicas/+", API_REPLICA, NULL, NULL, false},
     {"DELETE", "/v1/roles/*/replicas/+", API_REMOVE, NULL, NULL, false},
     {"POST", "/v1/roles/*/replicas/+/failed", API_FAIL, NULL, "reason", false},
+    {"POST", "/v1/roles/*/replicas/+/report", API_REPORT, NULL, NULL, false},
+    {"GET", "/v1/reports", API_REPORTS, "after", NULL, false},
     {"GET", "/v1/endpoints", API_ENDPOINTS, "role", NULL, false},
     {"GET", "/v1/watch", API_WATCH, "after", NULL, false},
 };
@@ -168,11 +170,11 @@ static int read_parameter(const struct route *route, const char *text, size_t le
         memcpy(request->role, value, sizeof(value));
         return 0;
     }
-    if (route->verb == API_WATCH && request->epoch < 0 &&
+    if (route->verb != API_ENDPOINTS && request->epoch < 0 &&
         number_parse(value, strlen(value), 0, INT_MAX, &request->epoch) == 0)
         return 0;
     return refuse(reply, 400, "parameter '%s': one %s is expected", error_value(shown).text,
-                  route->verb == API_WATCH ? "whole number" : "name of a role");
+                  route->verb == API_ENDPOINTS ? "name of a role" : "whole number");
 }
 
 static int read_parameters(const struct route *route, const char *query,
@@ -284,6 +286,18 @@ static int read_keys(const struct route *route, json_object *body, struct api_re
     return read_number(route->key, body, route->verb == API_ADD ? 1 : 0, request, reply);
 }
 
+static int read_report(const struct api_input *input, struct api_request *request,
+                       struct api_reply *reply)
+{
+    struct error err;
+
+    if (report_read(input->body != NULL ? input->body : "", input->body_size, request->report,
+                    &err) != 0)
+        return refuse(reply, 400, "the body is no report: %s", err.text);
+    snprintf(request->id, sizeof(request->id), "%s", input->id != NULL ? input->id : "");
+    return 0;
+}
+
 static bool is_blank(const char *text, size_t size)
 {
     while (size > 0 && strchr(" \t\r\n", text[size - 1]) != NULL && text[size - 1] != '\0')
@@ -300,6 +314,8 @@ static int read_body(const struct route *route, const struct api_input *input,
 
     if (input->body_size > API_BODY_MAX)
         return refuse(reply, 413, "the body has more than %d bytes", API_BODY_MAX);
+    if (route->verb == API_REPORT)
+        return read_report(input, request, reply);
     if (!route->needs_key && is_blank(input->body, input->body_size))
         return 0;
     body = json_text_parse(input->body != NULL ? input->body : "", input->body_size, &err);
@@ -317,6 +333,11 @@ bool api_request_changes(const struct api_request *request)
     return request->verb == API_SCALE || request->verb == API_ADD || request->verb == API_REMOVE ||
            request->verb == API_FAIL ||
            (request->verb == API_DI && di_request_changes(request->di));
+}
+
+bool api_request_watches(const struct api_request *request)
+{
+    return request->verb == API_WATCH || (request->verb == API_REPORTS && request->epoch >= 0);
 }
 
 static int read_di(const struct api_input *input, struct api_request *request,

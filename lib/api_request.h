@@ -13,6 +13,7 @@
 
 #include "lib/di_request.h"
 #include "lib/error.h"
+#include "lib/reports.h"
 
 #define API_BODY_MAX   (1 << 20) /* bytes */
 #define API_ROLE_MAX   40        /* bytes of the name of a role; longer ones are cut */
@@ -30,6 +31,8 @@ enum api_verb {
     API_ADD,       /* … so many more */
     API_REMOVE,    /* a replica goes, and its role is smaller by it */
     API_FAIL,      /* a replica is of no use: it is replaced */
+    API_REPORT,    /* what a replica has made lies there (reports.h) */
+    API_REPORTS,   /* what they have reported, as soon as there is more */
     API_ENDPOINTS, /* where ready replicas can be reached */
     API_WATCH,     /* everything, as soon as it is of another epoch */
     API_DI,        /* of a client of DI-orchestrator (di_request.h) */
@@ -42,6 +45,7 @@ struct api_input {
     const char *host;     /* header Host */
     const char *origin;   /* header Origin: a web page has made the client send it */
     const char *if_match; /* header If-Match */
+    const char *id;       /* of 1 to REPORT_ID_MAX - 1 bytes, which no other request has */
     bool tcp;             /* it has come by TCP: a browser may have sent it */
     const char *body;
     size_t body_size;
@@ -52,9 +56,11 @@ struct api_request {
     char role[API_ROLE_MAX];    /* "": all */
     char replica[API_NAME_MAX]; /* "": none is named */
     int count;                  /* of SCALE and ADD */
-    int epoch;                  /* of If-Match, or `after` of WATCH; -1: any */
+    int epoch;                  /* of If-Match, or `after` of WATCH and REPORTS; -1: any */
     char reason[API_REASON_MAX];
-    struct di_request *di; /* of DI: api_call_create() takes it over */
+    char id[REPORT_ID_MAX];      /* of REPORT */
+    char report[REPORT_MAX + 1]; /* of REPORT: JSON, as report_read() writes it */
+    struct di_request *di;       /* of DI: api_call_create() takes it over */
 };
 
 /* An answer to the client. */
@@ -70,6 +76,8 @@ struct api_reply {
 int api_request_read(const struct api_input *input, struct api_request *request,
                      struct api_reply *reply);
 
+/* Does it wait for news, for as long as it may? */
+bool api_request_watches(const struct api_request *request);
 /* Does it change the job? */
 bool api_request_changes(const struct api_request *request);
 

@@ -168,6 +168,21 @@ json_object *api_view_endpoints(json_object *answer, const char *role, int *coun
     return view;
 }
 
+json_object *api_view_reports(json_object *answer, int *count)
+{
+    static const char *const keys[] = {"job", "first", "last", "missed"};
+    json_object *view = json_object_new_object(), *list;
+    size_t all;
+
+    for (size_t i = 0; i < COUNT(keys); i++)
+        keep(view, answer, keys[i]);
+    list = list_of(answer, "reports", &all);
+    *count = (int)all;
+    json_object_object_add(view, "reports",
+                           all > 0 ? json_object_get(list) : json_object_new_array());
+    return view;
+}
+
 /* ---- metrics --------------------------------------------------------------------------------- */
 
 static const struct {

@@ -31,6 +31,9 @@ json_object *api_view_all(json_object *answer);
 json_object *api_view_endpoints(json_object *answer, const char *role, int *count,
                                 struct error *err);
 
+/* … of a `reports` answer: {"job", "first", "last", "missed", "reports"}. */
+json_object *api_view_reports(json_object *answer, int *count);
+
 /* Metrics of Prometheus, text format 0.0.4. A new text; NULL: out of memory. */
 char *api_view_metrics(json_object *answer);
 

@@ -115,6 +115,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/recovery.h \
     lib/release.c \
     lib/release.h \
+    lib/reports.c \
+    lib/reports.h \
     lib/requests.c \
     lib/requests.h \
     lib/retry.c \

@@ -385,7 +385,7 @@ void control_unknown(struct leader *leader, struct link *link, const char *type)
     control_say(link,
                 control_answer("error",
                                "unknown request '%.40s'; known are show, history, resize, "
-                               "roles, scale, fail, remove",
+                               "roles, scale, fail, remove, report, reports",
                                type),
                 leading);
 }

@@ -8,10 +8,12 @@
 struct leader;
 struct link;
 
-/* "roles", "scale", "fail", "remove". */
+/* "roles", "scale", "fail", "remove", "report", "reports". */
 void control_roles(struct leader *leader, struct link *link, json_object *msg);
 void control_scale(struct leader *leader, struct link *link, json_object *msg);
 void control_fail(struct leader *leader, struct link *link, json_object *msg);
 void control_remove(struct leader *leader, struct link *link, json_object *msg);
+void control_report(struct leader *leader, struct link *link, json_object *msg);
+void control_reports(struct leader *leader, struct link *link, json_object *msg);
 
 #endif

@@ -20,6 +20,7 @@
 #include "agent/leader/price_list.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
+#include "agent/leader/role_reports.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/scancel.h"
 #include "agent/leader/slurm_look.h"
@@ -116,6 +117,8 @@ static const char *what_is_left(const struct leader *leader)
          slurm_look_busy(leader) || price_list_busy(job_pools_prices(leader))) &&
         since < 4 * CLOSE_LIMIT)
         return "Slurm to answer about extensions";
+    if (role_reports_busy(leader) && since < 4 * CLOSE_LIMIT)
+        return "the file of reports to be written";
     return NULL;
 }
 

@@ -23,6 +23,7 @@
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
 #include "agent/leader/requeue.h"
+#include "agent/leader/role_reports.h"
 #include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/scancel.h"
@@ -81,6 +82,7 @@ static void destroy_parts(struct leader *leader)
     world_store_destroy(leader->world_store);
     pmix_publish_destroy(leader->pmix_publish);
     hang_watch_destroy(leader->hang_watch);
+    role_reports_destroy(leader->role_reports);
     leader_roles_destroy(leader->roles);
     report_destroy(leader->report);
     submit_destroy(leader->submit);
@@ -158,6 +160,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
         (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
+        (leader->role_reports = role_reports_create()) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||

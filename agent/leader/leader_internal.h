@@ -58,6 +58,7 @@ struct leader {
     struct submit *submit;
     struct report *report;
     struct leader_roles *roles;
+    struct role_reports *role_reports;
     struct hang_watch *hang_watch;
     struct pmix_publish *pmix_publish;
     struct world_store *world_store;

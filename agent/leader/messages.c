@@ -17,6 +17,7 @@
 #include "agent/leader/messages.h"
 #include "agent/leader/operators.h"
 #include "agent/leader/pmix_relay.h"
+#include "agent/leader/role_reports.h"
 #include "agent/leader/role_tasks.h"
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
@@ -60,6 +61,8 @@ static const struct message table[] = {
     {"scale",      CONTROL, ANY,        .link = control_scale},
     {"fail",       CONTROL, ANY,        .link = control_fail},
     {"remove",     CONTROL, ANY,        .link = control_remove},
+    {"report",     CONTROL, ANY,        .link = control_report},
+    {"reports",    CONTROL, ANY,        .link = control_reports},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = members_join},
     {"beat",       MEMBER,  ANY,        .member = members_beat},
@@ -160,7 +163,7 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
 {
     const struct link_owner *owner = arg;
 
-    (void)link;
+    role_reports_closed(owner->leader, link);
     if (owner->member != NULL)
         members_link_closed(owner->leader, owner->member, why);
 }

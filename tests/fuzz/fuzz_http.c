@@ -36,8 +36,8 @@ static void check_question(const struct api_call *call, const struct api_request
     const char *type = json_get_string(question, "t");
 
     MUST(type != NULL);
-    MUST(api_call_looks(call) == (strcmp(type, "roles") == 0));
-    MUST(api_call_looks(call) || api_request_changes(request));
+    MUST(api_call_looks(call) == (strcmp(type, "roles") == 0 || strcmp(type, "reports") == 0));
+    MUST(api_call_looks(call) || api_request_changes(request) || request->verb == API_REPORT);
     json_object_put(question);
 }
 
@@ -64,6 +64,22 @@ static void answer(const struct api_request *request, char **answers)
     api_call_destroy(call);
 }
 
+/* What has been read once is read again as it is, also from the file of a job. */
+static void check_report(const char *text)
+{
+    struct reports *reports = reports_create(), *again = reports_create();
+    char plain[REPORT_MAX + 1], *file;
+    int number;
+
+    MUST(report_read(text, strlen(text), plain, NULL) == 0 && strcmp(plain, text) == 0);
+    MUST(reports_add(reports, 1, "a", "a-0", "1", text, &number) == REPORTS_WAITS);
+    file = reports_text(reports);
+    MUST(reports_parse(again, file, strlen(file), NULL) == 0 && reports_last(again) == 1);
+    free(file);
+    reports_destroy(reports);
+    reports_destroy(again);
+}
+
 static const char *sent(const char *line)
 {
     return line[0] != '\0' ? line : NULL;
@@ -82,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             .host = sent(lines[HOST]),
             .origin = sent(lines[ORIGIN]),
             .if_match = sent(lines[IF_MATCH]),
+            .id = "1",
             .tcp = size % 2 == 0,
             .body = lines[BODY],
             .body_size = strlen(lines[BODY]),
@@ -94,6 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(request.count >= 0 && request.epoch >= -1);
             MUST(memchr(request.role, '\0', sizeof(request.role)) != NULL);
             MUST(memchr(request.replica, '\0', sizeof(request.replica)) != NULL);
+            if (request.verb == API_REPORT)
+                check_report(request.report);
             if (request.verb != API_HEALTH)
                 answer(&request, lines + ANSWERS);
         }

@@ -71,9 +71,35 @@ class RolesApi:
             "more": "",
         }
 
+    def reports(self, path):
+        """Those of numbers 5 to 6; nothing new comes after them."""
+        after = int(path.partition("?after=")[2] or 0)
+        if after > 6:
+            return 409, f"job 1: the last report has number 6, not {after}", None
+        if after == 6:
+            return 200, "no reports", None
+        entry = {"time": 1.5, "role": "worker", "replica": "worker-3"}
+        made = {"path": "/d", "size": 4, "loss": 0.5, "tags": ["x"]}
+        found = [
+            {"number": 5, "report": made, **entry},
+            {"number": 6, "report": {"path": "/e"}, **entry},
+        ]
+        data = {
+            "job": 1,
+            "first": 5,
+            "last": 6,
+            "missed": max(0, 4 - after),
+            "reports": [each for each in found if each["number"] > after],
+        }
+        return 200, "2 reports", data
+
     def answer(self, method, path, body):
         if method != "GET":
             self.asked.append(" ".join(filter(None, [method, path, body])))
+        if path.startswith("/v1/reports"):
+            return self.reports(path)
+        if path.endswith("/report"):
+            return 200, "report 7", {"number": 7}
         parts = path.split("/")[2:]  # roles, ROLE, replicas, NAME, failed
         if len(parts) == 1:
             return 200, "epoch 1", {"roles": [self._role(name) for name in self.replicas]}

@@ -130,6 +130,37 @@ class Api(unittest.TestCase):
             ],
         )
 
+    def test_reports(self):
+        with mock.patch.dict(os.environ, ENVIRONMENT):
+            number = roles.report("/scratch/b 7", size=4, loss=0.5, tags=["é"])
+            self.assertEqual(number, 7)
+        with mock.patch.dict(os.environ, {"ELASTIC_ROLE": "learner"}):
+            roles.report("model")
+        self.assertEqual(
+            self.api.asked,
+            [
+                "POST /v1/roles/web-shop/replicas/web-shop-12/report "
+                '{"path": "/scratch/b 7", "size": 4, "loss": 0.5, "tags": ["\\u00e9"]}',
+                'POST /v1/roles/learner/replicas/learner/report {"path": "model"}',
+            ],
+        )
+        with self.assertRaisesRegex(roles.RolesError, "this is no task of a job with roles"):
+            roles.report("model")
+        found = roles.reports()
+        self.assertEqual(
+            found,
+            [
+                roles.Report(5, 1.5, "worker", "worker-3", "/d", 4, {"loss": 0.5, "tags": ["x"]}),
+                roles.Report(6, 1.5, "worker", "worker-3", "/e", None, {}),
+            ],
+        )
+        self.assertEqual((found.missed, found.last), (4, 6))
+        found = roles.reports(after=5)
+        self.assertEqual(([each.number for each in found], found.missed, found.last), ([6], 0, 6))
+        found = roles.reports(after=6)
+        self.assertEqual((found, found.missed, found.last), ([], 0, 6))
+        self.refused(409, "the last report has number 6, not 7", roles.reports, 7)
+
     def refused(self, status, message, function, *arguments):
         with self.assertRaisesRegex(roles.RolesError, message) as caught:
             function(*arguments)

@@ -84,6 +84,7 @@ EXTRA_DIST += \
     tests/system/roles_grow.bats \
     tests/system/roles_sbatch.bats \
     tests/system/roles_http.bats \
+    tests/system/roles_reports.bats \
     tests/system/roles_world.bats \
     tests/system/rpc.bats \
     tests/system/select.bash \
@@ -92,6 +93,7 @@ EXTRA_DIST += \
     tests/system/shield.bats \
     tests/system/signals.bats \
     tests/system/replica.py \
+    tests/system/reporter.py \
     tests/system/signals.py \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \

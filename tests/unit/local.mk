@@ -377,6 +377,9 @@ EXTRA_DIST += \
     tests/unit/selastic/replicas-rollout.txt \
     tests/unit/selastic/replicas.out.json \
     tests/unit/selastic/replicas.txt \
+    tests/unit/selastic/reports.json \
+    tests/unit/selastic/reports.out.json \
+    tests/unit/selastic/reports.txt \
     tests/unit/selastic/roles-example.json \
     tests/unit/selastic/roles-hostile.json \
     tests/unit/selastic/roles-hostile.txt \
@@ -629,7 +632,8 @@ tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += \
     tests/unit/test_api_call \
     tests/unit/test_api_request \
-    tests/unit/test_di
+    tests/unit/test_di \
+    tests/unit/test_reports
 tests_unit_test_api_call_SOURCES = tests/unit/test_api_call.c
 tests_unit_test_api_call_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_api_call_LDADD = $(ROLES_LIBS)
@@ -639,6 +643,9 @@ tests_unit_test_api_request_LDADD = $(ROLES_LIBS)
 tests_unit_test_di_SOURCES = tests/unit/test_di.c
 tests_unit_test_di_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_di_LDADD = $(ROLES_LIBS)
+tests_unit_test_reports_SOURCES = tests/unit/test_reports.c
+tests_unit_test_reports_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_reports_LDADD = $(ROLES_LIBS)
 if HAVE_MICROHTTPD
 UNIT_TESTS += tests/unit/test_http
 endif

@@ -22,6 +22,7 @@
 struct turn {
     const char *question, *answer;
 };
+#define REPORTS   "{\"t\":\"reports\"}"
 #define LOOK      "{\"t\":\"roles\"}"
 #define WATCH     "{\"t\":\"roles\",\"known\":4}"
 #define TURNS_MAX 8
@@ -38,6 +39,7 @@ static void play(const struct scene *scene, struct api_reply *reply)
     const struct api_input input = {.method = scene->method,
                                     .target = scene->target,
                                     .if_match = scene->if_match,
+                                    .id = "77",
                                     .body = scene->body,
                                     .body_size = scene->body != NULL ? strlen(scene->body) : 0};
     enum api_step step = API_ASK;
@@ -54,7 +56,8 @@ static void play(const struct scene *scene, struct api_reply *reply)
         assert_string_equal(json_object_to_json_string_ext(question, JSON_C_TO_STRING_PLAIN),
                             turn->question);
         assert_int_equal(api_call_looks(call),
-                         strncmp(turn->question, LOOK, strlen(LOOK) - 1) == 0);
+                         strncmp(turn->question, LOOK, strlen(LOOK) - 1) == 0 ||
+                             strncmp(turn->question, REPORTS, strlen(REPORTS) - 1) == 0);
         json_object_put(question);
         if (strcmp(turn->answer, LOST) == 0) {
             api_call_lost(call);
@@ -408,6 +411,74 @@ static void test_watch(void **state)
         check(&scenes[i]);
 }
 
+#define REPORT_0 "POST", "/v1/roles/a/replicas/a-0/report", "{\"path\":\"/d\"}", NULL
+#define REPORT                                                                                     \
+    "{\"t\":\"report\",\"role\":\"a\",\"replica\":\"a-0\",\"id\":\"77\","                          \
+    "\"report\":\"{\\\"path\\\":\\\"\\/d\\\"}\"}"
+#define AFTER_4 "{\"t\":\"reports\",\"after\":4}"
+#define SHOWN(last, missed, list)                                                                  \
+    "{\"t\":\"reports\",\"job\":12,\"first\":1,\"last\":" last ",\"missed\":" missed               \
+    ",\"reports\":[" list "]}"
+
+/* The leader knows a report that it is asked to keep again by its id. */
+static void test_reports(void **state)
+{
+    static const struct scene scenes[] = {
+        {REPORT_0, {{REPORT, "{\"t\":\"done\",\"number\":3}"}}, 200, "report 3"},
+        {REPORT_0,
+         {{REPORT, LOST}, {REPORT, LOST}, {REPORT, "{\"t\":\"done\",\"number\":3}"}},
+         200,
+         "report 3"},
+        {REPORT_0, {{REPORT, LOST}}, 503, "no leader answers: the report may be kept, or not"},
+        {REPORT_0, {{REPORT, REFUSED("unknown")}}, 404, "refused"},
+        {REPORT_0, {{REPORT, REFUSED("bad")}}, 400, "refused"},
+        {REPORT_0, {{REPORT, REFUSED("busy")}}, 503, "refused"},
+        {REPORT_0, {{REPORT, REFUSED("unkept")}}, 500, "refused"},
+        {REPORT_0, {{REPORT, DONE}}, 502, "the leader has given an answer of another kind: 'done'"},
+        {"GET", "/v1/reports", NULL, NULL, {{REPORTS, SHOWN("0", "0", "")}}, 200, "0 reports"},
+        {"GET",
+         "/v1/reports?after=4",
+         NULL,
+         NULL,
+         {{AFTER_4, SHOWN("4", "0", "")}, {AFTER_4, LOST}, {AFTER_4, SHOWN("5", "0", "{}")}},
+         200,
+         "1 report"},
+        {"GET",
+         "/v1/reports?after=4",
+         NULL,
+         NULL,
+         {{AFTER_4, SHOWN("4", "0", "")}},
+         200,
+         "no reports"},
+        {"GET",
+         "/v1/reports?after=4",
+         NULL,
+         NULL,
+         {{AFTER_4, SHOWN("9", "2", "{},{}")}},
+         200,
+         "2 reports; 2 before them are kept no more"},
+        {"GET", "/v1/reports?after=4", NULL, NULL, {{AFTER_4, REFUSED("state")}}, 409, "refused"},
+        {"GET",
+         "/v1/reports?after=4",
+         NULL,
+         NULL,
+         {{AFTER_4, LOST}},
+         503,
+         "no leader of the job answers"},
+        {"GET",
+         "/v1/reports",
+         NULL,
+         NULL,
+         {{REPORTS, ROLES("4", "1", ONE)}},
+         502,
+         "the leader has given an answer of another kind: 'roles'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenes); i++)
+        check(&scenes[i]);
+}
+
 static void test_metrics(void **state)
 {
     struct scene scene = {"GET", "/metrics", NULL, NULL, {{LOOK, ROLES("4", "2", ONE)}}, 200, ""};
@@ -453,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_others_always_change_it),
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_reports),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_bad_answers),
     };

@@ -36,6 +36,10 @@ static void test_what_is_there(void **state)
         {"POST", "/v1/roles/a/replicas/a-12/failed", "", API_FAIL, "a", "a-12", 0, -1},
         {"POST", "/v1/roles/a/replicas/a-12/failed", "{\"reason\":\"slow\"}", API_FAIL, "a", "a-12",
          0, -1},
+        {"POST", "/v1/roles/a/replicas/a-12/report", "{\"path\":\"/d\"}", API_REPORT, "a", "a-12",
+         0, -1},
+        {"GET", "/v1/reports", NULL, API_REPORTS, "", "", 0, -1},
+        {"GET", "/v1/reports?after=0", NULL, API_REPORTS, "", "", 0, 0},
         {"GET", "/v1/endpoints", NULL, API_ENDPOINTS, "", "", 0, -1},
         {"GET", "/v1/endpoints?role=a", NULL, API_ENDPOINTS, "a", "", 0, -1},
         {"GET", "/v1/watch", NULL, API_WATCH, "", "", 0, -1},
@@ -124,6 +128,13 @@ static void test_what_is_refused(void **state)
         {"POST", "/v1/roles/a/replicas/a-1/failed", "{\"reason\":1}", 400, "a text is expected"},
         {"DELETE", "/v1/roles/a/replicas/a-1", "{\"count\":3}", 400, "known here is none"},
         {"GET", "/v1/roles", "x", 400, "the body is no JSON object"},
+        {"GET", "/v1/reports?after=x", NULL, 400, "one whole number is expected"},
+        {"GET", "/v1/roles/a/replicas/a-1/report", NULL, 405, "allowed is POST"},
+        {"POST", "/v1/roles/a/replicas/a-1/report", "", 400, "the body is no report: "},
+        {"POST", "/v1/roles/a/replicas/a-1/report", "{\"size\":5}", 400,
+         "the body is no report: path: a text of 1 to 1024 bytes is expected"},
+        {"POST", "/v1/roles/a/replicas/a-1/report?after=1", "{\"path\":\"/d\"}", 400,
+         "known here is none"},
     };
 
     (void)state;
@@ -249,13 +260,54 @@ static void test_web_pages(void **state)
     }
 }
 
+/* A report is kept in its shortest form, with the id of the request. */
+static void test_report(void **state)
+{
+    static const char body[] =
+        " {\"path\" : \"/a/b\", \"loss\": 0.10, \"n\": [1, {\"x\": null}]}\n";
+    const struct api_input input = {.method = "POST",
+                                    .target = "/v1/roles/a/replicas/a-1/report",
+                                    .body = body,
+                                    .body_size = sizeof(body) - 1,
+                                    .id = "0123456789abcdef"};
+    struct api_request request;
+    struct api_reply reply = {0};
+
+    (void)state;
+    assert_int_equal(api_request_read(&input, &request, &reply), 0);
+    assert_string_equal(request.report, "{\"path\":\"/a/b\",\"loss\":0.10,\"n\":[1,{\"x\":null}]}");
+    assert_string_equal(request.id, "0123456789abcdef");
+    assert_false(api_request_watches(&request));
+}
+
+static void test_who_watches(void **state)
+{
+    static const struct {
+        const char *target;
+        bool watches;
+    } cases[] = {{"/v1/watch", true},
+                 {"/v1/reports", false},
+                 {"/v1/reports?after=0", true},
+                 {"/v1/roles", false}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_request request;
+        struct api_reply reply = {0};
+
+        assert_int_equal(read_into(&request, &reply, "GET", cases[i].target, NULL), 0);
+        assert_int_equal(api_request_watches(&request), cases[i].watches);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_there), cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_allow),         cmocka_unit_test(test_large_bodies_and_nul),
         cmocka_unit_test(test_long_names),    cmocka_unit_test(test_if_match),
-        cmocka_unit_test(test_web_pages),
+        cmocka_unit_test(test_web_pages),     cmocka_unit_test(test_report),
+        cmocka_unit_test(test_who_watches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

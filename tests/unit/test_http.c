@@ -21,6 +21,7 @@
 #include "http/door.h"
 #include "http/server.h"
 #include "lib/json_get.h"
+#include "lib/reports.h"
 #include "tests/unit/link_fixture.h"
 #include "tests/unit/support.h"
 
@@ -39,6 +40,7 @@ struct leader {
     int looks, changes;
     int told;  /* times that it has said all of its roles */
     bool dies; /* after the next change, before the answer */
+    struct reports *reports;
 };
 
 struct test {
@@ -79,6 +81,29 @@ static json_object *roles_of(const struct leader *leader)
     return all;
 }
 
+/* A report is in the file at once. */
+static json_object *report_answer(struct leader *leader, json_object *msg)
+{
+    json_object *answer = json_object_new_object();
+    int number;
+
+    if (strcmp(json_get_string(msg, "t"), "reports") == 0) {
+        int64_t after = 0;
+
+        json_get_int(msg, "after", 0, 100, &after);
+        json_object_object_add(answer, "t", json_object_new_string("reports"));
+        reports_show(leader->reports, (int)after, answer);
+        return answer;
+    }
+    reports_add(leader->reports, 1, json_get_string(msg, "role"), json_get_string(msg, "replica"),
+                json_get_string(msg, "id"), json_get_string(msg, "report"), &number);
+    free(reports_text(leader->reports));
+    reports_written(leader->reports, true);
+    json_object_object_add(answer, "t", json_object_new_string("done"));
+    json_object_object_add(answer, "number", json_object_new_int(number));
+    return answer;
+}
+
 static void on_question(struct link *link, json_object *msg, void *arg)
 {
     struct leader *leader = arg;
@@ -96,17 +121,27 @@ static void on_question(struct link *link, json_object *msg, void *arg)
         link_send(link, answer);
         return;
     }
+    if (strcmp(json_get_string(msg, "t"), "reports") == 0) {
+        leader->looks++;
+        link_send(link, report_answer(leader, msg));
+        return;
+    }
     leader->changes++;
     if (json_get_int(msg, "count", 0, 100, &count))
         leader->target = (int)count;
     leader->epoch++;
+    if (strcmp(json_get_string(msg, "t"), "report") == 0) {
+        answer = report_answer(leader, msg);
+    } else {
+        answer = json_object_new_object();
+        json_object_object_add(answer, "t", json_object_new_string("done"));
+    }
     if (leader->dies) {
         leader->dies = false;
+        json_object_put(answer);
         link_close(link, "dead");
         return;
     }
-    answer = json_object_new_object();
-    json_object_object_add(answer, "t", json_object_new_string("done"));
     link_send(link, answer);
 }
 
@@ -270,7 +305,7 @@ static int setup(void **state)
     uv_loop_init(&test->loop);
     uv_timer_init(&test->loop, &test->tick);
     uv_timer_start(&test->tick, on_tick, 2, 2);
-    test->leader = (struct leader){.target = 2, .epoch = 5};
+    test->leader = (struct leader){.target = 2, .epoch = 5, .reports = reports_create()};
     leader_begin(test);
     *state = test;
     return 0;
@@ -298,6 +333,7 @@ static int teardown(void **state)
     stop(test);
     uv_close((uv_handle_t *)&test->tick, NULL);
     assert_true(run_empty(&test->loop));
+    reports_destroy(test->leader.reports);
     free(test);
     return 0;
 }
@@ -413,6 +449,42 @@ static void test_a_change_is_made_once(void **state)
                      200);
     assert_int_equal(test->leader.target, 5);
     assert_int_equal(test->leader.changes, 1);
+}
+
+/* … and so with a report: it is asked for again, and the leader knows it. */
+static void test_a_report_is_kept_once(void **state)
+{
+    struct test *test = *state;
+
+    serve_well(test);
+    test->leader.dies = true;
+    assert_int_equal(
+        get(test, "POST /v1/roles/a/replicas/a-0/report", "{\"path\":\"/d\"}", "\"number\":1"),
+        200);
+    assert_int_equal(test->leader.changes, 2);
+    assert_int_equal(reports_last(test->leader.reports), 1);
+    /* The same again is another report: it has another id. */
+    assert_int_equal(
+        get(test, "POST /v1/roles/a/replicas/a-0/report", "{\"path\":\"/d\"}", "\"number\":2"),
+        200);
+    assert_int_equal(get(test, "GET /v1/reports?after=1", "", "\"message\":\"1 report\""), 200);
+}
+
+/* Who waits for a report hears of it. */
+static void test_reports_are_waited_for(void **state)
+{
+    struct test *test = *state;
+    struct client *watcher = malloc(sizeof(*watcher));
+
+    serve_well(test);
+    client_connect(watcher, test->port);
+    client_ask(watcher, "GET /v1/reports?after=0", "");
+    assert_int_equal(
+        get(test, "POST /v1/roles/a/replicas/a-1/report", "{\"path\":\"/d\"}", "report 1"), 200);
+    assert_int_equal(answer_of(test, watcher), 200);
+    assert_non_null(strstr(watcher->body, "\"replica\":\"a-1\""));
+    close(watcher->fd);
+    free(watcher);
 }
 
 static void test_nobody_leads(void **state)
@@ -920,6 +992,8 @@ int main(int argc, char **argv)
         http_test(test_looks_are_shared),
         http_test(test_held),
         http_test(test_a_change_is_made_once),
+        http_test(test_a_report_is_kept_once),
+        http_test(test_reports_are_waited_for),
         http_test(test_nobody_leads),
         http_test(test_nothing_changes),
         http_test(test_the_end),

@@ -174,6 +174,22 @@ static void assert_scale(const char *line, int index, const char *role, bool rel
     assert_int_equal(scale->replicas, n);
 }
 
+static void test_reports(void **unused)
+{
+    (void)unused;
+    assert_null(good("reports 12").name);
+    assert_string_equal(good("reports 12 collector").name, "collector");
+    assert_string_equal(good("reports 12 collector-3 --after 7 --follow --json").name,
+                        "collector-3");
+    assert_int_equal(good("reports 12 --after=7").after, 7);
+    assert_true(good("reports -f 12").follow);
+    assert_refused("reports", "'reports' takes one or two arguments: JOB and ROLE or REPLICA");
+    assert_refused("reports 12 pair-0.1",
+                   "'pair-0.1' is not a role or replica; give its name (collector, collector-3)");
+    assert_refused("reports 12 --after=-1",
+                   "--after=-1 is not allowed; give the number of a report, or 0");
+}
+
 static void test_scale(void **unused)
 {
     assert_scale("scale 12 collector=8", 0, "collector", false, 8);
@@ -376,25 +392,37 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
-    assert_refused("delete 12",
-                   "unknown command 'delete'; commands: list, show, resize, history, "
-                   "roles, replicas, scale, fail, remove, endpoints, logs, proxy, clean, plan, "
-                   "topology, help");
+    assert_refused(
+        "delete 12",
+        "unknown command 'delete'; commands: list, show, resize, history, "
+        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, clean, plan, "
+        "topology, help");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),       cmocka_unit_test(test_show),
-        cmocka_unit_test(test_watch),      cmocka_unit_test(test_topology),
-        cmocka_unit_test(test_resize),     cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_bad_jobs),   cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_bad_scales), cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_replicas),   cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_endpoints),  cmocka_unit_test(test_remove_and_proxy),
-        cmocka_unit_test(test_logs),       cmocka_unit_test(test_lines_of_logs),
-        cmocka_unit_test(test_history),    cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_clean),      cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_show),
+        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_topology),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_bad_jobs),
+        cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_bad_scales),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_endpoints),
+        cmocka_unit_test(test_remove_and_proxy),
+        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_lines_of_logs),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests_name("selastic_arguments", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* What selastic roles, replicas and endpoints print, against the files in tests/unit/selastic. */
 #include "cmd/endpoints.h"
 #include "cmd/replicas.h"
+#include "cmd/report_list.h"
 #include "cmd/shape.h"
 #include "tests/unit/selastic_fixture.h"
 #include "tests/unit/support.h"
@@ -125,6 +126,39 @@ static void test_many_nodes(void **unused)
     assert_string_equal(line, "rollout-0  ready  -          -  node[0,3,6,9,12,1...  "
                               "port-0=31000 port-1=310...\n");
     free(text);
+    json_object_put(answer);
+}
+
+/* What is no report is left out, and nothing in one moves a cursor. */
+static void test_reports(void **unused)
+{
+    json_object *answer = read_json("reports.json"), *all = reports_of(answer, NULL);
+    char *text = render_reports(all, true, &pipe_options);
+
+    (void)unused;
+    assert_harmless(text);
+    assert_golden(text, "reports.txt");
+    assert_golden(serialize(all), "reports.out.json");
+    json_object_put(all);
+    json_object_put(answer);
+}
+
+static void test_reports_of_some(void **unused)
+{
+    json_object *answer = read_json("reports.json");
+    const struct {
+        const char *name;
+        int count;
+    } cases[] = {{"rollout", 2}, {"rollout-3", 1}, {"learner", 1}, {"roll", 0}};
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_object *some = reports_of(answer, cases[i].name);
+        json_object *list = json_object_object_get(some, "reports");
+
+        assert_int_equal(json_object_array_length(list), cases[i].count);
+        json_object_put(some);
+    }
     json_object_put(answer);
 }
 
@@ -301,6 +335,8 @@ int main(void)
         cmocka_unit_test(test_role_without_replicas),
         cmocka_unit_test(test_unknown_role),
         cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_reports_of_some),
         cmocka_unit_test(test_too_many_tasks),
         cmocka_unit_test(test_endpoints),
         cmocka_unit_test(test_endpoints_of_role),

@@ -8,12 +8,14 @@
     for each in roles.wait("server", 2, timeout=60): # two replicas of another role
         connect(each.address, each.ports["http"])
     roles.scale("server", 5)                         # of a role with `api: yes`
+    roles.report("/scratch/batch-7", size=4096)      # where what I have made lies
 
 Outside of a job with roles me() is None, endpoints() is empty, and ready() has no effect. Only
 Python's standard library is needed.
 
-status(), replicas(), scale(), remove() and fail() ask the job's HTTP interface. They raise
-RolesError, whose text says what is wrong. While another node takes over, they wait.
+status(), replicas(), scale(), remove(), fail(), report() and reports() ask the job's HTTP
+interface. They raise RolesError, whose text says what is wrong. While another node takes over, they
+wait.
 """
 
 from __future__ import annotations
@@ -96,6 +98,32 @@ class Replica:
     reason: str  # why it is in this state
     nodes: List[str]  # of its tasks; empty while it has none
     addresses: List[str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a program of the job has reported of something that it has made."""
+
+    number: int  # from 1, in the order in which the job has kept them
+    time: float  # when, in Unix time
+    role: str
+    replica: str  # "collector-3"; of a world: the name of the role
+    path: str
+    size: Optional[int]  # bytes
+    values: Dict[str, Any]  # all that it has besides
+
+
+class Reports(List[Report]):
+    """A list of reports, the oldest first.
+
+    missed is how many that were asked for are kept no more. last is the number for the next
+    reports(after=…).
+    """
+
+    def __init__(self, found: List[Report], missed: int, last: int):
+        super().__init__(found)
+        self.missed = missed
+        self.last = last
 
 
 def me() -> Optional[Task]:
@@ -225,6 +253,53 @@ def fail(replica: str, reason: Optional[str] = None) -> str:
     return _change(
         "POST", _path_of(replica) + "/failed", {} if reason is None else {"reason": reason}
     )
+
+
+def report(path: str, size: Optional[int] = None, **values: Any) -> int:
+    """Tell the job where something lies that this task has made, and whatever else it is to know.
+
+    size is in bytes. values are what JSON has: texts, numbers, True, False, None, lists, dicts. All
+    of it may have 4096 bytes. Returns the number of the report. Then the job keeps it, also if
+    another node leads from then on.
+    """
+    role = os.environ.get("ELASTIC_ROLE")
+    if not role:
+        raise RolesError("this is no task of a job with roles: there is no ELASTIC_ROLE")
+    replica = os.environ.get("ELASTIC_REPLICA", role)
+    body: Dict[str, Any] = {"path": path}
+    if size is not None:
+        body["size"] = size
+    body.update(values)
+    return _reply("POST", f"/v1/roles/{role}/replicas/{replica}/report", body)["data"]["number"]
+
+
+def reports(after: Optional[int] = None) -> Reports:
+    """What the job's programs have reported, as far as the job keeps it: the last 1000, or 256 KiB.
+
+    With after, only those with higher numbers: if there are none, this waits for one, but for 30 s
+    at most. So a program that wants all of them asks again and again, with the last of the answer:
+
+        last = 0
+        while True:
+            found = roles.reports(after=last)
+            last = found.last
+    """
+    data = _ask("GET", "/v1/reports" if after is None else f"/v1/reports?after={int(after)}")
+    if data is None:
+        return Reports([], 0, after or 0)
+    found = [
+        Report(
+            each["number"],
+            each["time"],
+            each["role"],
+            each["replica"],
+            each["report"]["path"],
+            each["report"].get("size"),
+            {k: v for k, v in each["report"].items() if k not in ("path", "size")},
+        )
+        for each in data["reports"]
+    ]
+    return Reports(found, data["missed"], data["last"])
 
 
 def _path_of(replica: str) -> str:
