@@ -85,6 +85,7 @@ EXTRA_DIST += \
     tests/system/roles_sbatch.bats \
     tests/system/roles_http.bats \
     tests/system/roles_reports.bats \
+    tests/system/roles_users.bats \
     tests/system/roles_world.bats \
     tests/system/rpc.bats \
     tests/system/select.bash \
