@@ -6,6 +6,7 @@
 BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
+load roles
 
 GRACE=300
 
@@ -17,6 +18,7 @@ setup_file() {
     prefix=$HOME_DIR/slurm-elastic testbed_up --nodes 4 --stock --grace "$GRACE"
     chown -R "$TB_USER" "$HOME_DIR"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    roles_up
 }
 
 teardown_file() {
@@ -75,6 +77,48 @@ programs_of() {
     for pid in $(job_processes "$1"); do
         readlink "/proc/$pid/exe" || true
     done
+}
+
+@test "roles: replicas in the base and in extensions, a preempted one, HTTP, reports" {
+    job_file level0.yaml <<'YAML'
+  server:
+    run: [PROGRAM, serve, "{port}"]
+    replicas: 1:8
+    cpus: 2
+    grow: ask
+    api: yes
+    pool: elastic
+    ports: [http]
+    ready: {http: /healthz, within: 20s, every: 200ms}
+    drain: {within: 5s}
+YAML
+    as_user selastic plan "$TB_WORK/level0.yaml" --partition=batch >"$TB_HOME/plan"
+    says "$TB_HOME/plan" 'server'
+    job=$(run_roles level0.yaml 1)
+    wait_for 30 ready_are "$job" server 1
+    # What runs is the user's own.
+    pid=$(pid_of "$job" server-0)
+    grep -q "$HOME_DIR/slurm-elastic/.*/libelastic-shield" "/proc/$pid/maps"
+    api=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^ELASTIC_API=//p')
+    inside() { as_user srun --overlap --jobid="$job" -N1 -n1 --quiet curl -s "$@"; }
+    run -0 inside -X PATCH -d '{"replicas": 4}' "$api/v1/roles/server"
+    [[ $output == *"server: 4 replicas (was 1)"* ]]
+    wait_for 40 ready_are "$job" server 4
+    each_answers "$job"
+    run -0 inside -d '{"path": "/model", "size": 7}' "$api/v1/roles/server/replicas/server-0/report"
+    [[ $output == *'"message":"report 1"'* ]]
+    as_user selastic reports "$job" server-0 | tail -n 1 >"$TB_HOME/report"
+    says "$TB_HOME/report" ' 1  .* server-0 .* 7  /model$'
+    [[ $(as_user selastic endpoints "$job" --role server --format=hosts | wc -l) == 4 ]]
+    # A job of the higher tier needs all other nodes: within drain.within they are its own.
+    rival=$(submit -N3 --exclusive -t 5 --wrap 'sleep 2')
+    wait_for 60 job_is "$rival" RUNNING COMPLETED
+    waited_less "$rival" $((GRACE / 3))
+    [[ $(pid_of "$job" server-0) == "$pid" ]]
+    wait_for 60 ready_are "$job" server 4
+    echo 0 >"$TB_WORK/log-$job/end"
+    wait_for 20 job_is "$job" COMPLETED
+    wait_for 15 nothing_is_left_of "$job"
 }
 
 @test "wrong sizes and places are refused with one line" {
