@@ -13,8 +13,8 @@
 extern const char *const world_names[]; /* NULL after the last one */
 
 /* The names, without values, of the first `max` variables of the environment that begin with
- * WORLD_NAMES_PORT. An entry without "=" is no variable: nobody can set it, or take it away. Returns
- * how many names there are; the caller frees each. Less than there are without memory. */
+ * WORLD_NAMES_PORT. An entry without "=" is no variable: nobody can set it, or take it away.
+ * Returns how many names there are; the caller frees each. Less than there are without memory. */
 int world_names_ports(char *const *env, char **names, int max);
 
 #endif
