@@ -141,6 +141,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/shard_plan.c \
+    lib/shard_plan.h \
     lib/shield.c \
     lib/shield.h \
     lib/sleepers.c \

@@ -628,6 +628,11 @@ tests_unit_test_reconcile_random_SOURCES = tests/unit/test_reconcile_random.c
 tests_unit_test_reconcile_random_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 
+# The brain of a service with shards of models.
+UNIT_TESTS += tests/unit/test_shard_plan
+tests_unit_test_shard_plan_SOURCES = tests/unit/test_shard_plan.c
+tests_unit_test_shard_plan_LDADD = $(UNIT_LIBS)
+
 # The HTTP interface of jobs with roles.
 UNIT_TESTS += \
     tests/unit/test_api_call \
