@@ -135,6 +135,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_site.c \
     lib/roles_site.h \
     lib/roles_template.c \
+    lib/rollout.c \
+    lib/rollout.h \
     lib/setbacks.c \
     lib/setbacks.h \
     lib/shapes.c \

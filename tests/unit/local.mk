@@ -629,7 +629,9 @@ tests_unit_test_reconcile_random_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 
 # The brain of a service with shards of models.
-UNIT_TESTS += tests/unit/test_shard_plan
+UNIT_TESTS += tests/unit/test_rollout tests/unit/test_shard_plan
+tests_unit_test_rollout_SOURCES = tests/unit/test_rollout.c
+tests_unit_test_rollout_LDADD = $(UNIT_LIBS)
 tests_unit_test_shard_plan_SOURCES = tests/unit/test_shard_plan.c
 tests_unit_test_shard_plan_LDADD = $(UNIT_LIBS)
 
