@@ -143,6 +143,13 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/shard_commands.c \
+    lib/shard_commands.h \
+    lib/shard_commands_json.c \
+    lib/shard_commands_next.c \
+    lib/shard_commands_parts.c \
+    lib/shard_commands_place.c \
+    lib/shard_commands_private.h \
     lib/shard_plan.c \
     lib/shard_plan.h \
     lib/shield.c \

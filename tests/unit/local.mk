@@ -629,7 +629,28 @@ tests_unit_test_reconcile_random_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 
 # The brain of a service with shards of models.
-UNIT_TESTS += tests/unit/test_rollout tests/unit/test_shard_plan
+UNIT_TESTS += tests/unit/test_rollout tests/unit/test_shard_commands tests/unit/test_shard_plan
+tests_unit_test_shard_commands_SOURCES = tests/unit/test_shard_commands.c
+tests_unit_test_shard_commands_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_shard_commands_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+EXTRA_DIST += \
+    tests/unit/serve/1-first.txt \
+    tests/unit/serve/2-update-and-add.txt \
+    tests/unit/serve/3-version.txt \
+    tests/unit/serve/4-move.txt \
+    tests/unit/serve/5-remove.txt \
+    tests/unit/serve/6-application.txt \
+    tests/unit/serve/7-last.txt \
+    tests/unit/serve/8-nothing.txt \
+    tests/unit/serve/across.txt \
+    tests/unit/serve/failed.txt \
+    tests/unit/serve/full.txt \
+    tests/unit/serve/measured.txt \
+    tests/unit/serve/merge.txt \
+    tests/unit/serve/mixed.txt \
+    tests/unit/serve/not-ready.txt \
+    tests/unit/serve/repack.txt \
+    tests/unit/serve/takeover.txt
 tests_unit_test_rollout_SOURCES = tests/unit/test_rollout.c
 tests_unit_test_rollout_LDADD = $(UNIT_LIBS)
 tests_unit_test_shard_plan_SOURCES = tests/unit/test_shard_plan.c

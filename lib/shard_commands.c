@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The brain of a service with shards (shard_commands.h): models, shards, operations. */
+#include "lib/shard_commands_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct shard_commands *shard_commands_create(const struct shard_commands_options *options)
+{
+    struct shard_commands *s = calloc(1, sizeof(*s));
+
+    if (s == NULL || shard_text_set(&s->application, "") != 0) {
+        free(s);
+        return NULL;
+    }
+    s->options = *options;
+    return s;
+}
+
+void shard_commands_destroy(struct shard_commands *s)
+{
+    if (s == NULL)
+        return;
+    while (s->shard_count > 0)
+        shard_drop(s, s->shard_count - 1);
+    for (int i = 0; i < s->count; i++)
+        shard_model_destroy(s->models[i]);
+    free(s->models);
+    free(s->keys);
+    free(s->shards);
+    free(s->buckets);
+    free(s->application);
+    free(s);
+}
+
+static void mark(const struct shard_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        list->list[i].model->used = true;
+}
+
+static int keep_used(struct shard_model **list, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (list[i]->used)
+            list[kept++] = list[i];
+    return kept;
+}
+
+static void drop_models(struct shard_commands *s)
+{
+    int kept = keep_used(s->keys, s->count);
+
+    if (kept == s->count)
+        return;
+    for (int i = 0, to = 0; i < s->count; i++) {
+        if (s->models[i]->used)
+            s->models[to++] = s->models[i];
+        else
+            shard_model_destroy(s->models[i]);
+    }
+    s->count = kept;
+}
+
+/* A shard that never had a list, and one that was deleted. */
+static bool is_over(const struct shard *shard)
+{
+    if (shard->now.count > 0 || shard->want_count > 0 || shard->route_changes)
+        return false;
+    return shard->epoch == 0 || (shard->closed && shard->update == shard->done && !shard->back);
+}
+
+void shard_commands_sweep(struct shard_commands *s, double now)
+{
+    for (int i = 0; i < s->shard_count; i++) {
+        s->shards[i]->want_count = 0;
+        s->shards[i]->route_changes = false;
+    }
+    for (int i = 0; i < s->count; i++) {
+        struct shard_model *model = s->models[i];
+        struct shard *home = shard_numbered(s, model->home);
+        struct shard *routed = shard_numbered(s, model->routed);
+
+        model->used = !model->gone || model->routed > 0;
+        if (home != NULL)
+            home->want_count++;
+        if (routed != NULL)
+            routed->route_changes = true; /* it has a route */
+    }
+    for (int i = s->shard_count - 1; i >= 0; i--) {
+        if (!is_over(s->shards[i])) {
+            mark(&s->shards[i]->now);
+            mark(&s->shards[i]->good);
+            continue;
+        }
+        shard_drop(s, i);
+        if (s->refused > 0)
+            shard_commands_wait(s, now);
+    }
+    drop_models(s);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+void shard_commands_wait(struct shard_commands *s, double now)
+{
+    if (!s->pending)
+        s->since = now;
+    s->pending = true;
+}
+
+static int refuse(const struct shard_commands *s, const struct shard_model_spec *spec,
+                  const char *key, int64_t size, struct error *err)
+{
+    const struct shard_model *named, *keyed;
+
+    if (!shard_name_ok(spec->name))
+        return error_set(err,
+                         "'%s' is no name of a model: up to %d letters, digits and ._-, a letter "
+                         "or digit first",
+                         error_value(spec->name).text, SHARD_NAME_MAX);
+    if (!shard_name_ok(spec->version))
+        return error_set(err,
+                         "'%s' is no version of %s: up to %d letters, digits and ._-, a letter or "
+                         "digit first",
+                         error_value(spec->version).text, error_value(spec->name).text,
+                         SHARD_NAME_MAX);
+    if (!shard_key_ok(key))
+        return error_set(err,
+                         "'%s' is no key of %s: up to %d letters, digits and ._-/:@+ without '..', "
+                         "a letter or digit first",
+                         error_value(key).text, error_value(spec->name).text, SHARD_KEY_MAX);
+    named = shard_model_named(s, spec->name);
+    keyed = shard_model_keyed(s, key);
+    if (keyed != NULL && keyed != named)
+        return error_set(err, "key '%s' of model %s is the one of model %s: give each its own",
+                         error_value(key).text, error_value(spec->name).text,
+                         error_value(keyed->name).text);
+    if (named != NULL && keyed == NULL)
+        return error_set(err, "model %s has the key '%s', not '%s': remove it first",
+                         error_value(spec->name).text, error_value(named->key).text,
+                         error_value(key).text);
+    if (size > s->options.capacity)
+        return error_set(err, "%s %s needs %" PRId64 " bytes, and a shard has %" PRId64,
+                         error_value(spec->name).text, error_value(spec->version).text, size,
+                         s->options.capacity);
+    if (named == NULL && s->count >= SHARD_COMMANDS_MODELS_MAX)
+        return error_set(err, "model %s is one too many: there are %d",
+                         error_value(spec->name).text, s->count);
+    return 0;
+}
+
+int shard_commands_put(struct shard_commands *s, const struct shard_model_spec *spec, double now,
+                       struct error *err)
+{
+    int64_t size = shard_plan_size(0, spec->given, spec->files, s->options.default_size);
+    const char *key = spec->key != NULL ? spec->key : spec->name;
+    struct shard_model *model;
+
+    if (refuse(s, spec, key, size, err) != 0)
+        return -1;
+    model = shard_model_named(s, spec->name);
+    /* The same once more. What was measured stays. */
+    if (model != NULL && !model->removed && !model->failed &&
+        strcmp(model->version, spec->version) == 0)
+        return 0;
+    if (model == NULL)
+        model = shard_model_add(s, spec->name, key);
+    if (model == NULL || shard_text_set(&model->version, spec->version) != 0)
+        return error_set(err, "out of memory");
+    model->size = size;
+    model->removed = model->gone = model->failed = false;
+    model->why[0] = '\0';
+    s->counts.operations++;
+    shard_commands_wait(s, now);
+    return 0;
+}
+
+int shard_commands_remove(struct shard_commands *s, const char *name, double now, struct error *err)
+{
+    struct shard_model *model = shard_model_named(s, name);
+
+    if (model == NULL || model->removed)
+        return error_set(err, "there is no model '%s'", error_value(name).text);
+    model->removed = true;
+    s->counts.operations++;
+    shard_commands_wait(s, now);
+    return 0;
+}
+
+void shard_commands_measured(struct shard_commands *s, const char *name, const char *version,
+                             int64_t size, double now)
+{
+    struct shard_model *model = shard_model_named(s, name);
+
+    size = shard_plan_size(size, 0, 0, 0);
+    if (model == NULL || model->removed || size <= 0 || size == model->size ||
+        strcmp(model->version, version) != 0)
+        return;
+    model->size = size;
+    /* Its shard may have too little room: that is seen when it is planned. */
+    shard_commands_wait(s, now);
+}
+
+int shard_commands_application(struct shard_commands *s, const char *text, double now)
+{
+    if (strcmp(s->application, text) == 0)
+        return 0;
+    if (shard_text_set(&s->application, text) != 0)
+        return -1;
+    s->counts.operations++;
+    shard_commands_wait(s, now);
+    return 0;
+}
+
+void shard_commands_flush(struct shard_commands *s)
+{
+    for (int i = 0; i < s->count; i++)
+        s->models[i]->failed = false;
+    for (int i = 0; i < s->shard_count; i++) {
+        free(s->shards[i]->bad_application);
+        s->shards[i]->bad_application = NULL;
+        s->shards[i]->held = false;
+    }
+    s->at_once = true;
+}
+
+void shard_commands_repack(struct shard_commands *s)
+{
+    s->repack = s->at_once = true;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+void shard_commands_ready(struct shard_commands *s, int shard, int ready, int64_t oldest)
+{
+    struct shard *its = shard_numbered(s, shard);
+
+    if (its == NULL)
+        return;
+    its->ready = ready;
+    its->oldest = oldest;
+}
+
+void shard_commands_routed(struct shard_commands *s, int64_t epoch)
+{
+    if (epoch > s->routed && epoch <= s->epoch)
+        s->routed = epoch;
+    for (int i = 0; i < s->shard_count; i++)
+        if (s->shards[i]->route_epoch <= s->routed)
+            s->shards[i]->repeat_route = false;
+}
+
+int shard_commands_updated(struct shard_commands *s, int shard, int64_t epoch, double now)
+{
+    struct shard *its = shard_numbered(s, shard);
+
+    if (its == NULL || epoch != its->update || (its->done == epoch && !its->back))
+        return 0;
+    if (shard_list_copy(&its->good, &its->now) != 0 ||
+        shard_text_set(&its->good_application, its->application) != 0)
+        return -1;
+    its->done = epoch;
+    its->back = its->repeat = false;
+    shard_commands_sweep(s, now);
+    return 0;
+}
+
+/* The model is as it was before the update that failed. */
+static int revert(struct shard_commands *s, struct shard *shard, struct shard_model *model,
+                  const char *why)
+{
+    const struct shard_entry *now = shard_list_find(&shard->now, model);
+    const struct shard_entry *good = shard_list_find(&shard->good, model);
+    const struct shard *routed = shard_numbered(s, model->routed);
+
+    /* It was not a part of the update, or is the same in both. */
+    if (now == NULL || (good != NULL && strcmp(now->version, good->version) == 0))
+        return 0;
+    model->failed = strcmp(model->version, now->version) == 0;
+    snprintf(model->why, sizeof(model->why), "shard_%d did not get ready with %s: %s",
+             shard->number, error_value(now->version).text, why);
+    if (good == NULL && routed != NULL && routed != shard)
+        good = shard_list_find(&routed->now, model);
+    model->home = 0;
+    if (good == NULL)
+        return 0;
+    if (shard_text_set(&model->planned, good->version) != 0)
+        return -1;
+    model->planned_size = good->size;
+    model->home = shard_list_find(&shard->good, model) != NULL ? shard->number : model->routed;
+    return 0;
+}
+
+int shard_commands_failed(struct shard_commands *s, int shard, int64_t epoch, const char *why,
+                          double now)
+{
+    struct shard *its = shard_numbered(s, shard);
+    char clean[160];
+
+    if (its == NULL || epoch != its->update || its->done == epoch || its->back)
+        return 0;
+    snprintf(clean, sizeof(clean), "%s", why != NULL ? why : "");
+    error_clean(clean);
+    for (int i = 0; i < s->count; i++)
+        if (s->models[i]->home == shard && !s->models[i]->removed &&
+            revert(s, its, s->models[i], clean) != 0)
+            return -1;
+    if (strcmp(its->application, its->good_application) != 0 &&
+        (shard_text_set(&its->bad_application, its->application) != 0 ||
+         shard_text_set(&its->application, its->good_application) != 0))
+        return -1;
+    if (shard_list_copy(&its->now, &its->good) != 0)
+        return -1;
+    its->epoch = ++s->epoch;
+    its->closed = its->now.count == 0;
+    its->update = its->closed ? its->epoch : its->done;
+    its->back = its->held = its->repeat = true;
+    s->at_once = true; /* what was planned beside it may have another place now */
+    shard_commands_sweep(s, now);
+    return 0;
+}
+
+/* ---- what others read ------------------------------------------------------------------------ */
+
+int shard_commands_count(const struct shard_commands *s)
+{
+    return s->count;
+}
+
+static struct shard_model_view view_of(const struct shard_commands *s,
+                                       const struct shard_model *model)
+{
+    const struct shard *home = shard_numbered(s, model->home);
+    const struct shard_entry *entry = home != NULL ? shard_list_find(&home->now, model) : NULL;
+
+    return (struct shard_model_view){
+        .name = model->name,
+        .key = model->key,
+        .version = model->version,
+        .has = entry != NULL ? entry->version : NULL,
+        .shard = model->home,
+        .routed = model->routed,
+        .size = model->size,
+        .why = model->why,
+    };
+}
+
+struct shard_model_view shard_commands_at(const struct shard_commands *s, int i)
+{
+    return view_of(s, s->models[i]);
+}
+
+bool shard_commands_find(const struct shard_commands *s, const char *name,
+                         struct shard_model_view *view)
+{
+    const struct shard_model *model = shard_model_named(s, name);
+
+    if (model != NULL)
+        *view = view_of(s, model);
+    return model != NULL;
+}
+
+int shard_commands_shards(const struct shard_commands *s)
+{
+    return s->shard_count;
+}
+
+struct shard_commands_counts shard_commands_counts(const struct shard_commands *s)
+{
+    return s->counts;
+}
