@@ -202,7 +202,10 @@ static int say(struct rollout *rollout, const struct count *c, int before,
         if (rollout->done)
             return 0;
         rollout->done = true;
-        return add(out, ROLLOUT_DONE) != NULL ? 0 : -1;
+        action = add(out, ROLLOUT_DONE);
+        if (action != NULL)
+            action->version = c->target;
+        return action != NULL ? 0 : -1;
     }
     if (moving)
         return 0;

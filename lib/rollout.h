@@ -63,7 +63,7 @@ enum rollout_action_kind {
     ROLLOUT_DRAIN,  /* that replica */
     ROLLOUT_WAIT,   /* nothing can be done: text says for what it waits */
     ROLLOUT_FAILED, /* it goes back from now on: text. Once */
-    ROLLOUT_DONE,   /* all have the version; after FAILED: that before. Once */
+    ROLLOUT_DONE,   /* all have that version; after FAILED: the one before. Once */
 };
 
 struct rollout_action {

@@ -226,7 +226,7 @@ void shard_commands_flush(struct shard_commands *s)
     for (int i = 0; i < s->shard_count; i++) {
         free(s->shards[i]->bad_application);
         s->shards[i]->bad_application = NULL;
-        s->shards[i]->held = false;
+        s->shards[i]->insists = true;
     }
     s->at_once = true;
 }
@@ -272,30 +272,59 @@ int shard_commands_updated(struct shard_commands *s, int shard, int64_t epoch, d
     return 0;
 }
 
+/* What the shard had of a model before the update that failed, and has had all the time since.
+ * NULL: nothing. */
+static const struct shard_entry *entry_before(const struct shard *shard,
+                                              const struct shard_model *model)
+{
+    const struct shard_entry *now = shard_list_find(&shard->now, model);
+    const struct shard_entry *good = shard_list_find(&shard->good, model);
+
+    return now != NULL && good != NULL && now->since == good->since ? good : NULL;
+}
+
 /* The model is as it was before the update that failed. */
 static int revert(struct shard_commands *s, struct shard *shard, struct shard_model *model,
                   const char *why)
 {
     const struct shard_entry *now = shard_list_find(&shard->now, model);
-    const struct shard_entry *good = shard_list_find(&shard->good, model);
+    const struct shard_entry *before = entry_before(shard, model);
     const struct shard *routed = shard_numbered(s, model->routed);
 
     /* It was not a part of the update, or is the same in both. */
-    if (now == NULL || (good != NULL && strcmp(now->version, good->version) == 0))
+    if (now == NULL || (before != NULL && strcmp(now->version, before->version) == 0))
         return 0;
     model->failed = strcmp(model->version, now->version) == 0;
     snprintf(model->why, sizeof(model->why), "shard_%d did not get ready with %s: %s",
              shard->number, error_value(now->version).text, why);
-    if (good == NULL && routed != NULL && routed != shard)
-        good = shard_list_find(&routed->now, model);
-    model->home = 0;
-    if (good == NULL)
+    model->home = before != NULL ? shard->number : 0;
+    if (before == NULL && routed != NULL && routed != shard) {
+        before = shard_list_find(&routed->now, model);
+        model->home = before != NULL ? routed->number : 0;
+    }
+    if (before == NULL)
         return 0;
-    if (shard_text_set(&model->planned, good->version) != 0)
-        return -1;
-    model->planned_size = good->size;
-    model->home = shard_list_find(&shard->good, model) != NULL ? shard->number : model->routed;
-    return 0;
+    model->planned_size = before->size;
+    return shard_text_set(&model->planned, before->version);
+}
+
+/* The list is as before, without what has left it: that may be gone from running replicas, too. */
+static int go_back(struct shard *shard)
+{
+    struct shard_list list = {0};
+
+    for (int i = 0; i < shard->good.count; i++) {
+        const struct shard_entry *e = &shard->good.list[i];
+
+        if (entry_before(shard, e->model) != NULL &&
+            shard_list_add(&list, e->model, e->version, e->size, e->since) != 0) {
+            shard_list_clear(&list);
+            return -1;
+        }
+    }
+    shard_list_clear(&shard->now);
+    shard->now = list;
+    return shard_list_copy(&shard->good, &shard->now);
 }
 
 int shard_commands_failed(struct shard_commands *s, int shard, int64_t epoch, const char *why,
@@ -316,12 +345,12 @@ int shard_commands_failed(struct shard_commands *s, int shard, int64_t epoch, co
         (shard_text_set(&its->bad_application, its->application) != 0 ||
          shard_text_set(&its->application, its->good_application) != 0))
         return -1;
-    if (shard_list_copy(&its->now, &its->good) != 0)
+    if (go_back(its) != 0)
         return -1;
     its->epoch = ++s->epoch;
     its->closed = its->now.count == 0;
     its->update = its->closed ? its->epoch : its->done;
-    its->back = its->held = its->repeat = true;
+    its->back = its->repeat = true;
     s->at_once = true; /* what was planned beside it may have another place now */
     shard_commands_sweep(s, now);
     return 0;

@@ -93,7 +93,8 @@ void shard_commands_measured(struct shard_commands *s, const char *name, const c
                              int64_t size, double now);
 /* The application is another one: its image or its command line, as a text. -1: out of memory. */
 int shard_commands_application(struct shard_commands *s, const char *text, double now);
-/* Operations do not wait any longer. What has failed is tried again. */
+/* Operations do not wait any longer, neither for others nor for an update that goes on. What has
+ * failed is tried again. */
 void shard_commands_flush(struct shard_commands *s);
 /* Models may move so that fewer shards are needed. */
 void shard_commands_repack(struct shard_commands *s);

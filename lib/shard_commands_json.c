@@ -79,7 +79,7 @@ static json_object *shard_json(const struct shard *shard)
     add_text(json, "good_application", shard->good_application);
     add_text(json, "bad_application", shard->bad_application);
     add_flag(json, "back", shard->back);
-    add_flag(json, "held", shard->held);
+    add_flag(json, "insists", shard->insists);
     add_flag(json, "closed", shard->closed);
     return json;
 }
@@ -224,7 +224,7 @@ static int read_shard(struct shard_commands *s, json_object *json, struct error 
         !epochs_of(shard, json, s->epoch))
         return error_set(err, "shard_%d has no list, application or epoch", number);
     shard->back = flag_of(json, "back");
-    shard->held = flag_of(json, "held");
+    shard->insists = flag_of(json, "insists");
     shard->closed = flag_of(json, "closed") && shard->now.count == 0;
     if ((shard->now.count > 0 && shard->epoch == 0) || (shard->back && shard->epoch == 0))
         return error_set(err, "shard_%d has models before its first epoch", number);

@@ -87,7 +87,7 @@ static bool can_serve(const struct shard *shard, const struct shard_model *model
 {
     const struct shard_entry *entry;
 
-    if (shard == NULL || shard->back || shard->ready < 1)
+    if (shard == NULL || shard->ready < 1)
         return false;
     entry = shard_list_find(&shard->now, model);
     return entry != NULL && entry->since <= shard->done && entry->since <= shard->oldest;
@@ -274,11 +274,9 @@ static bool is_due(const struct shard_commands *s, const struct shard *shard,
 {
     int64_t size = shard_list_size(&d->next);
 
-    if (shard->update != shard->done || shard->back)
+    if (shard->update != shard->done && !shard->insists)
         return false; /* one update at a time */
     if (d->added + d->removed + d->changed == 0 && !d->application)
-        return false;
-    if (shard->held && d->added + d->changed == 0 && !d->application && d->next.count > 0)
         return false;
     return size <= s->options.capacity || size <= shard_list_size(&shard->now);
 }
@@ -325,11 +323,11 @@ static int change(struct shard_commands *s, struct shard *shard, struct differen
             return -1;
     }
     if (!needs_update(d))
-        return shard_list_copy(&shard->good, &shard->now);
+        return shard->update == shard->done ? shard_list_copy(&shard->good, &shard->now) : 0;
     if (!list && *application_epoch == 0)
         *application_epoch = ++s->epoch;
     shard->update = list ? shard->epoch : *application_epoch;
-    shard->held = false;
+    shard->back = shard->insists = false;
     shard->closed = shard->now.count == 0;
     if (shard_text_set(&shard->application, s->application) != 0)
         return -1;
@@ -344,37 +342,52 @@ static bool waits(const struct shard_commands *s, const struct difference *d, do
     return d->leaving > 0 && needs_update(d) && now < s->planned + s->options.window;
 }
 
+/* What the last leader has said, or what is so again after an update that failed. */
+static int repeat(struct shard_commands *s, struct shard *shard, struct shard_command_list *out)
+{
+    shard->repeat = false;
+    if (say_list(s, shard, out) != 0)
+        return -1;
+    return shard->update != shard->done || shard->back ? say_update(s, shard, out) : 0;
+}
+
+static int next_list(struct shard_commands *s, struct shard *shard, double now,
+                     int64_t *application_epoch, struct shard_command_list *out)
+{
+    struct difference d;
+    int status = 0, had = shard->now.count;
+    bool due;
+
+    if (compare(s, shard, &d) != 0)
+        return -1;
+    due = is_due(s, shard, &d);
+    if (due && waits(s, &d, now)) {
+        s->wait = s->planned + s->options.window;
+        due = false;
+    }
+    if (due && needs_update(&d))
+        shard->repeat = false; /* one list and one update are enough */
+    if (shard->repeat)
+        status = repeat(s, shard, out);
+    if (due && status == 0)
+        status = change(s, shard, &d, application_epoch, out);
+    if (shard->now.count < had && s->refused > 0)
+        shard_commands_wait(s, now); /* there is room that was not there before */
+    free(d.next.list);
+    return status;
+}
+
 static int next_lists(struct shard_commands *s, double now, struct shard_command_list *out)
 {
     int64_t application_epoch = 0;
-    int status = 0;
 
     if (fill_buckets(s) != 0)
         return -1;
     s->wait = 0;
-    for (int i = 0; i < s->shard_count && status == 0; i++) {
-        struct shard *shard = s->shards[i];
-        int had = shard->now.count;
-        struct difference d;
-
-        if (shard->repeat) {
-            shard->repeat = false;
-            if (say_list(s, shard, out) != 0)
-                return -1;
-            if ((shard->update != shard->done || shard->back) && say_update(s, shard, out) != 0)
-                return -1;
-        }
-        if (compare(s, shard, &d) != 0)
+    for (int i = 0; i < s->shard_count; i++)
+        if (next_list(s, s->shards[i], now, &application_epoch, out) != 0)
             return -1;
-        if (is_due(s, shard, &d) && waits(s, &d, now))
-            s->wait = s->planned + s->options.window;
-        else if (is_due(s, shard, &d))
-            status = change(s, shard, &d, &application_epoch, out);
-        if (shard->now.count < had && s->refused > 0)
-            shard_commands_wait(s, now); /* there is room that was not there before */
-        free(d.next.list);
-    }
-    return status;
+    return 0;
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ struct shard {
     char *good_application;
     char *bad_application; /* that did not get ready; NULL: none */
     bool back;             /* its replicas go back to the version before */
-    bool held;             /* … or have done so: what is only removed waits for another change */
+    bool insists;          /* its next update does not wait for the one that goes on */
     bool closed;           /* it is about to be deleted */
     bool repeat;           /* its list and its update are to be said (again) */
     bool repeat_route;

@@ -22,6 +22,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_prices \
     tests/fuzz/fuzz_roles \
     tests/fuzz/fuzz_shapes \
+    tests/fuzz/fuzz_shards \
     tests/fuzz/fuzz_sizes \
     tests/fuzz/fuzz_snapshot \
     tests/fuzz/fuzz_values \
@@ -78,6 +79,9 @@ tests_fuzz_fuzz_roles_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(JSONC_LI
 tests_fuzz_fuzz_shapes_SOURCES = tests/fuzz/fuzz_shapes.c
 tests_fuzz_fuzz_shapes_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_shapes_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_shards_SOURCES = tests/fuzz/fuzz_shards.c
+tests_fuzz_fuzz_shards_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_shards_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_sizes_SOURCES = tests/fuzz/fuzz_sizes.c
 tests_fuzz_fuzz_sizes_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_sizes_LDADD = $(FUZZ_LIBS)

@@ -183,8 +183,8 @@ static void test_golden(void **state)
     static const char *const names[] = {
         "1-first",       "2-update-and-add", "3-version", "4-move", "5-remove",
         "6-application", "7-last",           "8-nothing", "across", "failed",
-        "full",          "measured",         "merge",     "mixed",  "not-ready",
-        "repack",        "takeover",
+        "full",          "leaves",           "measured",  "merge",  "mixed",
+        "not-ready",     "repack",           "takeover",
     };
 
     (void)state;
@@ -321,13 +321,36 @@ static void test_stale_facts(void **state)
     shard_commands_destroy(s);
 }
 
+/* A route needs a replica that is ready, and none may be that has not got the list. */
+static void test_nobody_ready(void **state)
+{
+    const struct shard_commands_options options = {10, 4, 1, 0};
+    const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
+    struct shard_commands *s = shard_commands_create(&options);
+    struct shard_command_list list = {0};
+
+    (void)state;
+    assert_int_equal(shard_commands_put(s, &spec, 1, NULL), 0);
+    assert_int_equal(shard_commands_run(s, 1, &list), 0);
+    assert_int_equal(shard_commands_updated(s, 1, list.list[1].epoch, 1), 0);
+    assert_int_equal(shard_commands_run(s, 2, &list), 0);
+    assert_int_equal(list.count, 2);
+    shard_commands_ready(s, 1, 2, list.list[1].epoch - 1);
+    assert_int_equal(shard_commands_run(s, 3, &list), 0);
+    assert_int_equal(list.count, 2);
+    shard_commands_ready(s, 1, 1, list.list[1].epoch);
+    assert_int_equal(shard_commands_run(s, 4, &list), 0);
+    assert_int_equal(list.count, 3);
+    shard_command_list_clear(&list);
+    shard_commands_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_stale_facts),
+        cmocka_unit_test(test_golden),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_window),       cmocka_unit_test(test_stale_facts),
+        cmocka_unit_test(test_nobody_ready),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
