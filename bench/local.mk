@@ -27,6 +27,7 @@ EXTRA_DIST += \
     bench/roles_tasks.py \
     bench/rpc \
     bench/sched \
+    bench/serve \
     bench/spot \
     bench/spot_traces.py \
     bench/torchrun-node.sh \
@@ -36,13 +37,16 @@ EXTRA_DIST += \
     bench/trial.py
 
 # Those that are compiled by make: bench/sched and bench/memory take theirs from the build directory.
-check_PROGRAMS += bench/frames bench/reconcile bench/spot_runs bench/start_jobs bench/submit_jobs
+check_PROGRAMS += bench/frames bench/reconcile bench/shards bench/spot_runs bench/start_jobs bench/submit_jobs
 bench_frames_SOURCES = bench/frames.c
 bench_frames_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 bench_frames_LDADD = lib/libelasticcore.la $(SODIUM_LIBS)
 bench_reconcile_SOURCES = bench/reconcile.c
 bench_reconcile_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 bench_reconcile_LDADD = lib/libelasticcore.la
+bench_shards_SOURCES = bench/shards.c
+bench_shards_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+bench_shards_LDADD = lib/libelasticcore.la $(JSONC_LIBS) -lm
 bench_spot_runs_SOURCES = bench/spot_runs.c tests/unit/cloud.c
 bench_spot_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 bench_spot_runs_LDADD = lib/libelasticcore.la $(JSONC_LIBS)

@@ -103,7 +103,8 @@ static bool repeat_routes(struct shard_commands *s, bool *repeats)
     for (int i = 0; *repeats && i < s->count; i++) {
         struct shard *shard = shard_numbered(s, s->models[i]->routed);
 
-        if (shard != NULL && shard->repeat_route && !can_serve(shard, s->models[i]))
+        if (shard != NULL && shard->repeat_route && !s->models[i]->gone &&
+            !can_serve(shard, s->models[i]))
             return false;
     }
     return true;

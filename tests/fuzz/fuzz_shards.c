@@ -7,6 +7,7 @@
 #include "lib/json_text.h"
 #include "lib/rollout.h"
 #include "lib/shard_commands.h"
+#include "lib/shard_plan.h"
 
 #define ROUNDS 40
 
@@ -51,6 +52,8 @@ static void go_on(struct shard_commands *s)
 
     shard_commands_put(s, &spec, now, NULL);
     shard_commands_flush(s);
+    for (int shard = 1; shard <= SHARD_PLAN_SHARDS_MAX; shard++)
+        shard_commands_ready(s, shard, 1, INT64_MAX);
     for (int round = 0; round < ROUNDS; round++, now += 100) {
         struct shard_command_list list = {0};
 
