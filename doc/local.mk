@@ -33,6 +33,7 @@ nobase_dist_doc_DATA += \
     doc/internals/pools.md \
     doc/internals/protocol.md \
     doc/internals/roles.md \
+    doc/internals/serve.md \
     doc/internals/takeover.md \
     doc/internals/signals.md \
     doc/internals/testbed.md \

@@ -162,7 +162,9 @@ static int read_model(struct shard_commands *s, json_object *json, struct error 
     return 0;
 }
 
-static int read_list(struct shard_commands *s, json_object *array, struct shard_list *list)
+/* Each entry is there since an update that has been said: since at most that one. */
+static int read_list(struct shard_commands *s, json_object *array, int64_t most,
+                     struct shard_list *list)
 {
     size_t count = array != NULL ? json_object_array_length(array) : 0;
 
@@ -178,7 +180,7 @@ static int read_list(struct shard_commands *s, json_object *array, struct shard_
         if (model == NULL || !shard_name_ok(version) ||
             (i > 0 && strcmp(list->list[i - 1].model->name, model->name) >= 0) ||
             !number_of(json, "size", SHARD_PLAN_SIZE_MAX, &size) || size < 1 ||
-            !number_of(json, "since", s->epoch, &since) || since < 1 ||
+            !number_of(json, "since", most, &since) || since < 1 ||
             shard_list_add(list, model, version, size, since) != 0)
             return -1;
     }
@@ -219,9 +221,9 @@ static int read_shard(struct shard_commands *s, json_object *json, struct error 
     shard = shard_add(s, number);
     if (shard == NULL)
         return error_set(err, "out of memory");
-    if (read_list(s, array_of(json, "now"), &shard->now) != 0 ||
-        read_list(s, array_of(json, "good"), &shard->good) != 0 || read_texts(shard, json) != 0 ||
-        !epochs_of(shard, json, s->epoch))
+    if (!epochs_of(shard, json, s->epoch) || read_texts(shard, json) != 0 ||
+        read_list(s, array_of(json, "now"), shard->update, &shard->now) != 0 ||
+        read_list(s, array_of(json, "good"), shard->done, &shard->good) != 0)
         return error_set(err, "shard_%d has no list, application or epoch", number);
     shard->back = flag_of(json, "back");
     shard->insists = flag_of(json, "insists");
@@ -233,7 +235,14 @@ static int read_shard(struct shard_commands *s, json_object *json, struct error 
     return 0;
 }
 
-/* Each route leads to a shard that has its model. */
+/* A route leads to a shard that has the model, and all of whose replicas have had it. */
+static bool has_route(const struct shard *shard, const struct shard_model *model)
+{
+    const struct shard_entry *entry = shard != NULL ? shard_list_find(&shard->now, model) : NULL;
+
+    return entry != NULL && entry->since <= shard->done;
+}
+
 static int check_models(const struct shard_commands *s, struct error *err)
 {
     for (int i = 0; i < s->count; i++) {
@@ -245,7 +254,7 @@ static int check_models(const struct shard_commands *s, struct error *err)
             (home == NULL || model->planned == NULL || model->planned_size < 1 || model->gone))
             return error_set(err, "model %s belongs to shard_%d, which there is not",
                              error_value(model->name).text, model->home);
-        if (model->routed > 0 && (routed == NULL || shard_list_find(&routed->now, model) == NULL))
+        if (model->routed > 0 && !has_route(routed, model))
             return error_set(err, "requests for model %s go to shard_%d, which does not have it",
                              error_value(model->name).text, model->routed);
     }
