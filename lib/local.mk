@@ -49,6 +49,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/frame.h \
     lib/gather.c \
     lib/gather.h \
+    lib/haproxy_text.c \
+    lib/haproxy_text.h \
     lib/hang.c \
     lib/hang.h \
     lib/job_record.c \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: the record of a service with shards, and amounts of a rolling update. What is
- * accepted goes on, comes to rest, has no request without a shard that has its model, and can be
+/* Fuzz target: the record of a service with shards, amounts of a rolling update, and answers of
+ * haproxy. A record that is accepted goes on, comes to rest, has no request without a shard that has its model, and can be
  * written and read again. */
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/haproxy_text.h"
 #include "lib/json_text.h"
 #include "lib/rollout.h"
 #include "lib/shard_commands.h"
@@ -81,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (rollout_amount_parse(text, size, &amount) == 0)
         MUST(amount.value >= 0 && amount.value <= (amount.percent ? 100 : ROLLOUT_REPLICAS_MAX));
+    MUST(haproxy_version_of(text) >= -1 && haproxy_entries_of(text, "/run/routes.map") >= -1);
     if (record != NULL)
         s = shard_commands_read(&options, record, &err);
     if (s != NULL) {

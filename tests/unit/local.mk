@@ -629,7 +629,7 @@ tests_unit_test_reconcile_random_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 
 # The brain of a service with shards of models.
-UNIT_TESTS += tests/unit/test_rollout tests/unit/test_shard_commands \
+UNIT_TESTS += tests/unit/test_haproxy_text tests/unit/test_rollout tests/unit/test_shard_commands \
     tests/unit/test_shard_commands_random tests/unit/test_shard_plan
 tests_unit_test_shard_commands_SOURCES = tests/unit/test_shard_commands.c
 tests_unit_test_shard_commands_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -646,6 +646,7 @@ EXTRA_DIST += \
     tests/unit/serve/across.txt \
     tests/unit/serve/failed.txt \
     tests/unit/serve/full.txt \
+    tests/unit/serve/haproxy.cfg \
     tests/unit/serve/leaves.txt \
     tests/unit/serve/measured.txt \
     tests/unit/serve/merge.txt \
@@ -653,6 +654,9 @@ EXTRA_DIST += \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/takeover.txt
+tests_unit_test_haproxy_text_SOURCES = tests/unit/test_haproxy_text.c
+tests_unit_test_haproxy_text_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_haproxy_text_LDADD = $(UNIT_LIBS)
 tests_unit_test_rollout_SOURCES = tests/unit/test_rollout.c
 tests_unit_test_rollout_LDADD = $(UNIT_LIBS)
 tests_unit_test_shard_commands_random_SOURCES = tests/unit/test_shard_commands_random.c

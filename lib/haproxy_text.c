@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What haproxy is told of a service with shards (haproxy_text.h). */
+#include "lib/haproxy_text.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/shard_commands.h"
+#include "lib/shard_plan.h"
+#include "lib/text.h"
+#include "lib/world.h"
+
+#define PORT_MAX 65535
+/* How a server is checked. One that is added later does not get them from the configuration. */
+#define CHECKS "check inter 200ms fall 2 rise 1 observe layer7 error-limit 1 on-error mark-down"
+
+/* ---- what may be in a text ------------------------------------------------------------------- */
+
+static bool is_made_of(const char *text, const char *others)
+{
+    if (text == NULL || text[0] == '\0')
+        return false;
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text >= 0x80 ||
+            !(isalnum((unsigned char)*text) || strchr(others, *text) != NULL))
+            return false;
+    return true;
+}
+
+static bool path_ok(const char *path)
+{
+    return is_made_of(path, "/._-") && path[0] == '/' && strstr(path, "/../") == NULL;
+}
+
+static bool is_ipv6(const char *address)
+{
+    struct in6_addr parsed;
+
+    return address != NULL && inet_pton(AF_INET6, address, &parsed) == 1;
+}
+
+static bool is_ipv4(const char *address)
+{
+    struct in_addr parsed;
+
+    return address != NULL && inet_pton(AF_INET, address, &parsed) == 1;
+}
+
+static int check_shard(int number, struct error *err)
+{
+    if (number < 1 || number > SHARD_PLAN_SHARDS_MAX)
+        return error_set(err, "shard_%d is no shard: 1 to %d", number, SHARD_PLAN_SHARDS_MAX);
+    return 0;
+}
+
+static int check_server(const struct haproxy_server *server, struct error *err)
+{
+    if (!world_name_ok(server->name))
+        return error_set(err, "'%s' is no name of a replica", error_value(server->name).text);
+    if (!is_ipv4(server->address) && !is_ipv6(server->address))
+        return error_set(err, "replica %s has no address that is a number: '%s'", server->name,
+                         error_value(server->address).text);
+    if (server->port < 1 || server->port > PORT_MAX)
+        return error_set(err, "replica %s has no port from 1 to %d: %d", server->name, PORT_MAX,
+                         server->port);
+    return 0;
+}
+
+static int check_route(const struct haproxy_route *route, struct error *err)
+{
+    if (!shard_key_ok(route->key))
+        return error_set(err, "'%s' is no key of a model", error_value(route->key).text);
+    return check_shard(route->shard, err);
+}
+
+static bool what_ok(const struct haproxy_config *config)
+{
+    switch (config->by) {
+    case HAPROXY_HEADER:
+        return is_made_of(config->what, "-_");
+    case HAPROXY_PATH:
+        return path_ok(config->what) && config->what[strlen(config->what) - 1] == '/';
+    case HAPROXY_JSON:
+        return is_made_of(config->what, "$._-") && strncmp(config->what, "$.", 2) == 0;
+    }
+    return false;
+}
+
+static int check_config(const struct haproxy_config *config, struct error *err)
+{
+    if (!is_made_of(config->bind, ".:[]*") || strchr(config->bind, ':') == NULL)
+        return error_set(err, "'%s' is no ADDRESS:PORT", error_value(config->bind).text);
+    if (!path_ok(config->socket) || !path_ok(config->map) || !path_ok(config->health))
+        return error_set(err,
+                         "'%s', '%s' or '%s' is no path of letters, digits and /._- that begins "
+                         "with /",
+                         error_value(config->socket).text, error_value(config->map).text,
+                         error_value(config->health).text);
+    if (!what_ok(config))
+        return error_set(err,
+                         "'%s' says not where requests carry their key: a header, a path that ends "
+                         "with /, or a member of the body such as $.model",
+                         error_value(config->what).text);
+    return 0;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* A text that is being written. */
+struct sheet {
+    char *text;
+    size_t size;
+    FILE *stream;
+};
+
+static bool begin(struct sheet *sheet)
+{
+    *sheet = (struct sheet){0};
+    sheet->stream = open_memstream(&sheet->text, &sheet->size);
+    return sheet->stream != NULL;
+}
+
+/* NULL: out of memory, or it failed. */
+static char *end(struct sheet *sheet, int status, struct error *err)
+{
+    if (sheet->stream == NULL || fclose(sheet->stream) != 0)
+        status = error_set(err, "out of memory");
+    if (status == 0)
+        return sheet->text;
+    free(sheet->text);
+    return NULL;
+}
+
+static void write_key(FILE *out, const struct haproxy_config *config)
+{
+    int segments = 1;
+
+    fputs("    http-request set-var(txn.key) ", out);
+    switch (config->by) {
+    case HAPROXY_HEADER:
+        fprintf(out, "req.hdr(%s)\n", config->what);
+        break;
+    case HAPROXY_PATH:
+        for (const char *c = config->what; *c != '\0'; c++)
+            segments += *c == '/';
+        fprintf(out, "path,field(%d,/) if { path_beg %s }\n", segments, config->what);
+        break;
+    case HAPROXY_JSON:
+        fprintf(out, "req.body,json_query('%s')\n", config->what);
+        break;
+    }
+}
+
+static void write_head(FILE *out, const struct haproxy_config *config)
+{
+    fprintf(out,
+            "# Written by slurm-elastic, and written anew when shards change.\n"
+            "global\n"
+            "    stats socket %s mode 600 level admin expose-fd listeners\n"
+            "    tune.bufsize %d\n\n"
+            "defaults\n"
+            "    mode http\n"
+            "    balance leastconn\n"
+            "    timeout connect 2s\n"
+            "    timeout client 60s\n"
+            "    timeout server 300s\n"
+            "    retries 3\n"
+            "    option redispatch 1\n"
+            "    retry-on conn-failure empty-response response-timeout 503\n\n"
+            "frontend requests\n"
+            "    bind %s\n",
+            config->socket, HAPROXY_BUFFER, config->bind);
+    if (config->by == HAPROXY_JSON)
+        fputs("    option http-buffer-request\n", out);
+    write_key(out, config);
+    fprintf(
+        out,
+        "    http-request set-var(txn.shard) var(txn.key),map_str(%s)\n"
+        "    http-request return status 503 hdr Retry-After 2 unless { var(txn.shard) -m found }\n"
+        "    use_backend %%[var(txn.shard)]\n",
+        config->map);
+}
+
+static void write_address(FILE *out, const struct haproxy_server *server)
+{
+    fprintf(out, is_ipv6(server->address) ? "[%s]:%d" : "%s:%d", server->address, server->port);
+}
+
+static int write_shard(FILE *out, const struct haproxy_config *config,
+                       const struct haproxy_shard *shard, struct error *err)
+{
+    if (check_shard(shard->number, err) != 0)
+        return -1;
+    fprintf(out, "\nbackend shard_%d\n    option httpchk GET %s\n", shard->number, config->health);
+    for (int i = 0; i < shard->count; i++) {
+        const struct haproxy_server *server = &shard->servers[i];
+
+        if (check_server(server, err) != 0)
+            return -1;
+        fprintf(out, "    server %s ", server->name);
+        write_address(out, server);
+        fputs(" " CHECKS "\n", out);
+    }
+    return 0;
+}
+
+char *haproxy_config_text(const struct haproxy_config *config, const struct haproxy_shard *shards,
+                          int count, struct error *err)
+{
+    struct sheet sheet;
+    int status = check_config(config, err);
+
+    if (status != 0)
+        return NULL;
+    if (begin(&sheet)) {
+        write_head(sheet.stream, config);
+        for (int i = 0; i < count && status == 0; i++)
+            status = write_shard(sheet.stream, config, &shards[i], err);
+    }
+    return end(&sheet, status, err);
+}
+
+char *haproxy_map_text(const struct haproxy_route *routes, int count, struct error *err)
+{
+    struct sheet sheet;
+    int status = 0;
+
+    if (begin(&sheet))
+        for (int i = 0; i < count && status == 0; i++) {
+            status = check_route(&routes[i], err);
+            if (status == 0)
+                fprintf(sheet.stream, "%s shard_%d\n", routes[i].key, routes[i].shard);
+        }
+    return end(&sheet, status, err);
+}
+
+/* ---- the runtime API ------------------------------------------------------------------------- */
+
+char *haproxy_server_command(enum haproxy_verb verb, const struct haproxy_config *config, int shard,
+                             const struct haproxy_server *server, struct error *err)
+{
+    static const struct {
+        const char *before, *after;
+    } forms[] = {
+        [HAPROXY_ADD] = {"add server", " "},
+        [HAPROXY_ENABLE] = {"enable server", ""},
+        [HAPROXY_CHECK] = {"enable health", ""},
+        [HAPROXY_DRAIN] = {"set server", " state drain"},
+        [HAPROXY_MAINT] = {"set server", " state maint"},
+        [HAPROXY_DELETE] = {"del server", ""},
+    };
+    struct sheet sheet;
+
+    if (check_config(config, err) != 0 || check_shard(shard, err) != 0 ||
+        check_server(server, err) != 0)
+        return NULL;
+    if (begin(&sheet)) {
+        fprintf(sheet.stream, "%s shard_%d/%s%s", forms[verb].before, shard, server->name,
+                forms[verb].after);
+        if (verb == HAPROXY_ADD) {
+            write_address(sheet.stream, server);
+            fputs(" " CHECKS, sheet.stream);
+        }
+        fputc('\n', sheet.stream);
+    }
+    return end(&sheet, 0, err);
+}
+
+static char *map_command(const struct haproxy_config *config, const char *verb, int64_t version,
+                         struct error *err)
+{
+    struct sheet sheet;
+
+    if (check_config(config, err) != 0)
+        return NULL;
+    if (begin(&sheet)) {
+        fprintf(sheet.stream, "%s map ", verb);
+        if (version >= 0)
+            fprintf(sheet.stream, "@%" PRId64 " ", version);
+        fprintf(sheet.stream, "%s\n", config->map);
+    }
+    return end(&sheet, 0, err);
+}
+
+char *haproxy_prepare(const struct haproxy_config *config, struct error *err)
+{
+    return map_command(config, "prepare", -1, err);
+}
+
+char *haproxy_commit(const struct haproxy_config *config, int64_t version, struct error *err)
+{
+    return map_command(config, "commit", version, err);
+}
+
+/* One piece from *next on. */
+static char *piece(const struct haproxy_config *config, int64_t version,
+                   const struct haproxy_route *routes, int count, int *next, struct error *err)
+{
+    struct sheet sheet;
+    int status = 0;
+    /* The longest line that may follow. */
+    const long most = HAPROXY_PIECE - SHARD_KEY_MAX - (long)sizeof(" shard_10000\n\n");
+
+    if (begin(&sheet)) {
+        fprintf(sheet.stream, "add map @%" PRId64 " %s <<\n", version, config->map);
+        while (status == 0 && *next < count && ftell(sheet.stream) <= most) {
+            const struct haproxy_route *route = &routes[(*next)++];
+
+            status = check_route(route, err);
+            if (status == 0)
+                fprintf(sheet.stream, "%s shard_%d\n", route->key, route->shard);
+        }
+        fputc('\n', sheet.stream);
+    }
+    return end(&sheet, status, err);
+}
+
+char **haproxy_pieces(const struct haproxy_config *config, int64_t version,
+                      const struct haproxy_route *routes, int count, struct error *err)
+{
+    char **pieces = calloc((size_t)count + 1, sizeof(*pieces));
+    int number = 0;
+
+    if (pieces == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    if (check_config(config, err) != 0) {
+        strings_free(pieces);
+        return NULL;
+    }
+    for (int next = 0; next < count;) {
+        pieces[number] = piece(config, version, routes, count, &next, err);
+        if (pieces[number++] == NULL) {
+            strings_free(pieces);
+            return NULL;
+        }
+    }
+    return pieces;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static int64_t number_at(const char *text)
+{
+    int64_t number = 0;
+    const char *c = text;
+
+    for (; isdigit((unsigned char)*c) && number < INT64_MAX / 100; c++)
+        number = number * 10 + (*c - '0');
+    return c == text || isdigit((unsigned char)*c) ? -1 : number;
+}
+
+int64_t haproxy_version_of(const char *answer)
+{
+    static const char words[] = "New version created: ";
+
+    if (strncmp(answer, words, sizeof(words) - 1) != 0)
+        return -1;
+    return number_at(answer + sizeof(words) - 1);
+}
+
+int64_t haproxy_entries_of(const char *answer, const char *map)
+{
+    static const char words[] = " entry_cnt=";
+    size_t length = strlen(map);
+
+    for (const char *line = answer; line != NULL; line = strchr(line, '\n')) {
+        const char *name, *stop, *found;
+
+        line += *line == '\n';
+        stop = line + strcspn(line, "\n");
+        name = memchr(line, '(', (size_t)(stop - line));
+        if (name == NULL || (size_t)(stop - name) < length + 2 ||
+            strncmp(name + 1, map, length) != 0 || name[length + 1] != ')')
+            continue;
+        found = memmem(name, (size_t)(stop - name), words, sizeof(words) - 1);
+        return found != NULL ? number_at(found + sizeof(words) - 1) : -1;
+    }
+    return -1;
+}

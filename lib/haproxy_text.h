@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What haproxy is told of a service with shards: its configuration, its map of routes, and commands
+ * of its runtime API (2.6). Pure. Nothing that could be read as something else gets into a text:
+ * names, addresses and paths are refused, not escaped. */
+#ifndef ELASTIC_HAPROXY_TEXT_H
+#define ELASTIC_HAPROXY_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+
+/* A payload of a command that is larger than haproxy's buffer (tune.bufsize) is lost without a
+ * word. So none is. */
+#define HAPROXY_BUFFER 16384
+#define HAPROXY_PIECE  8192
+
+enum haproxy_key { HAPROXY_HEADER, HAPROXY_PATH, HAPROXY_JSON };
+
+struct haproxy_config {
+    const char *bind;    /* ADDRESS:PORT */
+    const char *socket;  /* path of the runtime API's socket */
+    const char *map;     /* path of the file with routes; it is also the map's name */
+    enum haproxy_key by; /* where requests carry their key: */
+    const char *what;    /* name of a header; what is before it in the path: /v2/models/; a member
+                            of the body: $.model */
+    const char *health;  /* path that a replica answers with 200 when it is ready */
+};
+
+struct haproxy_server {
+    const char *name;    /* of the replica */
+    const char *address; /* IPv4 or IPv6, as numbers */
+    int port;
+};
+
+struct haproxy_shard {
+    int number; /* its backend is shard_NUMBER */
+    const struct haproxy_server *servers;
+    int count;
+};
+
+struct haproxy_route {
+    const char *key;
+    int shard;
+};
+
+/* The file haproxy.cfg. A new string; NULL with err: something cannot be in it. */
+char *haproxy_config_text(const struct haproxy_config *config, const struct haproxy_shard *shards,
+                          int count, struct error *err);
+/* The file of routes: those that hold when haproxy starts. Likewise. */
+char *haproxy_map_text(const struct haproxy_route *routes, int count, struct error *err);
+
+/* ---- the runtime API ------------------------------------------------------------------------- */
+
+enum haproxy_verb {
+    HAPROXY_ADD, /* the server is there, in maintenance, and forgotten by a reload */
+    HAPROXY_ENABLE,
+    HAPROXY_CHECK, /* its health is checked */
+    HAPROXY_DRAIN, /* it gets no more requests, and ends those that it has */
+    HAPROXY_MAINT,
+    HAPROXY_DELETE, /* it has to be in maintenance, without connections */
+};
+
+/* One line with its newline. Likewise. */
+char *haproxy_server_command(enum haproxy_verb verb, const struct haproxy_config *config, int shard,
+                             const struct haproxy_server *server, struct error *err);
+
+/* All routes anew, at once: prepare; then each piece; then, if as many entries more are there than
+ * before it, commit. */
+char *haproxy_prepare(const struct haproxy_config *config, struct error *err);
+/* A new array, for strings_free(). Each piece is a command with its payload. */
+char **haproxy_pieces(const struct haproxy_config *config, int64_t version,
+                      const struct haproxy_route *routes, int count, struct error *err);
+char *haproxy_commit(const struct haproxy_config *config, int64_t version, struct error *err);
+
+/* The version in the answer to prepare; -1: there is none. */
+int64_t haproxy_version_of(const char *answer);
+/* The entries of that map, of all its versions, in the answer to `show map`; -1: it is not there. */
+int64_t haproxy_entries_of(const char *answer, const char *map);
+
+#endif
