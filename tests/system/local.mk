@@ -87,6 +87,8 @@ EXTRA_DIST += \
     tests/system/roles_reports.bats \
     tests/system/roles_users.bats \
     tests/system/roles_world.bats \
+    tests/system/router.bats \
+    tests/system/router_replica.py \
     tests/system/rpc.bats \
     tests/system/select.bash \
     tests/system/select.bats \
@@ -132,6 +134,11 @@ tests_system_other_selastic_LDADD = $(cmd_selastic_OBJECTS) $(cmd_selastic_LDADD
 check_PROGRAMS += tests/system/forge
 tests_system_forge_SOURCES = tests/system/forge.c
 tests_system_forge_LDADD = $(SLURM_LIBS)
+
+check_PROGRAMS += tests/system/router
+tests_system_router_SOURCES = tests/system/router.c
+tests_system_router_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_system_router_LDADD = lib/libelasticcore.la
 
 check_PROGRAMS += tests/system/placement_model
 tests_system_placement_model_SOURCES = tests/system/placement_model.c
