@@ -75,7 +75,8 @@ char *haproxy_commit(const struct haproxy_config *config, int64_t version, struc
 
 /* The version in the answer to prepare; -1: there is none. */
 int64_t haproxy_version_of(const char *answer);
-/* The entries of that map, of all its versions, in the answer to `show map`; -1: it is not there. */
+/* The entries of that map, of all its versions, in the answer to `show map`; -1: there is no such
+ * map. */
 int64_t haproxy_entries_of(const char *answer, const char *map);
 
 #endif

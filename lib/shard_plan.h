@@ -36,9 +36,9 @@ struct shard_plan_options {
 };
 
 /* Fills to and refused of each model. Models that fit where they are stay. The others follow, the
- * largest first: each into the shard that has the least room for it, of two the one with the smaller
- * number, else into a new one with the smallest free number. The shards that there are come in any
- * order, each once. -1: out of memory. */
+ * largest first: each into the shard with the least room that is enough, of two the one with the
+ * smaller number, else into a new one with the smallest free number. The shards that there are come
+ * in any order, each once. -1: out of memory. */
 int shard_plan(const struct shard_plan_options *options, const struct shard_plan_shard *shards,
                int shard_count, struct shard_plan_model *models, int count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Fuzz target: the record of a service with shards, amounts of a rolling update, and answers of
- * haproxy. A record that is accepted goes on, comes to rest, has no request without a shard that has
- * its model, and can be written and read again. */
+ * haproxy. A record that is accepted goes on, comes to rest, has no request without a shard that
+ * has its model, and can be written and read again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/haproxy_text.h"

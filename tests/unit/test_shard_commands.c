@@ -161,7 +161,7 @@ static void play(const char *name)
     snprintf(path, sizeof(path), "tests/unit/serve/%s.txt", name);
     text = read_tree_file(path);
     p.out = open_memstream(&got, &size);
-    rest = text = strdup(text);
+    rest = text;
     for (char *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL;) {
         if (line[0] == '>')
             continue;
