@@ -4,8 +4,8 @@
  *
  * The caller says what there is, and does what rollout_run() answers. There are never more replicas
  * than `replicas` and the surge, those that are draining among them. As long as it is the rollout
- * that ends replicas, so many are ready: `replicas` less the unavailable, and at least one. Replicas
- * that fail are the caller's to end: the rollout starts others. */
+ * that ends replicas, so many are ready: `replicas` less the unavailable, and at least one. What
+ * fails is the caller's to end: the rollout starts others. */
 #ifndef ELASTIC_ROLLOUT_H
 #define ELASTIC_ROLLOUT_H
 

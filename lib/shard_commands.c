@@ -226,7 +226,7 @@ void shard_commands_flush(struct shard_commands *s)
     for (int i = 0; i < s->shard_count; i++) {
         free(s->shards[i]->bad_application);
         s->shards[i]->bad_application = NULL;
-        s->shards[i]->insists = true;
+        s->shards[i]->insists = s->shards[i]->update != s->shards[i]->done;
     }
     s->at_once = true;
 }
@@ -267,7 +267,7 @@ int shard_commands_updated(struct shard_commands *s, int shard, int64_t epoch, d
         shard_text_set(&its->good_application, its->application) != 0)
         return -1;
     its->done = epoch;
-    its->back = its->repeat = false;
+    its->back = its->insists = its->repeat = false;
     shard_commands_sweep(s, now);
     return 0;
 }
