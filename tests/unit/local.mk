@@ -645,6 +645,7 @@ EXTRA_DIST += \
     tests/unit/serve/8-nothing.txt \
     tests/unit/serve/across.txt \
     tests/unit/serve/failed.txt \
+    tests/unit/serve/flush.txt \
     tests/unit/serve/full.txt \
     tests/unit/serve/haproxy.cfg \
     tests/unit/serve/leaves.txt \

@@ -181,10 +181,10 @@ static void play(const char *name)
 static void test_golden(void **state)
 {
     static const char *const names[] = {
-        "1-first",       "2-update-and-add", "3-version", "4-move", "5-remove",
-        "6-application", "7-last",           "8-nothing", "across", "failed",
-        "full",          "leaves",           "measured",  "merge",  "mixed",
-        "not-ready",     "repack",           "takeover",
+        "1-first",  "2-update-and-add", "3-version", "4-move", "5-remove",  "6-application",
+        "7-last",   "8-nothing",        "across",    "failed", "flush",     "full",
+        "leaves",   "measured",         "merge",     "mixed",  "not-ready", "repack",
+        "takeover",
     };
 
     (void)state;
