@@ -176,6 +176,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/reclaim.h \
     agent/member/replica.c \
     agent/member/replica.h \
+    agent/member/replica_ports.c \
+    agent/member/replica_ports.h \
     agent/member/replicas.c \
     agent/member/replicas.h \
     agent/member/store_server.c \

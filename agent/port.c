@@ -166,6 +166,44 @@ int port_hold(int *port, struct error *err)
     return error_set(err, "cannot find a free port: %s", strerror(errno));
 }
 
+/* That very port, if nothing is bound there and no other elasticrun has it; else -1. */
+static int hold_this(int port)
+{
+    int bound = port <= PORT_LAST ? bound_to(port, false) : -1, held;
+
+    if (bound < 0)
+        return -1;
+    held = claim(port);
+    close(bound);
+    return held;
+}
+
+/* Those after the first one, which is held. Else nothing is. */
+static bool hold_rest(int count, int first, int *fds)
+{
+    int held = 1;
+
+    while (held < count && (fds[held] = hold_this(first + held)) >= 0)
+        held++;
+    if (held == count)
+        return true;
+    while (held > 0)
+        close(fds[--held]);
+    return false;
+}
+
+int port_hold_block(int count, int *first, int *fds, struct error *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        fds[0] = port_hold(first, err);
+        if (fds[0] < 0)
+            return -1;
+        if (hold_rest(count, *first, fds))
+            return 0;
+    }
+    return error_set(err, "cannot find %d free ports in a row", count);
+}
+
 int port_listen(int *port, struct error *err)
 {
     int fd = bound_somewhere(bound_to_loopback, false, port);

@@ -23,6 +23,10 @@ int port_reserve(int *port, struct error *err);
  * still have it; where the kernel leaves ports outside its own range none gets it by chance. */
 int port_hold(int *port, struct error *err);
 
+/* So many of them, one after the other: *first is the lowest, their descriptors are in fds[count].
+ * -1 with err: none is held. */
+int port_hold_block(int count, int *first, int *fds, struct error *err);
+
 /* Listen on a free port of 127.0.0.1, for programs of this node. Returns the descriptor, -1 with
  * err. */
 int port_listen(int *port, struct error *err);

@@ -146,7 +146,8 @@ static const struct shape task_shape[] = {
 static const struct shape replica_shape[] = {
     {"name", KIND_TEXT, NULL},    {"role", KIND_TEXT, NULL},   {"index", KIND_INT, NULL},
     {"id", KIND_INT, NULL},       {"state", KIND_TEXT, NULL},  {"start", KIND_INT, NULL},
-    {"since", KIND_NUMBER, NULL}, {"reason", KIND_TEXT, NULL}, {"tasks", KIND_OBJECTS, task_shape},
+    {"since", KIND_NUMBER, NULL}, {"reason", KIND_TEXT, NULL}, {"cpus", KIND_INT, NULL},
+    {"gpus", KIND_INT, NULL},     {"memory", KIND_INT, NULL},  {"tasks", KIND_OBJECTS, task_shape},
     {NULL, KIND_INT, NULL},
 };
 

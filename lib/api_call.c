@@ -119,6 +119,7 @@ json_object *api_call_question(const struct api_call *call)
     if (request->verb == API_SCALE || request->verb == API_ADD) {
         add_text(question, "role", request->role);
         json_object_object_add(question, "count", json_object_new_int(call->wanted));
+        role_needs_ask(question, &request->needs);
     } else {
         add_text(question, "replica", request->replica);
     }

@@ -266,18 +266,29 @@ static int read_reason(json_object *body, struct api_request *request, struct ap
     return 0;
 }
 
+static bool is_need(const char *key)
+{
+    return strcmp(key, "cpus") == 0 || strcmp(key, "gpus") == 0 || strcmp(key, "memory") == 0;
+}
+
 static int read_keys(const struct route *route, json_object *body, struct api_request *request,
                      struct api_reply *reply)
 {
+    struct error err;
     bool has_key = false;
 
     json_object_object_foreach (body, key, value) {
-        (void)value;
-        if (route->key == NULL || strcmp(key, route->key) != 0)
+        if (route->key != NULL && strcmp(key, route->key) == 0)
+            has_key = true;
+        else if (route->verb != API_ADD || !is_need(key))
             return refuse(reply, 400, "key '%s' of the body is not known; known here %s%s",
-                          error_value(key).text, route->key != NULL ? "is " : "is none",
+                          error_value(key).text,
+                          route->key == NULL       ? "is none"
+                          : route->verb == API_ADD ? "are cpus, gpus, memory and "
+                                                   : "is ",
                           route->key != NULL ? route->key : "");
-        has_key = true;
+        else if (role_needs_value(&request->needs, key, value, &err) != 0)
+            return refuse(reply, 400, "%s", err.text);
     }
     if (!has_key)
         return route->needs_key ? refuse(reply, 400, "the body needs the key '%s'", route->key) : 0;
@@ -356,7 +367,7 @@ int api_request_read(const struct api_input *input, struct api_request *request,
     const char *end = input->target + strcspn(input->target, "?");
     const struct route *route;
 
-    *request = (struct api_request){.epoch = -1};
+    *request = (struct api_request){.epoch = -1, .needs = ROLE_NEEDS_NONE};
     if (check_sender(input, reply) != 0)
         return -1;
     if (di_request_is(input->target, end))

@@ -14,6 +14,7 @@
 #include "lib/di_request.h"
 #include "lib/error.h"
 #include "lib/reports.h"
+#include "lib/role_needs.h"
 
 #define API_BODY_MAX   (1 << 20) /* bytes */
 #define API_ROLE_MAX   40        /* bytes of the name of a role; longer ones are cut */
@@ -56,6 +57,7 @@ struct api_request {
     char role[API_ROLE_MAX];    /* "": all */
     char replica[API_NAME_MAX]; /* "": none is named */
     int count;                  /* of SCALE and ADD */
+    struct role_needs needs;    /* of ADD: those of the new replicas */
     int epoch;                  /* of If-Match, or `after` of WATCH and REPORTS; -1: any */
     char reason[API_REASON_MAX];
     char id[REPORT_ID_MAX];      /* of REPORT */

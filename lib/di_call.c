@@ -17,16 +17,18 @@
 
 #define TRIES 5 /* somebody else changes the same size each time */
 #define MIB   1048576.0
+#define MOST  1e12 /* more than the leader takes */
 
 static const char coordinator[] = "coordinator";
 static const char *const roles[DI_KINDS] = {"collector", "learner"};
 
 /* A change that the leader is asked for. */
 struct change {
-    const char *name;   /* of the role, of FAIL of the replica */
-    int count;          /* of ADD and REMOVE: so many more or fewer */
-    int before, wanted; /* sizes of the role */
-    int start;          /* of the replica, when it was looked at */
+    const char *name;        /* of the role, of FAIL of the replica */
+    int count;               /* of ADD and REMOVE: so many more or fewer */
+    int before, wanted;      /* sizes of the role */
+    struct role_needs needs; /* of those that are more */
+    int start;               /* of the replica, when it was looked at */
 };
 
 enum state {
@@ -93,6 +95,7 @@ json_object *di_call_question(const struct di_call *call)
     json_object_object_add(question, "role", json_object_new_string(change->name));
     json_object_object_add(question, "count", json_object_new_int(change->wanted));
     json_object_object_add(question, "expect", json_object_new_int(change->before));
+    role_needs_ask(question, &change->needs);
     return question;
 }
 
@@ -249,23 +252,33 @@ static enum api_step show(const struct di_call *call, json_object *answer, const
 
 /* ---- what is to be changed ------------------------------------------------------------------- */
 
-/* A size that the body says, and the job file does not. */
-static void compare_size(struct di_call *call, json_object *answer, enum di_kind kind)
+/* What each of so many tasks needs, in whole numbers. 0: nothing is said. */
+static int64_t share(struct di_call *call, enum di_kind kind, const char *what, double said,
+                     int tasks)
+{
+    double each = ceil(said / tasks - 1e-9);
+
+    if (said <= 0)
+        return -1;
+    if (each > MOST)
+        each = MOST;
+    if (fabs(each * tasks - said) > 1e-6)
+        note(call, "%s of a %s: %g, not %g", what, roles[kind], each * tasks, said);
+    return (int64_t)each;
+}
+
+/* What the new replicas of a role need. */
+static void set_needs(struct di_call *call, struct change *change, json_object *answer,
+                      enum di_kind kind)
 {
     const struct di_size *said = &call->request->sizes[kind];
-    json_object *compat = json_object_object_get(answer, "di_engine");
-    json_object *has = json_object_object_get(json_object_object_get(compat, "sizes"), roles[kind]);
-    const struct {
-        const char *key;
-        double said, has;
-    } values[] = {{"cpus", said->cpus, api_view_number(has, "cpus")},
-                  {"gpus", said->gpus, api_view_number(has, "gpus")},
-                  {"memory", said->memory / MIB, api_view_number(has, "memory")}};
+    int tasks = api_view_number(api_view_role(answer, change->name), "tasks");
 
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-        if (values[i].said > 0 && fabs(values[i].said - values[i].has) > 1e-6)
-            note(call, "%s of a %s: %g, as the job file says, not %g", values[i].key, roles[kind],
-                 values[i].has, values[i].said);
+    if (tasks < 1)
+        tasks = 1;
+    change->needs.cpus = share(call, kind, "cpus", said->cpus, tasks);
+    change->needs.gpus = share(call, kind, "gpus", said->gpus, tasks);
+    change->needs.memory = share(call, kind, "MiB of memory", said->memory / MIB, tasks);
 }
 
 /* The size that a role is to have. -1 with reply: it cannot. */
@@ -304,13 +317,14 @@ static int plan_sizes(struct di_call *call, json_object *answer, struct api_repl
 
         if (request->replicas[i] == 0)
             continue;
-        *change = (struct change){.name = roles[i], .count = request->replicas[i]};
+        *change = (struct change){
+            .name = roles[i], .count = request->replicas[i], .needs = ROLE_NEEDS_NONE};
         if (set_wanted(call, change, answer, reply) != 0)
             return -1;
         asked += change->count;
         removed += change->before - change->wanted;
         if (request->verb == DI_ADD)
-            compare_size(call, answer, i);
+            set_needs(call, change, answer, i);
         else if (change->before - change->wanted < change->count)
             note(call, "%d of %d, as %d of %s are guaranteed", change->before - change->wanted,
                  change->count, api_view_number(api_view_role(answer, roles[i]), "min"), roles[i]);

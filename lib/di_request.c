@@ -6,7 +6,6 @@
 #include "lib/di_request.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "lib/error.h"
 #include "lib/json_text.h"
+#include "lib/role_needs.h"
 #include "lib/roles.h"
 #include "lib/text.h"
 
@@ -111,42 +111,6 @@ static int read_name(json_object *body, const char *key, char *name, struct di_r
     return 0;
 }
 
-/* A quantity of Kubernetes: 2, "0.5", "500m", "200Mi". */
-static bool parse_quantity(const char *text, double *quantity)
-{
-    static const struct {
-        const char *suffix;
-        double times;
-    } units[] = {{"", 1},
-                 {"n", 1e-9},
-                 {"u", 1e-6},
-                 {"m", 1e-3},
-                 {"k", 1e3},
-                 {"M", 1e6},
-                 {"G", 1e9},
-                 {"T", 1e12},
-                 {"P", 1e15},
-                 {"E", 1e18},
-                 {"Ki", 1024.0},
-                 {"Mi", 1048576.0},
-                 {"Gi", 1073741824.0},
-                 {"Ti", 1099511627776.0},
-                 {"Pi", 1125899906842624.0},
-                 {"Ei", 1152921504606846976.0}};
-    char *end;
-
-    /* strtod() knows more than numbers in decimals. */
-    if (text[strspn(text, "0123456789.eEinukmMGTPK+-")] != '\0' || strspn(text, "0123456789.") == 0)
-        return false;
-    *quantity = strtod(text, &end);
-    for (size_t i = 0; end != text && i < COUNT(units); i++)
-        if (strcmp(end, units[i].suffix) == 0) {
-            *quantity *= units[i].times;
-            return isfinite(*quantity);
-        }
-    return false;
-}
-
 static int read_quantity(json_object *object, const char *key, double *quantity,
                          struct di_request *request)
 {
@@ -154,13 +118,7 @@ static int read_quantity(json_object *object, const char *key, double *quantity,
 
     if (value == NULL)
         return 0;
-    if (json_object_is_type(value, json_type_string) &&
-        parse_quantity(json_object_get_string(value), quantity))
-        return 0;
-    *quantity = json_object_get_double(value);
-    if ((json_object_is_type(value, json_type_int) ||
-         json_object_is_type(value, json_type_double)) &&
-        *quantity >= 0)
+    if (role_quantity(value, quantity))
         return 0;
     return bad(request, key, "a quantity such as 2, 500m or 200Mi");
 }

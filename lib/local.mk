@@ -107,6 +107,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/reconcile.c \
     lib/reconcile.h \
     lib/reconcile_ask.c \
+    lib/reconcile_form.c \
     lib/reconcile_node.c \
     lib/reconcile_place.c \
     lib/reconcile_private.h \
@@ -125,7 +126,9 @@ lib_libelasticcore_la_SOURCES = \
     lib/retry.h \
     lib/role_keys.h \
     lib/role_values.c \
+    lib/role_needs.c \
     lib/role_task.c \
+    lib/role_needs.h \
     lib/role_task.h \
     lib/roles.c \
     lib/roles.h \

@@ -55,26 +55,15 @@ void reconcile_say(struct reconcile *r, int role, const char *fmt, ...)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int largest_gang(const struct roles *roles)
+static bool prepare_role(struct reconcile *r, int index)
 {
-    int most = 1;
-
-    for (int i = 0; i < roles->count; i++) {
-        if (roles->list[i].gang.tasks > most)
-            most = roles->list[i].gang.tasks;
-        if (roles->list[i].kind == ROLE_WORLD && roles->list[i].min > most)
-            most = roles->list[i].min;
-    }
-    return most;
-}
-
-static bool prepare_role(struct role_state *state, const struct role *role)
-{
+    const struct role *role = &r->roles->list[index];
+    struct role_state *state = &r->role[index];
     struct budget budget = {role->restart.max, (int)role->restart.window};
 
     state->target = role->asks ? role->min : role->max;
-    state->asked = -1;
-    state->setbacks.last = -1;
+    if (!form_begin(r, index))
+        return false;
     state->recovery = recovery_create(&budget, 0);
     return state->recovery != NULL;
 }
@@ -93,10 +82,9 @@ struct reconcile *reconcile_create(const struct reconcile_options *options)
     r->placed = options->first_start > 0;
     r->starts = r->last_id = options->first_start;
     r->role = calloc((size_t)roles->count, sizeof(*r->role));
-    r->spots.where = calloc((size_t)largest_gang(roles), sizeof(*r->spots.where));
-    made = r->role != NULL && r->spots.where != NULL;
+    made = r->role != NULL;
     for (int i = 0; i < roles->count && made; i++)
-        made = prepare_role(&r->role[i], &roles->list[i]);
+        made = prepare_role(r, i);
     if (!made) {
         reconcile_destroy(r);
         return NULL;
@@ -132,7 +120,7 @@ static struct entry *subject(const struct reconcile *r, const struct reconcile_f
     struct entry *e = entry_find(r, fact->replica);
 
     return e != NULL && e->replica.start == fact->start && fact->task >= 0 &&
-                   fact->task < role_of(r, e)->gang.tasks
+                   fact->task < e->replica.gang->tasks
                ? e
                : NULL;
 }
@@ -214,10 +202,18 @@ static bool is_sizable(const struct reconcile *r, int role)
 
 static void on_scale(struct reconcile *r, const struct reconcile_fact *fact)
 {
-    if (!is_sizable(r, fact->role) || fact->count < 0)
+    struct role_state *state;
+    int form;
+
+    if (!is_sizable(r, fact->role) || fact->count < 0 ||
+        (form = form_find(r, fact->role, fact->gang)) < 0)
         return;
-    r->role[fact->role].target = fact->count;
-    r->role[fact->role].fewer = 0;
+    state = &r->role[fact->role];
+    if (form > 0 && fact->count > state->target)
+        state->forms[form].count += fact->count - state->target;
+    state->target = fact->count;
+    for (form = 0; form < state->form_count; form++)
+        state->forms[form].fewer = 0;
 }
 
 static void on_remove(struct reconcile *r, const struct reconcile_fact *fact)
@@ -226,8 +222,7 @@ static void on_remove(struct reconcile *r, const struct reconcile_fact *fact)
 
     if (e == NULL || !entry_stays(e) || r->stopping)
         return;
-    if (r->role[e->replica.role].target > 0)
-        r->role[e->replica.role].target--;
+    size_less(r, e);
     e->replica.leaves = true;
     entry_drain(r, e, role_of(r, e)->drain.within, fact->text);
 }
@@ -280,10 +275,10 @@ static void on_world_over(struct reconcile *r, const struct reconcile_fact *fact
 
 static void on_requested(struct reconcile *r, const struct reconcile_fact *fact)
 {
-    struct request *request = request_asked(r, fact->role);
+    struct request *request = request_asked(r, fact->role, fact->form);
 
     if (request == NULL && request_find(r, fact->job) == NULL && is_sizable(r, fact->role))
-        request = request_add(r, fact->role, 1);
+        request = request_add(r, fact->role, 0, 1);
     if (request == NULL)
         return;
     request->job = fact->job;
@@ -294,31 +289,32 @@ static void on_requested(struct reconcile *r, const struct reconcile_fact *fact)
 static void on_granted(struct reconcile *r, const struct reconcile_fact *fact)
 {
     struct request *request = request_find(r, fact->job);
+    struct form *form;
 
     if (request == NULL || request->state == REQUEST_RETURNED)
         return;
+    form = &r->role[request->role].forms[request->form];
     request->expected = fact->count > 0 ? fact->count : 1;
     if (request->state == REQUEST_GRANTED)
         return;
     /* There may be room for more. */
-    if (r->now - request->since < RECONCILE_STALE &&
-        r->role[request->role].fewer < ROLES_REPLICAS_MAX)
-        r->role[request->role].fewer *= 2;
+    if (r->now - request->since < RECONCILE_STALE && form->fewer < ROLES_REPLICAS_MAX)
+        form->fewer *= 2;
     request->state = REQUEST_GRANTED;
     request->since = r->now;
-    r->role[request->role].refusal[0] = '\0';
+    form->refusal[0] = '\0';
 }
 
 static void on_refused(struct reconcile *r, const struct reconcile_fact *fact)
 {
-    struct request *request = request_asked(r, fact->role);
+    struct request *request = request_asked(r, fact->role, fact->form);
 
     if (request != NULL && request_halve(r, request)) {
-        r->role[fact->role].too_many = request->replicas;
-        r->role[fact->role].refused = r->now;
+        r->role[fact->role].forms[fact->form].too_many = request->replicas;
+        r->role[fact->role].forms[fact->form].refused = r->now;
         request_drop(r, request);
     } else if (request != NULL) {
-        r->role[fact->role].too_many = 0; /* the number is not what is wrong */
+        r->role[fact->role].forms[fact->form].too_many = 0; /* the number is not what is wrong */
         request_refused(r, request, fact->text);
     }
 }

@@ -46,8 +46,10 @@ struct replica_task {
 
 /* Everybody may read it; only lib/reconcile writes it. */
 struct replica {
-    int id;          /* never used again */
-    int role, index; /* its name is ROLE-INDEX. Of a role no two have the same */
+    int id;                        /* never used again */
+    int role, index;               /* its name is ROLE-INDEX. Of a role no two have the same */
+    int form;                      /* 0: it has the needs of its role */
+    const struct slots_gang *gang; /* … what it needs */
     enum replica_state state;
     int start;    /* number of its latest start, larger than those of all before; 0: none */
     double since; /* when it entered its state */
@@ -56,7 +58,7 @@ struct replica {
     bool again;   /* once it is drained, it is started anew */
     bool killed;  /* its tasks have been sent SIGKILL */
     double pause; /* WANTED: not before then */
-    struct replica_task *tasks; /* gang.tasks of its role */
+    struct replica_task *tasks; /* gang->tasks */
     char reason[120];           /* why it is in its state */
 };
 
@@ -82,20 +84,20 @@ enum reconcile_fact_kind {
     RECONCILE_UNREADY, /* it is ready no longer: text */
     RECONCILE_EXITED,  /* status, text: how it ended */
     RECONCILE_ADOPT,   /* after a takeover: a whole replica runs there: replica, start, role, index,
-                          node. Its tasks are ASKED: what they are besides follows as facts. Without
-                          effect if its name or its number is another one's by now */
+                          node, gang. Its tasks are ASKED: what they are besides follows as facts.
+                          Without effect if its name or its number is another one's by now */
     /* What users ask. */
-    RECONCILE_SCALE,      /* role, count */
+    RECONCILE_SCALE,      /* role, count; gang: what those need that are more */
     RECONCILE_REMOVE,     /* replica: the role is smaller by it */
     RECONCILE_FAIL,       /* replica, text: it is to be replaced */
     RECONCILE_STOP,       /* the job is to end: status, text */
     RECONCILE_WORLD,      /* the world trains (count 1), or does not (0) */
     RECONCILE_WORLD_OVER, /* … and never will any more: status */
     /* What Slurm says of requests. */
-    RECONCILE_REQUESTED, /* job: the last action ASK of that role has this number. Without such an
-                            action: it is there from before a takeover */
+    RECONCILE_REQUESTED, /* job: the last action ASK of that role and form has this number. Without
+                            such an action: it is there from before a takeover */
     RECONCILE_GRANTED,   /* job: it has got nodes, so many: count; also if it has others by now */
-    RECONCILE_REFUSED,   /* role: there is none, for that reason: text */
+    RECONCILE_REFUSED,   /* role, form: there is none, for that reason: text */
     RECONCILE_DENIED,    /* job: it is over: text */
     RECONCILE_PASSED,    /* job: it has waited for long, and the next request goes elsewhere */
     RECONCILE_FACT_COUNT
@@ -105,7 +107,8 @@ struct reconcile_fact {
     enum reconcile_fact_kind kind;
     double now;
     const struct reconcile_node *joins;
-    int node, replica, start, task, role, index, count, status;
+    int node, replica, start, task, role, index, form, count, status;
+    const struct slots_gang *gang; /* NULL: as its role */
     uint32_t job;
     double grace; /* seconds that its tasks have to end; 0: not known */
     const char *text;
@@ -117,8 +120,8 @@ enum reconcile_action_kind {
     RECONCILE_DRAIN, /* the role's signal; SIGKILL after so many seconds */
     RECONCILE_KILL,
     /* To Slurm. */
-    RECONCILE_ASK,       /* role, count of replicas; safe: of a pool that is never preempted */
-    RECONCILE_WITHDRAW,  /* job: a request */
+    RECONCILE_ASK,      /* role, form, count of replicas; safe: of a pool that is never preempted */
+    RECONCILE_WITHDRAW, /* job: a request */
     RECONCILE_GIVE_BACK, /* job: an extension; text */
     /* To others. */
     RECONCILE_ENDPOINTS, /* those that are ready have changed */
@@ -128,7 +131,7 @@ enum reconcile_action_kind {
 
 struct reconcile_action {
     enum reconcile_action_kind kind;
-    int replica, start, task, node, role, count, status;
+    int replica, start, task, node, role, form, count, status;
     uint32_t job;
     bool safe;
     double seconds;
@@ -147,6 +150,8 @@ struct reconcile_options {
     int first_start;   /* larger than the numbers of all starts and replicas before */
 };
 
+/* Replicas of a role may have so many different needs at a time, those of the role among them. */
+#define RECONCILE_FORMS 8
 /* An extension without replicas goes back after this time. */
 #define RECONCILE_IDLE 30.0
 /* A request that is pending for so long is made again, for half as many replicas. */
@@ -188,6 +193,12 @@ bool reconcile_has_world(const struct reconcile *r, int node);
 /* … and how much of it? NULL: it is not. */
 const struct slots_size *reconcile_size_of_world(const struct reconcile *r, int node);
 int reconcile_target(const struct reconcile *r, int role);
+/* … so many of them in that form; what they need is in *gang. */
+int reconcile_target_of(const struct reconcile *r, int role, int form, struct slots_gang *gang);
+/* What replicas of that form need. */
+const struct slots_gang *reconcile_gang(const struct reconcile *r, int role, int form);
+/* May replicas of the role have these needs, besides those that others have? */
+bool reconcile_can_have(const struct reconcile *r, int role, const struct slots_gang *gang);
 /* Its replicas whose tasks have all ended with 0. */
 int reconcile_finished(const struct reconcile *r, int role);
 /* Is the job to end? */

@@ -14,10 +14,11 @@ struct request *request_find(const struct reconcile *r, uint32_t job)
     return NULL;
 }
 
-struct request *request_asked(const struct reconcile *r, int role)
+struct request *request_asked(const struct reconcile *r, int role, int form)
 {
     for (int i = 0; i < r->request_count; i++)
-        if (r->requests[i].role == role && r->requests[i].state == REQUEST_ASKED)
+        if (r->requests[i].role == role && r->requests[i].form == form &&
+            r->requests[i].state == REQUEST_ASKED)
             return &r->requests[i];
     return NULL;
 }
@@ -30,28 +31,31 @@ void request_drop(struct reconcile *r, struct request *request)
     r->request_count--;
 }
 
-void ask_setback(struct reconcile *r, int role)
+static struct form *form_of(const struct reconcile *r, const struct request *request)
 {
-    struct role_state *state = &r->role[role];
-
-    setbacks_add(&state->setbacks, r->now, r->options.grow_delay, state->asked);
+    return &r->role[request->role].forms[request->form];
 }
 
-double ask_not_before(const struct reconcile *r, int role)
+void ask_setback(struct reconcile *r, const struct request *request)
 {
-    const struct role_state *state = &r->role[role];
+    struct form *form = form_of(r, request);
 
-    return state->setbacks.last < 0
+    setbacks_add(&form->setbacks, r->now, r->options.grow_delay, form->asked);
+}
+
+double ask_not_before(const struct reconcile *r, const struct form *form)
+{
+    return form->setbacks.last < 0
                ? 0
-               : state->setbacks.last + setbacks_pause(&state->setbacks, r->options.grow_delay);
+               : form->setbacks.last + setbacks_pause(&form->setbacks, r->options.grow_delay);
 }
 
 void request_refused(struct reconcile *r, struct request *request, const char *why)
 {
-    struct role_state *state = &r->role[request->role];
+    struct form *form = form_of(r, request);
 
-    snprintf(state->refusal, sizeof(state->refusal), "%s", why != NULL ? why : "");
-    ask_setback(r, request->role);
+    snprintf(form->refusal, sizeof(form->refusal), "%s", why != NULL ? why : "");
+    ask_setback(r, request);
     request_drop(r, request);
 }
 
@@ -59,11 +63,11 @@ bool request_halve(struct reconcile *r, const struct request *request)
 {
     if (request->replicas <= 1)
         return false;
-    r->role[request->role].fewer = (request->replicas + 1) / 2;
+    form_of(r, request)->fewer = (request->replicas + 1) / 2;
     return true;
 }
 
-struct request *request_add(struct reconcile *r, int role, int replicas)
+struct request *request_add(struct reconcile *r, int role, int form, int replicas)
 {
     struct request *request;
 
@@ -71,8 +75,12 @@ struct request *request_add(struct reconcile *r, int role, int replicas)
                         sizeof(*r->requests)))
         return NULL;
     request = &r->requests[r->request_count++];
-    *request = (struct request){
-        .role = role, .replicas = replicas, .state = REQUEST_ASKED, .since = r->now, .idle = -1};
+    *request = (struct request){.role = role,
+                                .form = form,
+                                .replicas = replicas,
+                                .state = REQUEST_ASKED,
+                                .since = r->now,
+                                .idle = -1};
     return request;
 }
 
@@ -97,7 +105,7 @@ static void give_back(struct reconcile *r, struct request *request)
                  request->used ? "no replica needs it" : "no replica fits there");
     }
     if (!request->used)
-        ask_setback(r, request->role);
+        ask_setback(r, request);
     request->state = REQUEST_RETURNED;
     for (int i = 0; i < r->node_count; i++)
         if (r->nodes[i].job == request->job)
@@ -114,12 +122,19 @@ static bool has_waiting(const struct reconcile *r, int role)
     return false;
 }
 
+static bool lacks_any(const struct reconcile *r, int role)
+{
+    for (int form = 0; form < r->role[role].form_count; form++)
+        if (size_missing(r, role, form) > 0)
+            return true;
+    return has_waiting(r, role);
+}
+
 /* Extensions without replicas: at once if no replica of the role could use them, else after a
  * while. */
 static void look_at_extension(struct reconcile *r, struct request *request)
 {
-    bool unneeded = r->stopping ||
-                    (size_missing(r, request->role) == 0 && !has_waiting(r, request->role));
+    bool unneeded = r->stopping || !lacks_any(r, request->role);
 
     if (request->state != REQUEST_GRANTED)
         return;
@@ -152,7 +167,7 @@ static void look_at_pending(struct reconcile *r, struct request *request)
 {
     if (request->state != REQUEST_PENDING)
         return;
-    if (r->stopping || size_missing(r, request->role) == 0) {
+    if (r->stopping || size_missing(r, request->role, request->form) == 0) {
         withdraw(r, request);
     } else if (r->now - request->since >= RECONCILE_STALE && request_halve(r, request)) {
         withdraw(r, request);
@@ -173,25 +188,26 @@ static int still_coming(const struct request *request)
                : 0;
 }
 
-static int coming(const struct reconcile *r, int role)
+static int coming(const struct reconcile *r, int role, int form)
 {
     int count = 0;
 
     for (int i = 0; i < r->request_count; i++)
-        if (r->requests[i].role == role)
+        if (r->requests[i].role == role && r->requests[i].form == form)
             count += still_coming(&r->requests[i]);
     return count;
 }
 
-/* Does that role have an open request? all: so many requests of all roles are open. */
-static bool has_open(const struct reconcile *r, int role, int *all)
+/* Does that role have an open request in that form? all: so many requests of all are open. */
+static bool has_open(const struct reconcile *r, int role, int form, int *all)
 {
     bool open = false;
 
     *all = 0;
     for (int i = 0; i < r->request_count; i++) {
         *all += request_is_open(&r->requests[i]);
-        open = open || (request_is_open(&r->requests[i]) && r->requests[i].role == role);
+        open = open || (request_is_open(&r->requests[i]) && r->requests[i].role == role &&
+                        r->requests[i].form == form);
     }
     return open;
 }
@@ -209,54 +225,55 @@ static bool needs_safe(const struct reconcile *r, int role)
     if (r->roles->list[role].base == NULL)
         return false;
     FOR_ENTRIES (r, e)
-        safe += e->replica.role == role && entry_stays(e) && e->replica.state != REPLICA_WANTED &&
-                entry_is_safe(r, e);
+        safe += e->replica.role == role && e->replica.form == 0 && entry_stays(e) &&
+                e->replica.state != REPLICA_WANTED && entry_is_safe(r, e);
     return safe < size_guaranteed(r, role);
 }
 
-static void ask(struct reconcile *r, int role, int replicas)
+static void ask(struct reconcile *r, int role, int form, int replicas)
 {
-    struct role_state *state = &r->role[role];
-    bool safe = needs_safe(r, role);
+    bool safe = form == 0 && needs_safe(r, role);
     struct reconcile_action *a;
 
     if (safe && replicas > size_guaranteed(r, role))
         replicas = size_guaranteed(r, role);
-    if (request_add(r, role, replicas) == NULL)
+    if (request_add(r, role, form, replicas) == NULL)
         return;
-    state->asked = r->now;
+    r->role[role].forms[form].asked = r->now;
     a = reconcile_act(r, RECONCILE_ASK);
     if (a == NULL)
         return;
     a->role = role;
+    a->form = form;
     a->count = replicas;
     a->safe = safe;
 }
 
 /* Replicas of one request at most. One that takes several nodes comes and goes alone. */
-static int most_at_once(const struct reconcile *r, int role)
+static int most_at_once(const struct reconcile *r, const struct form *form)
 {
-    const struct slots_gang *gang = &r->roles->list[role].gang;
-    const struct role_state *state = &r->role[role];
-    int most = state->fewer > 0 ? state->fewer : INT_MAX;
+    const struct slots_gang *gang = &form->gang;
+    int most = form->fewer > 0 ? form->fewer : INT_MAX;
 
     if (gang->per_node > 0 && gang->tasks > gang->per_node)
         return 1;
-    if (state->too_many > 0 && r->now - state->refused < RECONCILE_FORGET &&
-        most >= state->too_many)
-        most = state->too_many - 1;
+    if (form->too_many > 0 && r->now - form->refused < RECONCILE_FORGET && most >= form->too_many)
+        most = form->too_many - 1;
     return most;
 }
 
-static void ask_for(struct reconcile *r, int role)
+static void ask_for(struct reconcile *r, int role, int form)
 {
-    int missing = size_missing(r, role) - coming(r, role), most = most_at_once(r, role), open;
+    const struct form *of = &r->role[role].forms[form];
+    int missing = size_missing(r, role, form) - coming(r, role, form), most = most_at_once(r, of),
+        open;
 
-    if (missing <= 0 || r->roles->list[role].leads || r->now < ask_not_before(r, role))
+    if (missing <= 0 || r->roles->list[role].leads || r->now < ask_not_before(r, of))
         return;
-    if (has_open(r, role, &open) || open >= r->options.max_pending || !has_room_for_nodes(r, open))
+    if (has_open(r, role, form, &open) || open >= r->options.max_pending ||
+        !has_room_for_nodes(r, open))
         return;
-    ask(r, role, missing < most ? missing : most);
+    ask(r, role, form, missing < most ? missing : most);
 }
 
 void ask_all(struct reconcile *r)
@@ -267,8 +284,9 @@ void ask_all(struct reconcile *r)
         look_at_extension(r, &r->requests[i]);
     }
     for (int role = 0; role < r->roles->count && r->base_done && !r->stopping; role++)
-        if (r->roles->list[role].kind != ROLE_WORLD)
-            ask_for(r, role);
+        for (int form = 0;
+             form < r->role[role].form_count && r->roles->list[role].kind != ROLE_WORLD; form++)
+            ask_for(r, role, form);
 }
 
 double ask_deadline(const struct reconcile *r)
@@ -284,7 +302,11 @@ double ask_deadline(const struct reconcile *r)
             at = reconcile_earlier(at, request->idle + RECONCILE_IDLE);
     }
     for (int role = 0; role < r->roles->count; role++)
-        if (size_missing(r, role) > 0 && ask_not_before(r, role) > r->now)
-            at = reconcile_earlier(at, ask_not_before(r, role));
+        for (int form = 0; form < r->role[role].form_count; form++) {
+            double next = ask_not_before(r, &r->role[role].forms[form]);
+
+            if (size_missing(r, role, form) > 0 && next > r->now)
+                at = reconcile_earlier(at, next);
+        }
     return at;
 }

@@ -60,7 +60,7 @@ void node_goes(struct reconcile *r, struct node *node, double seconds, const cha
         const struct role *role = role_of(r, e);
         double within = role->drain.within;
 
-        if (!is_on(e, role->gang.tasks, id))
+        if (!is_on(e, e->replica.gang->tasks, id))
             continue;
         if (seconds > 0 && seconds < within)
             within = seconds;
@@ -81,7 +81,7 @@ void node_gone(struct reconcile *r, struct node *node, const char *why)
     node->goes = true;
     for (int i = r->entry_count - 1; i >= 0; i--) {
         struct entry *e = r->entries[i];
-        int tasks = role_of(r, e)->gang.tasks, replica = e->replica.id;
+        int tasks = e->replica.gang->tasks, replica = e->replica.id;
 
         for (int task = 0; task < tasks && entry_find(r, replica) == e; task++)
             if (e->replica.tasks[task].node == id)
@@ -94,7 +94,7 @@ void node_gone(struct reconcile *r, struct node *node, const char *why)
         return;
     request->expected--;
     if (--request->nodes == 0 && request->state != REQUEST_RETURNED)
-        ask_setback(r, request->role);
+        ask_setback(r, request);
 }
 
 void node_take(struct reconcile *r, const struct entry *e, int task)
@@ -102,7 +102,7 @@ void node_take(struct reconcile *r, const struct entry *e, int task)
     struct node *node = node_find(r, e->replica.tasks[task].node);
     struct request *request = request_find(r, node->job);
 
-    slots_take(&node->free, &role_of(r, e)->gang.size);
+    slots_take(&node->free, &e->replica.gang->size);
     node->tasks++;
     if (request != NULL) {
         request->used = true;
@@ -116,6 +116,6 @@ void node_give(struct reconcile *r, const struct entry *e, int task)
 
     if (node == NULL)
         return;
-    slots_give(&node->free, &role_of(r, e)->gang.size);
+    slots_give(&node->free, &e->replica.gang->size);
     node->tasks--;
 }

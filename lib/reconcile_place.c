@@ -10,12 +10,16 @@
 /* How many replicas a role gets in its turn: one, but for very many. */
 #define TURNS 16
 
-/* The replicas of a role that wait for slots, by id. */
+/* The replicas of a role and form that wait for slots, by id. */
 struct line {
     struct entry **first;
     int count, next;
-    int size;    /* replicas that the role has */
-    bool paused; /* one of them has failed, and is not to be started (again) for now */
+    int size; /* replicas that the role has in that form */
+};
+
+/* One for each form of a role. */
+struct lines {
+    struct line of[RECONCILE_FORMS];
 };
 
 /* ---- slots ----------------------------------------------------------------------------------- */
@@ -51,12 +55,15 @@ static bool fits_again(const struct reconcile *r, const struct slots_gang *gang)
     return where[0] >= 0 && slots_fit(&r->spots.list[where[0]].free, &gang->size) >= gang->tasks;
 }
 
-static bool find_slots(struct reconcile *r, int role, enum where_from from)
+static bool find_slots(struct reconcile *r, int role, int form, enum where_from from)
 {
-    const struct slots_gang *gang = &r->roles->list[role].gang;
+    const struct slots_gang *gang = &r->role[role].forms[form].gang;
     bool found;
 
     look_at_nodes(r, role, from);
+    if (r->spots.form != form)
+        r->spots.where[0] = -1;
+    r->spots.form = form;
     if (fits_again(r, gang))
         return true;
     found = slots_place(r->spots.list, r->node_count, gang, r->spots.where);
@@ -67,14 +74,14 @@ static bool find_slots(struct reconcile *r, int role, enum where_from from)
 
 static void take_slots(struct reconcile *r, struct entry *e)
 {
-    const struct role *role = role_of(r, e);
+    const struct slots_gang *gang = e->replica.gang;
 
-    for (int i = 0; i < role->gang.tasks; i++) {
+    for (int i = 0; i < gang->tasks; i++) {
         int at = r->spots.where[i];
 
         e->replica.tasks[i] = (struct replica_task){.node = r->nodes[at].id};
         node_take(r, e, i);
-        slots_take(&r->spots.list[at].free, &role->gang.size);
+        slots_take(&r->spots.list[at].free, &gang->size);
     }
     entry_set(r, e, REPLICA_PLACED, 0, "");
 }
@@ -87,8 +94,13 @@ static bool waits_for_slots(const struct reconcile *r, const struct entry *e)
            e->replica.pause <= r->now;
 }
 
-/* A line for each role. False: out of memory. */
-static bool make_lines(struct reconcile *r, struct line *lines)
+static struct line *line_of(struct lines *lines, const struct entry *e)
+{
+    return &lines[e->replica.role].of[e->replica.form];
+}
+
+/* Lines for each role. False: out of memory. */
+static bool make_lines(struct reconcile *r, struct lines *lines)
 {
     int begin = 0;
 
@@ -98,16 +110,19 @@ static bool make_lines(struct reconcile *r, struct line *lines)
             return false;
     size_count(r);
     FOR_ENTRIES (r, e)
-        lines[e->replica.role].count += waits_for_slots(r, e);
-    for (int role = 0; role < r->roles->count; role++) {
-        lines[role].first = &r->waiting[begin];
-        lines[role].size = r->role[role].size;
-        begin += lines[role].count;
-        lines[role].count = 0;
-    }
+        line_of(lines, e)->count += waits_for_slots(r, e);
+    for (int role = 0; role < r->roles->count; role++)
+        for (int form = 0; form < r->role[role].form_count; form++) {
+            struct line *line = &lines[role].of[form];
+
+            line->first = &r->waiting[begin];
+            line->size = r->role[role].forms[form].size;
+            begin += line->count;
+            line->count = 0;
+        }
     FOR_ENTRIES (r, e)
         if (waits_for_slots(r, e)) {
-            struct line *line = &lines[e->replica.role];
+            struct line *line = line_of(lines, e);
 
             line->first[line->count++] = e;
         }
@@ -124,9 +139,7 @@ static bool is_going(const struct entry *e)
 /* Does it have a slot on a node that nobody preempts? */
 static bool touches_safe(const struct reconcile *r, const struct entry *e)
 {
-    const struct role *role = role_of(r, e);
-
-    for (int i = 0; i < role->gang.tasks; i++) {
+    for (int i = 0; i < e->replica.gang->tasks; i++) {
         const struct node *node = node_find(r, e->replica.tasks[i].node);
 
         if (node != NULL && node->safe && e->replica.tasks[i].state != REPLICA_TASK_ENDED)
@@ -136,8 +149,8 @@ static bool touches_safe(const struct reconcile *r, const struct entry *e)
 }
 
 /* The replica beyond the guaranteed ones of its role that would be the first to make way for those
- * of another role: of the last role, first those that are partly on nodes that Slurm may take, then
- * the highest index. NULL: there is none. */
+ * of another role: of the last role, first those that are partly on nodes that Slurm may take, or
+ * have needs of their own, then the highest index. NULL: there is none. */
 static struct entry *in_the_way(const struct reconcile *r, int of)
 {
     for (int role = r->roles->count - 1; role >= 0; role--) {
@@ -150,7 +163,7 @@ static struct entry *in_the_way(const struct reconcile *r, int of)
             if (e->replica.role != role || !entry_stays(e) || e->makes_way || is_going(e) ||
                 !touches_safe(r, e))
                 continue;
-            if (!entry_is_safe(r, e)) {
+            if (!entry_is_safe(r, e) || e->replica.form > 0) {
                 partly = e;
                 continue;
             }
@@ -167,13 +180,11 @@ static struct entry *in_the_way(const struct reconcile *r, int of)
 /* Its slots, as if they were free. */
 static void suppose_gone(struct reconcile *r, const struct entry *e)
 {
-    const struct role *role = role_of(r, e);
-
-    for (int i = 0; i < role->gang.tasks; i++)
+    for (int i = 0; i < e->replica.gang->tasks; i++)
         if (e->replica.tasks[i].state != REPLICA_TASK_ENDED) {
             const struct node *node = node_find(r, e->replica.tasks[i].node);
 
-            slots_give(&r->spots.list[node - r->nodes].free, &role->gang.size);
+            slots_give(&r->spots.list[node - r->nodes].free, &e->replica.gang->size);
         }
 }
 
@@ -219,7 +230,7 @@ static void place_guaranteed(struct reconcile *r, int role, struct line *line)
     int need = size_guaranteed(r, role) - r->role[role].assured;
 
     for (int round = 0; round < 2; round++) {
-        while (need > 0 && line->next < line->count && find_slots(r, role, SAFE)) {
+        while (need > 0 && line->next < line->count && find_slots(r, role, 0, SAFE)) {
             take_slots(r, line->first[line->next++]);
             need--;
         }
@@ -234,22 +245,21 @@ static void place_guaranteed(struct reconcile *r, int role, struct line *line)
 
 /* ---- all others ------------------------------------------------------------------------------ */
 
-/* One more replica of that role. False: there is none to be placed, or it fits nowhere. */
-static bool place_one(struct reconcile *r, int role, struct line *line)
+/* One more replica of that role and form. False: there is none to be placed, or it fits nowhere. */
+static bool place_one(struct reconcile *r, int role, int form, struct line *line)
 {
     const struct role *of = &r->roles->list[role];
     struct entry *e = NULL;
 
     /* A new replica in the place of a failed one would not wait for the pause. */
-    if (line->next >= line->count &&
-        (of->asks || line->paused || line->size >= r->role[role].target))
+    if (line->next >= line->count && (of->asks || line->size >= size_wanted(r, role, form)))
         return false;
-    if (!find_slots(r, role, of->leads ? SAFE : r->spots.kept ? UNSAFE : ANY))
+    if (!find_slots(r, role, form, of->leads ? SAFE : r->spots.kept ? UNSAFE : ANY))
         return false;
     if (line->next < line->count) {
         e = line->first[line->next++];
     } else {
-        e = entry_add(r, role);
+        e = entry_add(r, role, form);
         line->size++;
     }
     if (e == NULL)
@@ -258,20 +268,26 @@ static bool place_one(struct reconcile *r, int role, struct line *line)
     return true;
 }
 
-static void place_in_turn(struct reconcile *r, struct line *lines)
+/* How many replicas have got slots in a turn of that line. */
+static int place_turn(struct reconcile *r, int role, int form, struct line *line)
+{
+    int turn = 1 + (line->count - line->next) / TURNS, placed = 0;
+
+    while (placed < turn && place_one(r, role, form, line))
+        placed++;
+    return placed;
+}
+
+static void place_in_turn(struct reconcile *r, struct lines *lines)
 {
     bool any = true;
 
     while (any) {
         any = false;
-        for (int role = 0; role < r->roles->count; role++) {
-            int turn = 1 + (lines[role].count - lines[role].next) / TURNS;
-
-            if (r->roles->list[role].kind == ROLE_WORLD)
-                continue;
-            while (turn-- > 0 && place_one(r, role, &lines[role]))
-                any = true;
-        }
+        for (int role = 0; role < r->roles->count; role++)
+            for (int form = 0;
+                 form < r->role[role].form_count && r->roles->list[role].kind != ROLE_WORLD; form++)
+                any = place_turn(r, role, form, &lines[role].of[form]) > 0 || any;
     }
 }
 
@@ -358,7 +374,7 @@ static void place_world(struct reconcile *r, bool specified)
 
 /* ---- the leading role ------------------------------------------------------------------------ */
 
-static void place_leading(struct reconcile *r, struct line *lines)
+static void place_leading(struct reconcile *r, struct lines *lines)
 {
     for (int role = 0; role < r->roles->count; role++) {
         const struct role *of = &r->roles->list[role];
@@ -366,8 +382,8 @@ static void place_leading(struct reconcile *r, struct line *lines)
 
         if (!of->leads || of->kind == ROLE_WORLD)
             continue;
-        place_guaranteed(r, role, &lines[role]);
-        if (r->placed || lines[role].next == lines[role].count)
+        place_guaranteed(r, role, &lines[role].of[0]);
+        if (r->placed || lines[role].of[0].next == lines[role].of[0].count)
             continue;
         snprintf(why, sizeof(why), "the base has no room for %s", of->name);
         reconcile_stop(r, 1, why);
@@ -377,7 +393,7 @@ static void place_leading(struct reconcile *r, struct line *lines)
 /* At the start the world takes the nodes with the least room that will do, so that most is left for
  * the leading replica, which has to run at once, too: a job without it would never end. So later on
  * the leading replica comes first. */
-static void place_first(struct reconcile *r, struct line *lines)
+static void place_first(struct reconcile *r, struct lines *lines)
 {
     const struct slots_size *size = r->world >= 0 ? &r->roles->list[r->world].gang.size : NULL;
 
@@ -427,7 +443,7 @@ static void start_placed(struct reconcile *r)
 
 void place_all(struct reconcile *r)
 {
-    struct line lines[ROLES_MAX] = {0};
+    struct lines lines[ROLES_MAX] = {0};
 
     if (!r->base_done || r->stopping || !make_lines(r, lines))
         return;
@@ -438,7 +454,7 @@ void place_all(struct reconcile *r)
         return;
     for (int role = 0; role < r->roles->count; role++)
         if (r->roles->list[role].kind != ROLE_WORLD && !r->roles->list[role].leads)
-            place_guaranteed(r, role, &lines[role]);
+            place_guaranteed(r, role, &lines[role].of[0]);
     place_world(r, false);
     r->placed = true;
     if (r->stopping)

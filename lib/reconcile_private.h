@@ -6,6 +6,7 @@
  * reconcile_node.c     nodes and the slots on them
  * reconcile_place.c    replicas get slots
  * reconcile_size.c     a role gets larger or smaller
+ * reconcile_form.c     replicas of a role with needs of their own
  * reconcile_ask.c      what is asked of Slurm, and what goes back
  * reconcile_read.c     what others read */
 #ifndef ELASTIC_RECONCILE_PRIVATE_H
@@ -48,7 +49,7 @@ enum request_state {
 
 struct request {
     uint32_t job;
-    int role, replicas;
+    int role, form, replicas;
     enum request_state state;
     double since; /* when it entered the state */
     int nodes;    /* that are there */
@@ -57,26 +58,37 @@ struct request {
     double idle;  /* since then no replica has; < 0: one has */
 };
 
-struct role_state {
-    int target;
-    int finished;                        /* replicas whose tasks have all ended with 0 */
-    bool *taken;                         /* indices of its replicas */
-    int taken_count, taken_room, lowest; /* none below lowest is free */
-    struct recovery *recovery;
+/* Replicas of a role that need the same. Form 0 is that of the job file. */
+struct form {
+    struct slots_gang gang;
+    int count; /* replicas that should have it; of form 0: all others */
     struct setbacks setbacks;
     double asked;   /* when the latest request was made; < 0: never */
     int fewer;      /* the next request is for no more; 0: for all that are missing */
     int too_many;   /* so many at once have been refused, and fewer have not; 0: none have */
     double refused; /* … when */
-    bool running;   /* of a world: it trains */
-    bool over;      /* … and it trains no more */
-    bool well;      /* … because it has ended with 0 */
+    char refusal[160];
     /* What size_count() has counted. */
     int size;     /* replicas that count for the size of the role */
-    int ready;    /* … of these: READY */
     int unplaced; /* … of these: WANTED, and to be placed now */
-    int assured;  /* … of these: on nodes that nobody preempts, or not to be started for now */
-    char refusal[160];
+};
+
+struct role_state {
+    int target;
+    struct form forms[RECONCILE_FORMS];
+    int form_count;                      /* those after it have never been used */
+    int finished;                        /* replicas whose tasks have all ended with 0 */
+    bool *taken;                         /* indices of its replicas */
+    int taken_count, taken_room, lowest; /* none below lowest is free */
+    struct recovery *recovery;
+    bool running; /* of a world: it trains */
+    bool over;    /* … and it trains no more */
+    bool well;    /* … because it has ended with 0 */
+    /* What size_count() has counted. */
+    int size;    /* replicas that count for the size of the role */
+    int ready;   /* … of these: READY */
+    int assured; /* … of these, of form 0: on nodes that nobody preempts, or not to be started for
+                    now */
 };
 
 /* Where a replica may get slots. */
@@ -100,10 +112,12 @@ struct reconcile {
     struct {
         struct slots_node *list; /* one for each node */
         int room, role;          /* for that role; -1: not filled in */
+        int form;                /* … that where is of */
         enum where_from from;
         bool kept;  /* what is free on nodes that nobody preempts is for guaranteed replicas */
         int *where; /* the answer: one for each task of the largest gang */
-    } spots;        /* a question to lib/slots */
+        int where_room;
+    } spots;                /* a question to lib/slots */
     struct entry **waiting; /* room for as many as there are entries */
     int waiting_room;
     unsigned changes; /* of replicas so far: a number that only grows */
@@ -157,8 +171,9 @@ bool reconcile_grow(struct reconcile *r, void **list, int count, int *room, size
 
 /* ---- reconcile_replica.c --------------------------------------------------------------------- */
 
-/* A new replica of that role, WANTED, with its lowest index that is free. NULL: out of memory. */
-struct entry *entry_add(struct reconcile *r, int role);
+/* A new replica of that role and form, WANTED, with its lowest index that is free. NULL: out of
+ * memory. */
+struct entry *entry_add(struct reconcile *r, int role, int form);
 struct entry *entry_find(const struct reconcile *r, int id);
 /* One that runs on that node since before a takeover. NULL: out of memory, or it cannot be. */
 struct entry *entry_adopt(struct reconcile *r, const struct reconcile_fact *fact);
@@ -204,31 +219,42 @@ void place_all(struct reconcile *r);
 
 /* ---- reconcile_size.c ------------------------------------------------------------------------ */
 
-/* Count the replicas of each role: size, ready, unplaced, assured. */
+/* Count the replicas of each role and form: size, ready, unplaced, assured. */
 void size_count(struct reconcile *r);
-/* The guaranteed ones. */
+/* The guaranteed ones: they are of form 0. */
 int size_guaranteed(const struct reconcile *r, int role);
-/* Replicas that should be there and have no slots, as counted last: some of them are no objects
- * yet. */
-int size_missing(const struct reconcile *r, int role);
+/* Replicas of that form that should be there. */
+int size_wanted(const struct reconcile *r, int role, int form);
+/* … and have no slots, as counted last: some of them are no objects yet. */
+int size_missing(const struct reconcile *r, int role, int form);
+/* A replica leaves for good: its role is smaller by it. */
+void size_less(struct reconcile *r, const struct entry *e);
 void size_all(struct reconcile *r);
+
+/* ---- reconcile_form.c ------------------------------------------------------------------------ */
+
+/* Form 0. False: out of memory. */
+bool form_begin(struct reconcile *r, int role);
+/* The form of these needs, a new one if it has to be; NULL: those of the job file. -1: there are
+ * too many, or out of memory. */
+int form_find(struct reconcile *r, int role, const struct slots_gang *gang);
 
 /* ---- reconcile_ask.c ------------------------------------------------------------------------- */
 
 struct request *request_find(const struct reconcile *r, uint32_t job);
-/* The request of that role that Slurm has not taken a number for. */
-struct request *request_asked(const struct reconcile *r, int role);
+/* The request of that role and form that Slurm has not taken a number for. */
+struct request *request_asked(const struct reconcile *r, int role, int form);
 void request_drop(struct reconcile *r, struct request *request);
 void request_refused(struct reconcile *r, struct request *request, const char *why);
 /* The next request is for half as many replicas. False: this one was for a single one. */
 bool request_halve(struct reconcile *r, const struct request *request);
 /* A request for so many replicas, or NULL: out of memory. */
-struct request *request_add(struct reconcile *r, int role, int replicas);
+struct request *request_add(struct reconcile *r, int role, int form, int replicas);
 void ask_all(struct reconcile *r);
 /* The next moment at which something of requests is due; 0: none. */
 double ask_deadline(const struct reconcile *r);
 /* Since a node was taken, or did not come: no request for a while. */
-void ask_setback(struct reconcile *r, int role);
-double ask_not_before(const struct reconcile *r, int role);
+void ask_setback(struct reconcile *r, const struct request *request);
+double ask_not_before(const struct reconcile *r, const struct form *form);
 
 #endif

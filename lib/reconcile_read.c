@@ -135,6 +135,15 @@ static const struct entry *in_pause(const struct reconcile *r, int role, double 
     return NULL;
 }
 
+/* The first form of which replicas are missing; NULL: none are. */
+static const struct form *lacking(const struct reconcile *r, int role)
+{
+    for (int form = 0; form < r->role[role].form_count; form++)
+        if (size_missing(r, role, form) > 0)
+            return &r->role[role].forms[form];
+    return NULL;
+}
+
 static const struct request *open_request(const struct reconcile *r, int role)
 {
     for (int i = 0; i < r->request_count; i++)
@@ -149,7 +158,8 @@ static void why_more(const struct reconcile *r, int role, double now, char *text
     const struct role_state *state = &r->role[role];
     const struct entry *e = in_pause(r, role, now);
     const struct request *request = open_request(r, role);
-    double pause = ask_not_before(r, role) - now;
+    const struct form *form = lacking(r, role);
+    double pause = form != NULL ? ask_not_before(r, form) - now : 0;
     int missing = state->target, wait = 0;
 
     FOR_ENTRIES (r, other)
@@ -182,7 +192,7 @@ static void why_more(const struct reconcile *r, int role, double now, char *text
         snprintf(text, size, "max-nodes: %d", r->roles->max_nodes);
     else if (pause > 0)
         snprintf(text, size, "%d are missing, asked for in %.0f s%s%s", missing, pause,
-                 state->refusal[0] != '\0' ? ": " : "", state->refusal);
+                 form->refusal[0] != '\0' ? ": " : "", form->refusal);
     else if (r->options.max_pending <= 0)
         snprintf(text, size, "the nodes of the job have no room for %d more", missing);
     else

@@ -57,13 +57,14 @@ static void give_index(struct reconcile *r, int role, int index)
 }
 
 /* A replica of that index, WANTED, with a new id. NULL: out of memory. */
-static struct entry *add_entry(struct reconcile *r, int role, int index)
+static struct entry *add_entry(struct reconcile *r, int role, int form, int index)
 {
+    const struct slots_gang *gang = &r->role[role].forms[form].gang;
     const struct role *of = &r->roles->list[role];
     struct entry *e = index >= 0 ? calloc(1, sizeof(*e)) : NULL;
 
     if (e != NULL)
-        e->replica.tasks = calloc((size_t)of->gang.tasks, sizeof(*e->replica.tasks));
+        e->replica.tasks = calloc((size_t)gang->tasks, sizeof(*e->replica.tasks));
     if (e == NULL || e->replica.tasks == NULL ||
         !reconcile_grow(r, (void **)&r->entries, r->entry_count, &r->entry_room,
                         sizeof(*r->entries))) {
@@ -76,6 +77,8 @@ static struct entry *add_entry(struct reconcile *r, int role, int index)
     e->replica.id = ++r->last_id;
     e->replica.role = role;
     e->replica.index = index;
+    e->replica.form = form;
+    e->replica.gang = gang;
     e->retry.first = of->restart.first_pause;
     e->retry.max = of->restart.max_pause;
     r->entries[r->entry_count++] = e;
@@ -83,9 +86,9 @@ static struct entry *add_entry(struct reconcile *r, int role, int index)
     return e;
 }
 
-struct entry *entry_add(struct reconcile *r, int role)
+struct entry *entry_add(struct reconcile *r, int role, int form)
 {
-    return add_entry(r, role, take_index(r, role));
+    return add_entry(r, role, form, take_index(r, role));
 }
 
 /* The index is free, or becomes so: who only waits has another one. False: it is not. */
@@ -129,15 +132,17 @@ struct entry *entry_adopt(struct reconcile *r, const struct reconcile_fact *fact
     const struct role *of = &r->roles->list[fact->role];
     struct node *node = node_find(r, fact->node);
     struct entry *e;
+    int form;
 
     if (node == NULL || entry_find(r, fact->replica) != NULL ||
+        (form = form_find(r, fact->role, fact->gang)) < 0 ||
         !take_this_index(r, fact->role, fact->index) ||
-        (e = add_entry(r, fact->role, fact->index)) == NULL)
+        (e = add_entry(r, fact->role, form, fact->index)) == NULL)
         return NULL;
     e->replica.id = fact->replica;
     put_in_order(r, fact->replica);
     e->replica.start = fact->start;
-    for (int i = 0; i < of->gang.tasks; i++) {
+    for (int i = 0; i < e->replica.gang->tasks; i++) {
         e->replica.tasks[i] = (struct replica_task){.node = node->id, .state = REPLICA_TASK_ASKED};
         node_take(r, e, i);
     }
@@ -152,7 +157,7 @@ bool entry_stays(const struct entry *e)
 
 bool entry_is_safe(const struct reconcile *r, const struct entry *e)
 {
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     for (int i = 0; i < tasks; i++) {
         const struct node *node = node_find(r, e->replica.tasks[i].node);
@@ -201,7 +206,7 @@ static bool has_slot(const struct replica_task *task)
 
 static void clear_tasks(struct reconcile *r, struct entry *e)
 {
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     for (int i = 0; i < tasks; i++) {
         if (has_slot(&e->replica.tasks[i]))
@@ -232,7 +237,7 @@ void entry_start(struct reconcile *r, struct entry *e)
     e->replica.start = ++r->starts;
     e->status = 0;
     entry_set(r, e, REPLICA_STARTING, role->ready.within, "");
-    for (int i = 0; i < role->gang.tasks; i++) {
+    for (int i = 0; i < e->replica.gang->tasks; i++) {
         e->replica.tasks[i].state = REPLICA_TASK_ASKED;
         act_on(r, RECONCILE_START, e, i);
     }
@@ -241,7 +246,7 @@ void entry_start(struct reconcile *r, struct entry *e)
 /* Tasks that are left are told to end. seconds 0: SIGKILL. */
 static void end_tasks(struct reconcile *r, struct entry *e, double seconds)
 {
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     for (int i = 0; i < tasks; i++) {
         struct reconcile_action *a;
@@ -256,7 +261,7 @@ static void end_tasks(struct reconcile *r, struct entry *e, double seconds)
 
 static bool has_ended(const struct reconcile *r, const struct entry *e)
 {
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     for (int i = 0; i < tasks; i++)
         if (has_slot(&e->replica.tasks[i]))
@@ -282,7 +287,7 @@ static void failed(struct reconcile *r, struct entry *e)
     struct role_state *state = &r->role[e->replica.role];
     char reason[sizeof(e->replica.reason)];
     bool final = false;
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     if (e->replica.leaves || r->stopping) {
         drained(r, e);
@@ -311,8 +316,8 @@ static void finished(struct reconcile *r, struct entry *e)
     struct role_state *state = &r->role[e->replica.role];
 
     state->finished++;
-    if (!e->replica.leaves && state->target > 0)
-        state->target--;
+    if (!e->replica.leaves)
+        size_less(r, e);
     e->replica.leaves = true;
     entry_set(r, e, REPLICA_DRAINING, 0, "finished");
     drained(r, e);
@@ -334,7 +339,7 @@ static void leader_ended(struct reconcile *r, struct entry *e)
 static void settle(struct reconcile *r, struct entry *e)
 {
     bool lost = false;
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     if (!has_ended(r, e))
         return;
@@ -402,7 +407,7 @@ void entry_task_runs(struct reconcile *r, struct entry *e, int task)
 
 void entry_task_ready(struct reconcile *r, struct entry *e, int task)
 {
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
     enum replica_task_state *state = &e->replica.tasks[task].state;
 
     if (*state != REPLICA_TASK_ASKED && *state != REPLICA_TASK_RUNNING)
@@ -440,7 +445,7 @@ void entry_task_ended(struct reconcile *r, struct entry *e, int task, int status
 /* Nobody has said that these tasks have ended, though they were killed. */
 static void give_up(struct reconcile *r, struct entry *e)
 {
-    int tasks = role_of(r, e)->gang.tasks, id = e->replica.id;
+    int tasks = e->replica.gang->tasks, id = e->replica.id;
 
     reconcile_say(r, e->replica.role, "nothing is heard of %s, which was to be killed",
                   entry_name(r, e).text);

@@ -7,19 +7,27 @@
 
 void size_count(struct reconcile *r)
 {
-    for (int role = 0; role < r->roles->count; role++)
-        r->role[role].size = r->role[role].ready = r->role[role].unplaced = r->role[role].assured =
-            0;
+    for (int role = 0; role < r->roles->count; role++) {
+        struct role_state *state = &r->role[role];
+
+        state->size = state->ready = state->assured = 0;
+        for (int i = 0; i < state->form_count; i++)
+            state->forms[i].size = state->forms[i].unplaced = 0;
+    }
     FOR_ENTRIES (r, e) {
         struct role_state *state = &r->role[e->replica.role];
+        struct form *form = &state->forms[e->replica.form];
 
         if (!entry_stays(e))
             continue;
         state->size++;
+        form->size++;
         state->ready += e->replica.state == REPLICA_READY;
         /* One that is to be started again soon gets the slots back that it had. */
-        state->unplaced += e->replica.state == REPLICA_WANTED && e->spent == NULL &&
-                           e->replica.pause <= r->now;
+        form->unplaced += e->replica.state == REPLICA_WANTED && e->spent == NULL &&
+                          e->replica.pause <= r->now;
+        if (e->replica.form > 0)
+            continue;
         state->assured += e->replica.state == REPLICA_WANTED
                               ? e->spent != NULL || e->replica.pause > r->now
                               : entry_is_safe(r, e);
@@ -29,17 +37,40 @@ void size_count(struct reconcile *r)
 int size_guaranteed(const struct reconcile *r, int role)
 {
     const struct role *of = &r->roles->list[role];
-    int target = r->role[role].target;
+    int wanted = size_wanted(r, role, 0);
 
-    return of->min < target ? of->min : target;
+    return of->min < wanted ? of->min : wanted;
 }
 
-int size_missing(const struct reconcile *r, int role)
+int size_wanted(const struct reconcile *r, int role, int form)
 {
     const struct role_state *state = &r->role[role];
-    int missing = state->target - state->size + state->unplaced;
+    int wanted = state->target;
+
+    if (form > 0)
+        return state->forms[form].count;
+    for (int i = 1; i < state->form_count; i++)
+        wanted -= state->forms[i].count;
+    return wanted > 0 ? wanted : 0;
+}
+
+int size_missing(const struct reconcile *r, int role, int form)
+{
+    const struct form *of = &r->role[role].forms[form];
+    int missing = size_wanted(r, role, form) - of->size + of->unplaced;
 
     return missing > 0 ? missing : 0;
+}
+
+void size_less(struct reconcile *r, const struct entry *e)
+{
+    struct role_state *state = &r->role[e->replica.role];
+    int *count = &state->forms[e->replica.form].count;
+
+    if (state->target > 0)
+        state->target--;
+    if (e->replica.form > 0 && *count > 0)
+        --*count;
 }
 
 #define NOT_READY 3 /* worth of replicas that are not ready, or less */
@@ -60,15 +91,31 @@ static int worth(const struct reconcile *r, const struct entry *e)
     }
 }
 
-static void remove_one(struct reconcile *r, struct entry *e)
+/* Which replicas of a role are to be fewer. */
+struct which {
+    int role;
+    int form; /* -1: of all its forms; then fewer of what has gone should be there */
+};
+
+static bool is_of(const struct which *which, const struct entry *e)
 {
+    return e->replica.role == which->role && entry_stays(e) &&
+           (which->form < 0 || e->replica.form == which->form);
+}
+
+static void remove_one(struct reconcile *r, const struct which *which, struct entry *e)
+{
+    int *count = &r->role[which->role].forms[e->replica.form].count;
+
+    if (which->form < 0 && e->replica.form > 0 && *count > 0)
+        --*count;
     e->replica.leaves = true;
     entry_drain(r, e, role_of(r, e)->drain.within, "its role is to be smaller");
 }
 
 static bool is_in(const struct reconcile *r, const struct entry *e, uint32_t job)
 {
-    int tasks = role_of(r, e)->gang.tasks;
+    int tasks = e->replica.gang->tasks;
 
     for (int i = 0; i < tasks; i++) {
         const struct node *node = node_find(r, e->replica.tasks[i].node);
@@ -79,14 +126,14 @@ static bool is_in(const struct reconcile *r, const struct entry *e, uint32_t job
     return false;
 }
 
-/* Replicas of that role in the extension `job`; INT_MAX if there are others, too. */
-static int replicas_in(const struct reconcile *r, int role, uint32_t job)
+/* Such replicas in the extension `job`; INT_MAX if there are others, too. */
+static int replicas_in(const struct reconcile *r, const struct which *which, uint32_t job)
 {
     int count = 0;
 
     FOR_ENTRIES (r, e)
         if (entry_stays(e) && is_in(r, e, job)) {
-            if (e->replica.role != role)
+            if (!is_of(which, e))
                 return INT_MAX;
             count++;
         }
@@ -95,14 +142,14 @@ static int replicas_in(const struct reconcile *r, int role, uint32_t job)
 
 /* The extension with the most replicas that are not too many to go, so that its nodes go back.
  * Removes them, and returns how many there were. */
-static int empty_an_extension(struct reconcile *r, int role, int excess)
+static int empty_an_extension(struct reconcile *r, const struct which *which, int excess)
 {
     uint32_t job = 0;
     int most = 0;
 
     for (int i = 0; i < r->request_count; i++) {
-        int count = r->requests[i].role == role && r->requests[i].nodes > 0
-                        ? replicas_in(r, role, r->requests[i].job)
+        int count = r->requests[i].role == which->role && r->requests[i].nodes > 0
+                        ? replicas_in(r, which, r->requests[i].job)
                         : 0;
 
         if (count <= excess && count >= most && count > 0) {
@@ -112,7 +159,7 @@ static int empty_an_extension(struct reconcile *r, int role, int excess)
     }
     for (int i = r->entry_count - 1; most > 0 && i >= 0; i--)
         if (entry_stays(r->entries[i]) && is_in(r, r->entries[i], job))
-            remove_one(r, r->entries[i]);
+            remove_one(r, which, r->entries[i]);
     return most;
 }
 
@@ -132,12 +179,12 @@ static int compare(const void *a, const void *b)
 }
 
 /* Those of the candidates that are of that worth, or less, until there are no more to go. */
-static int remove_up_to(struct reconcile *r, struct candidate *list, int count, int worth_most,
-                        int excess)
+static int remove_up_to(struct reconcile *r, const struct which *which, struct candidate *list,
+                        int count, int worth_most, int excess)
 {
     for (int i = 0; i < count && excess > 0 && list[i].worth <= worth_most; i++)
         if (list[i].entry != NULL) {
-            remove_one(r, list[i].entry);
+            remove_one(r, which, list[i].entry);
             list[i].entry = NULL;
             excess--;
         }
@@ -146,9 +193,9 @@ static int remove_up_to(struct reconcile *r, struct candidate *list, int count, 
 
 /* Not ready ones first, then whole extensions, then the highest index; those on nodes that nobody
  * preempts last. */
-static void shrink(struct reconcile *r, int role, int excess)
+static void shrink(struct reconcile *r, const struct which *which, int excess)
 {
-    struct candidate *list = calloc((size_t)r->role[role].size, sizeof(*list));
+    struct candidate *list = calloc((size_t)r->role[which->role].size, sizeof(*list));
     int count = 0, emptied;
 
     if (list == NULL) {
@@ -156,33 +203,62 @@ static void shrink(struct reconcile *r, int role, int excess)
         return;
     }
     FOR_ENTRIES (r, e)
-        if (e->replica.role == role && entry_stays(e))
+        if (is_of(which, e))
             list[count++] = (struct candidate){e, worth(r, e), e->replica.index};
     qsort(list, (size_t)count, sizeof(*list), compare);
-    excess = remove_up_to(r, list, count, NOT_READY, excess);
-    while (excess > 0 && (emptied = empty_an_extension(r, role, excess)) > 0)
+    excess = remove_up_to(r, which, list, count, NOT_READY, excess);
+    while (excess > 0 && (emptied = empty_an_extension(r, which, excess)) > 0)
         excess -= emptied;
     for (int i = 0; i < count; i++)
         if (list[i].entry != NULL && list[i].worth > NOT_READY && !entry_stays(list[i].entry))
             list[i].entry = NULL; /* went with its extension */
-    remove_up_to(r, list, count, INT_MAX, excess);
+    remove_up_to(r, which, list, count, INT_MAX, excess);
     free(list);
+    size_count(r);
+}
+
+/* What a takeover has brought, and was not asked for, goes first. Then a smaller role loses
+ * replicas of whatever form. */
+static void shrink_role(struct reconcile *r, int role)
+{
+    struct role_state *state = &r->role[role];
+    int rest;
+
+    for (int form = 1; form < state->form_count; form++)
+        if (state->forms[form].size > state->forms[form].count)
+            shrink(r, &(struct which){role, form},
+                   state->forms[form].size - state->forms[form].count);
+    if (state->size > state->target)
+        shrink(r, &(struct which){role, -1}, state->size - state->target);
+    rest = state->target;
+    for (int form = 1; form < state->form_count; form++) {
+        if (state->forms[form].count > rest)
+            state->forms[form].count = rest;
+        rest -= state->forms[form].count;
+    }
+    if (state->forms[0].size > rest)
+        shrink(r, &(struct which){role, 0}, state->forms[0].size - rest);
+}
+
+static void grow_role(struct reconcile *r, int role)
+{
+    bool asks = r->roles->list[role].asks;
+
+    for (int form = 0; form < r->role[role].form_count; form++) {
+        int wanted = asks || form > 0 ? size_wanted(r, role, form) : size_guaranteed(r, role);
+
+        for (int size = r->role[role].forms[form].size;
+             size < wanted && !r->stopping && !r->no_memory; size++)
+            entry_add(r, role, form);
+    }
 }
 
 void size_all(struct reconcile *r)
 {
     size_count(r);
-    for (int role = 0; role < r->roles->count; role++) {
-        const struct role *of = &r->roles->list[role];
-        struct role_state *state = &r->role[role];
-        int size = state->size, wanted;
-
-        if (of->kind == ROLE_WORLD)
-            continue;
-        wanted = of->asks ? state->target : size_guaranteed(r, role);
-        if (size > state->target)
-            shrink(r, role, size - state->target);
-        for (; size < wanted && !r->stopping && !r->no_memory; size++)
-            entry_add(r, role);
-    }
+    for (int role = 0; role < r->roles->count; role++)
+        if (r->roles->list[role].kind != ROLE_WORLD) {
+            shrink_role(r, role);
+            grow_role(r, role);
+        }
 }

@@ -27,6 +27,8 @@ struct slots_gang {
     int per_node;           /* so many tasks on each node, the last one may have fewer; 0: any */
 };
 
+bool slots_equal(const struct slots_gang *a, const struct slots_gang *b);
+
 /* So many tasks of that size fit into what is free; at most INT_MAX. */
 int slots_fit(const struct slots_size *free, const struct slots_size *size);
 void slots_take(struct slots_size *free, const struct slots_size *size);

@@ -82,11 +82,27 @@ static json_object *outdated(struct leader *leader, json_object *msg, const char
     return NULL;
 }
 
+/* What the replicas that are more are to need. */
+static int read_needs(json_object *msg, struct role_needs *needs, struct error *err)
+{
+    json_object *object;
+
+    *needs = (struct role_needs)ROLE_NEEDS_NONE;
+    if (!json_object_object_get_ex(msg, "needs", &object) ||
+        !json_object_is_type(object, json_type_object))
+        return 0;
+    json_object_object_foreach (object, key, value)
+        if (role_needs_value(needs, key, value, err) != 0)
+            return -1;
+    return 0;
+}
+
 static json_object *scale(struct leader *leader, json_object *msg)
 {
     const char *name = json_get_string(msg, "role"), *role = name != NULL ? name : "";
     const uint32_t job = leader->options->job;
     json_object *refusal = outdated(leader, msg, role);
+    struct role_needs needs;
     struct error err;
     int64_t number;
     int size, before;
@@ -97,7 +113,8 @@ static json_object *scale(struct leader *leader, json_object *msg)
     if (relative && !json_get_int(msg, "delta", -ROLES_REPLICAS_MAX, ROLES_REPLICAS_MAX, &number))
         return control_answer("error", "a new size needs a number of replicas, 0 to %d",
                               ROLES_REPLICAS_MAX);
-    if (role_orders_scale(leader, role, relative, (int)number, &size, &before, &err) != 0)
+    if (read_needs(msg, &needs, &err) != 0 ||
+        role_orders_scale(leader, role, relative, (int)number, &needs, &size, &before, &err) != 0)
         return coded(control_answer("error", "%s", err.text), "limits");
     return control_answer("done", "job %u: %s: %d replica%s (was %d)", job, role, size,
                           size == 1 ? "" : "s", before);

@@ -71,7 +71,7 @@ static void add_exclude(struct argv *argv, char *const *used, const char *avoid,
 /* What its replicas need. Slurm chooses the nodes. */
 static void add_replicas(struct argv *argv, const struct extension_request *request)
 {
-    const struct slots_gang *gang = &request->role->gang;
+    const struct slots_gang *gang = &request->gang;
     int cpus = gang->size.cpus > 0 ? gang->size.cpus : 1;
 
     argv_add(argv, "--ntasks=%d", request->replicas * gang->tasks);

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "lib/slots.h"
+
 struct job_info;
 struct leader;
 struct leader_options;
@@ -23,6 +25,7 @@ struct extension_request {
     char *const *used; /* nodes to stay off, unless the base owns its nodes; NULL: none */
     /* For replicas of a role. NULL: for the world. */
     const struct role *role;
+    struct slots_gang gang; /* … with these needs */
     int replicas;
     int nodes_most; /* without a number of nodes; 0: any */
 };

@@ -9,10 +9,12 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
 #include "lib/json_get.h"
+#include "lib/role_needs.h"
 #include "lib/world.h"
 
 struct gang {
     int replica, start, tasks;
+    struct slots_gang needs;
     char *name; /* "collector-3" */
     const struct role *role;
     struct world *world;
@@ -111,7 +113,8 @@ static struct gang *gang_new(struct leader *leader, const struct gangs *gangs,
     gang->role = &gangs->roles->list[replica->role];
     gang->replica = replica->id;
     gang->start = replica->start;
-    gang->tasks = gang->role->gang.tasks;
+    gang->tasks = replica->gang->tasks;
+    gang->needs = *replica->gang;
     nodes = count_nodes(replica, gang->tasks);
     gang->world = world_create(replica->start, nodes);
     gang->members = calloc((size_t)nodes, sizeof(*gang->members));
@@ -148,6 +151,7 @@ static void send_start(struct leader *leader, const struct gang *gang, int place
     json_object_object_add(msg, "role", json_object_new_string(gang->role->name));
     json_object_object_add(msg, "name", json_object_new_string(gang->name));
     json_object_object_add(msg, "node_index", json_object_new_int(place));
+    role_needs_add(msg, &gang->needs);
     if (m != NULL)
         leader_send(m, msg);
     else

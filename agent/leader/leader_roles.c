@@ -283,7 +283,7 @@ static void on_timer(uv_timer_t *timer)
 void leader_roles_never_started(struct leader *leader, const struct replica *replica, int node)
 {
     int id = replica->id, start = replica->start;
-    int tasks = leader->roles->view.roles->list[replica->role].gang.tasks;
+    int tasks = replica->gang->tasks;
 
     for (int i = 0; i < tasks; i++) {
         const struct replica *now = reconcile_find(leader->roles->view.reconcile, id);
@@ -357,7 +357,8 @@ static void carry_out(struct leader *leader, const struct reconcile_actions *act
         case RECONCILE_ASK:
         case RECONCILE_WITHDRAW:
         case RECONCILE_GIVE_BACK:
-            role_requests_do(leader, leader->roles->requests, a);
+            role_requests_do(leader, leader->roles->requests, a,
+                             reconcile_gang(leader->roles->view.reconcile, a->role, a->form));
             break;
         }
     }
@@ -478,12 +479,15 @@ void leader_roles_summary(struct leader *leader, char *text, size_t size)
 
 void leader_roles_describe(struct leader *leader, json_object *into)
 {
+    json_object *compat;
+
     roles_view_describe(leader, &leader->roles->view, into);
     json_object_object_add(into, "epoch", json_object_new_int(leader->roles->epoch));
-    if (leader->roles->view.roles->di_engine)
-        json_object_object_add(
-            into, "di_engine",
-            roles_view_di_engine(&leader->roles->view, leader->roles->base_done));
+    if (!leader->roles->view.roles->di_engine)
+        return;
+    compat = json_object_new_object();
+    json_object_object_add(compat, "settled", json_object_new_boolean(leader->roles->base_done));
+    json_object_object_add(into, "di_engine", compat);
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */

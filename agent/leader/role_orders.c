@@ -25,23 +25,38 @@ static int check_size(const struct role *role, int64_t wanted, struct error *err
     return 0;
 }
 
-int role_orders_scale(struct leader *leader, const char *role, bool relative, int number, int *size,
-                      int *before, struct error *err)
+/* What is said of needs, as a gang of that role. */
+static int read_gang(const struct roles_view *view, int role, const struct role_needs *needs,
+                     struct slots_gang *gang, struct error *err)
+{
+    *gang = view->roles->list[role].gang;
+    if (role_needs_apply(needs, gang, err) != 0)
+        return error_prefix(err, "%s", view->roles->list[role].name);
+    if (reconcile_can_have(view->reconcile, role, gang))
+        return 0;
+    return error_set(err, "replicas of %s have %d different needs already, which is the most",
+                     view->roles->list[role].name, RECONCILE_FORMS);
+}
+
+int role_orders_scale(struct leader *leader, const char *role, bool relative, int number,
+                      const struct role_needs *needs, int *size, int *before, struct error *err)
 {
     const struct roles_view *view = leader_roles_view(leader);
     int index = roles_find(view->roles, role);
+    struct slots_gang gang;
     int64_t wanted;
 
     if (index < 0)
         return error_set(err, "there is no role '%.40s'", role);
     *before = reconcile_target(view->reconcile, index);
     wanted = relative ? (int64_t)*before + number : number;
-    if (check_size(&view->roles->list[index], wanted, err) != 0)
+    if (check_size(&view->roles->list[index], wanted, err) != 0 ||
+        read_gang(view, index, needs, &gang, err) != 0)
         return -1;
     *size = (int)wanted;
     (wanted == *before ? leader_roles_feed : leader_roles_resize)(
-        leader,
-        (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = index, .count = (int)wanted});
+        leader, (struct reconcile_fact){
+                    .kind = RECONCILE_SCALE, .role = index, .count = (int)wanted, .gang = &gang});
     return 0;
 }
 

@@ -7,13 +7,14 @@
 #include <stdbool.h>
 
 #include "lib/error.h"
+#include "lib/role_needs.h"
 
 struct leader;
 
-/* A role gets so many replicas, or so many more. The new size is in *size, the size before in
- * *before. -1 with err: it cannot be done. */
-int role_orders_scale(struct leader *leader, const char *role, bool relative, int number, int *size,
-                      int *before, struct error *err);
+/* A role gets so many replicas, or so many more; these have such needs. The new size is in *size,
+ * the size before in *before. -1 with err: it cannot be done. */
+int role_orders_scale(struct leader *leader, const char *role, bool relative, int number,
+                      const struct role_needs *needs, int *size, int *before, struct error *err);
 /* A replica is to be replaced, or to go: then its role is smaller by it. why may be NULL. */
 int role_orders_end(struct leader *leader, const char *replica, bool replace, const char *why,
                     struct error *err);

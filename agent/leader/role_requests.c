@@ -25,17 +25,19 @@ struct known {
     int nodes; /* as it has been told last; 0: not granted so far */
 };
 
-/* What a role asks for. */
+/* What a role asks for in one of its forms. */
 struct wish {
     int replicas; /* 0: nothing */
+    struct slots_gang gang;
     bool safe;
     bool anyhow; /* its gang does not fit on one node */
 };
 
 struct role_requests {
-    struct wish *wishes; /* of each role */
+    struct wish (*wishes)[RECONCILE_FORMS]; /* of each role */
     int count;
     int submitting; /* the role for which sbatch runs, or could not be run; -1: none */
+    int form;       /* … and its form */
     struct wish submitted;
     struct known *known;
     int known_count;
@@ -45,15 +47,21 @@ struct role_requests {
 /* ---- actions --------------------------------------------------------------------------------- */
 
 void role_requests_do(struct leader *leader, struct role_requests *own,
-                      const struct reconcile_action *action)
+                      const struct reconcile_action *action, const struct slots_gang *gang)
 {
-    if (action->kind == RECONCILE_ASK)
-        own->wishes[action->role] = (struct wish){action->count, action->safe,
-                                                  own->wishes[action->role].anyhow};
-    else if (action->kind == RECONCILE_WITHDRAW)
+    struct wish *wish = action->kind == RECONCILE_ASK ? &own->wishes[action->role][action->form]
+                                                      : NULL;
+
+    if (wish != NULL) {
+        wish->replicas = action->count;
+        wish->safe = action->safe;
+        wish->anyhow = wish->anyhow && slots_equal(&wish->gang, gang);
+        wish->gang = *gang;
+    } else if (action->kind == RECONCILE_WITHDRAW) {
         extensions_cancel(leader, action->job, false, "fewer replicas are asked for, or none");
-    else
+    } else {
         extensions_cancel(leader, action->job, false, action->text);
+    }
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
@@ -82,10 +90,12 @@ static bool next_requested(struct leader *leader, struct role_requests *own,
             return false;
         own->known = grown;
         grown[own->known_count++] = (struct known){.job = ext->job};
-        if (own->submitting == ext->role)
-            own->submitting = -1;
         *fact = (struct reconcile_fact){
             .kind = RECONCILE_REQUESTED, .role = ext->role, .job = ext->job};
+        if (own->submitting == ext->role) {
+            own->submitting = -1;
+            fact->form = own->form;
+        }
         return true;
     }
     return false;
@@ -137,17 +147,19 @@ static bool next_over(struct leader *leader, struct role_requests *own, struct r
 
 /* A gang that may be on several nodes is asked for on one of them first: what is on several nodes
  * is lost with each of them. */
-static bool fits_nowhere(const struct leader *leader, const struct role_requests *own)
+static bool fits_nowhere(const struct role_requests *own)
 {
-    const struct slots_gang *gang = &leader->options->roles->list[own->submitting].gang;
+    const struct slots_gang *gang = &own->submitted.gang;
 
     return own->submitted.replicas == 1 && !own->submitted.anyhow && gang->per_node == 0 &&
            gang->tasks > 1;
 }
 
 /* Each extension is on one node, if it can be: Slurm preempts whole jobs. */
-static int nodes_for(const struct slots_gang *gang, const struct wish *wish)
+static int nodes_for(const struct wish *wish)
 {
+    const struct slots_gang *gang = &wish->gang;
+
     if (gang->per_node > 0)
         return (gang->tasks + gang->per_node - 1) / gang->per_node;
     return wish->anyhow ? 0 : 1;
@@ -159,15 +171,15 @@ static bool next_refused(struct leader *leader, struct role_requests *own,
 {
     if (own->submitting < 0 || submit_submitting(leader))
         return false;
-    if (fits_nowhere(leader, own)) {
-        own->wishes[own->submitting] = own->submitted;
-        own->wishes[own->submitting].anyhow = true;
+    if (fits_nowhere(own)) {
+        own->wishes[own->submitting][own->form] = own->submitted;
+        own->wishes[own->submitting][own->form].anyhow = true;
         own->submitting = -1;
         return false;
     }
     snprintf(own->text, sizeof(own->text), "%s", extensions_refusal(leader));
     *fact = (struct reconcile_fact){
-        .kind = RECONCILE_REFUSED, .role = own->submitting, .text = own->text};
+        .kind = RECONCILE_REFUSED, .role = own->submitting, .form = own->form, .text = own->text};
     own->submitting = -1;
     return true;
 }
@@ -309,19 +321,20 @@ static int nodes_left(const struct leader *leader)
 }
 
 /* False: no pool may be asked before *after; 0: now something is to be told. */
-static bool submit(struct leader *leader, struct role_requests *own, int role, double *after)
+static bool submit(struct leader *leader, struct role_requests *own, int role, int form,
+                   double *after)
 {
-    struct wish *wish = &own->wishes[role];
+    struct wish *wish = &own->wishes[role][form];
     const struct pool *pool = choose_pool(leader, &leader->options->roles->list[role], wish->safe,
                                           NULL, after);
 
     if (pool == NULL && *after > 0)
         return false;
     own->submitting = role;
+    own->form = form;
     own->submitted = *wish;
     if (pool != NULL)
-        submit_replicas(leader, pool, role, wish->replicas,
-                        nodes_for(&leader->options->roles->list[role].gang, wish),
+        submit_replicas(leader, pool, role, &wish->gang, wish->replicas, nodes_for(wish),
                         nodes_left(leader));
     else
         extensions_set_refusal(leader, "the job has no pool that its extensions could come from");
@@ -381,8 +394,10 @@ double role_requests_submit(struct leader *leader, struct role_requests *own)
 
     if (pass > 0)
         next = earlier(next, pass);
-    for (int role = 0; role < own->count; role++) {
-        if (own->wishes[role].replicas == 0)
+    for (int i = 0; i < own->count * RECONCILE_FORMS; i++) {
+        int role = i / RECONCILE_FORMS, form = i % RECONCILE_FORMS;
+
+        if (own->wishes[role][form].replicas == 0)
             continue;
         /* Each of these ends with a plan, and so with another call. */
         if (slurm_look_base(leader) == NULL || scancel_busy(leader) || own->submitting >= 0 ||
@@ -390,7 +405,7 @@ double role_requests_submit(struct leader *leader, struct role_requests *own)
             return next;
         if (now < submit_after(leader))
             return earlier(next, submit_after(leader));
-        if (submit(leader, own, role, &after))
+        if (submit(leader, own, role, form, &after))
             return next;
         next = earlier(next, after > 0 ? after : now);
     }

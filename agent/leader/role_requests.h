@@ -18,9 +18,9 @@ void role_requests_destroy(struct role_requests *requests); /* accepts NULL */
 
 /* Can the role have replicas in extension jobs at all? */
 bool role_requests_possible(const struct leader *leader, int role);
-/* The actions ASK, WITHDRAW and GIVE_BACK. */
+/* The actions ASK, WITHDRAW and GIVE_BACK. gang: what the replicas of ASK need. */
 void role_requests_do(struct leader *leader, struct role_requests *requests,
-                      const struct reconcile_action *action);
+                      const struct reconcile_action *action, const struct slots_gang *gang);
 /* The next thing that has happened to them since the last call, in *fact. Its text is good until
  * the next call. False: nothing has. */
 bool role_requests_next(struct leader *leader, struct role_requests *requests,

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/number.h"
+#include "lib/role_needs.h"
 #include "lib/role_task.h"
 
 /* ---- after a takeover ------------------------------------------------------------------------ */
@@ -84,13 +85,18 @@ static bool adopt(struct leader *leader, const struct leader_member *m, json_obj
 {
     const struct roles_view *view = leader_roles_view(leader);
     const struct replica *replica;
+    struct slots_gang gang;
     json_object *ready, *ports;
     int tasks;
 
     fact.role = role_of(view->roles, said, &fact.index);
     if (fact.role < 0)
         return false;
-    tasks = view->roles->list[fact.role].gang.tasks;
+    gang = view->roles->list[fact.role].gang;
+    if (!role_needs_read(said, &gang))
+        return false;
+    fact.gang = &gang;
+    tasks = gang.tasks;
     if (!array_at(said, "ready", tasks, &ready) || !array_at(said, "ports", tasks, &ports) ||
         (replica = take(leader, m, fact)) == NULL ||
         gangs_adopt(leader, view->gangs, replica, said) != 0)
@@ -164,7 +170,7 @@ static const struct replica *subject(struct leader *leader, const struct leader_
     replica = reconcile_find(leader_roles_view(leader)->reconcile, (int)id);
     if (replica == NULL || replica->start != number)
         return NULL;
-    for (int i = 0; i < leader_roles_view(leader)->roles->list[replica->role].gang.tasks; i++)
+    for (int i = 0; i < replica->gang->tasks; i++)
         if (replica->tasks[i].node == m->room)
             return replica;
     return NULL;
@@ -177,10 +183,7 @@ static const struct replica *task_of(struct leader *leader, const struct leader_
     const struct replica *replica = subject(leader, m, msg);
     int64_t number;
 
-    if (replica == NULL ||
-        !json_get_int(msg, "task", 0,
-                      leader_roles_view(leader)->roles->list[replica->role].gang.tasks - 1,
-                      &number) ||
+    if (replica == NULL || !json_get_int(msg, "task", 0, replica->gang->tasks - 1, &number) ||
         replica->tasks[number].node != m->room)
         return NULL;
     *task = (int)number;
@@ -206,7 +209,7 @@ void role_tasks_running(struct leader *leader, struct leader_member *m, json_obj
     gangs_running(leader_roles_view(leader)->gangs, replica, m->room, msg);
     fact.replica = replica->id;
     fact.start = replica->start;
-    tasks = leader_roles_view(leader)->roles->list[replica->role].gang.tasks;
+    tasks = replica->gang->tasks;
     for (fact.task = 0; fact.task < tasks; fact.task++) {
         replica = reconcile_find(leader_roles_view(leader)->reconcile, fact.replica);
         if (replica != NULL && replica->start == fact.start &&
@@ -246,7 +249,7 @@ static void say_end(struct leader *leader, const struct leader_member *m,
 
     if (replica->state == REPLICA_DRAINING || replica->state == REPLICA_FAILED)
         return; /* it was to end */
-    if (role->gang.tasks > 1)
+    if (replica->gang->tasks > 1)
         snprintf(which, sizeof(which), ", task %d,", task);
     log_info("job %u: %s%s on %s: %s", leader->options->job, replica_name(role, replica).text,
              which, m->part->node, text);

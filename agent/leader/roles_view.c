@@ -39,7 +39,7 @@ static json_object *ports_json(const struct roles_view *view, const struct repli
 static json_object *tasks_json(struct leader *leader, const struct roles_view *view,
                                const struct replica *replica)
 {
-    int tasks = view->roles->list[replica->role].gang.tasks;
+    int tasks = replica->gang->tasks;
     json_object *list = json_object_new_array();
 
     for (int i = 0; i < tasks; i++) {
@@ -77,6 +77,9 @@ static json_object *replica_json(struct leader *leader, const struct roles_view 
     json_object_object_add(one, "since",
                            json_object_new_double(leader_unix(leader, replica->since)));
     json_object_object_add(one, "reason", json_object_new_string(replica->reason));
+    json_object_object_add(one, "cpus", json_object_new_int(replica->gang->size.cpus));
+    json_object_object_add(one, "gpus", json_object_new_int(replica->gang->size.gpus));
+    json_object_object_add(one, "memory", json_object_new_int64(replica->gang->size.memory));
     json_object_object_add(one, "tasks", tasks_json(leader, view, replica));
     return one;
 }
@@ -151,28 +154,6 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     json_object_object_add(one, "size", json_object_new_string(size));
     json_object_object_add(one, "more", json_object_new_string(more));
     return one;
-}
-
-json_object *roles_view_di_engine(const struct roles_view *view, bool settled)
-{
-    const struct roles *roles = view->roles;
-    json_object *all = json_object_new_object(), *sizes = json_object_new_object();
-
-    json_object_object_add(all, "settled", json_object_new_boolean(settled));
-    json_object_object_add(all, "sizes", sizes);
-    for (int i = 0; i < roles->count; i++) {
-        const struct slots_gang *gang = &roles->list[i].gang;
-        json_object *one = json_object_new_object();
-
-        json_object_object_add(one, "cpus",
-                               json_object_new_int64((int64_t)gang->size.cpus * gang->tasks));
-        json_object_object_add(one, "gpus",
-                               json_object_new_int64((int64_t)gang->size.gpus * gang->tasks));
-        json_object_object_add(one, "memory",
-                               json_object_new_int64(gang->size.memory * gang->tasks));
-        json_object_object_add(sizes, roles->list[i].name, one);
-    }
-    return all;
 }
 
 void roles_view_describe(struct leader *leader, const struct roles_view *view, json_object *into)

@@ -22,9 +22,6 @@ struct roles_view {
 json_object *roles_view_endpoints(struct leader *leader, const struct roles_view *view);
 /* Adds "roles" and "replicas". */
 void roles_view_describe(struct leader *leader, const struct roles_view *view, json_object *into);
-/* What the interface of DI-orchestrator has to know (lib/di_call.h): a new object with the "sizes"
- * of replicas, and whether all is "settled": a new leader may not know all replicas yet. */
-json_object *roles_view_di_engine(const struct roles_view *view, bool settled);
 /* In a line: "coordinator 1/1, server 3/5". */
 void roles_view_summary(struct leader *leader, const struct roles_view *view, char *text,
                         size_t size);

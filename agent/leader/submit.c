@@ -324,10 +324,11 @@ void submit_extension(struct leader *leader, const struct plan_output *plan)
     free(used);
 }
 
-void submit_replicas(struct leader *leader, const struct pool *pool, int role, int replicas,
-                     int nodes, int nodes_most)
+void submit_replicas(struct leader *leader, const struct pool *pool, int role,
+                     const struct slots_gang *gang, int replicas, int nodes, int nodes_most)
 {
     struct extension_request request = {.role = &leader->options->roles->list[role],
+                                        .gang = *gang,
                                         .replicas = replicas,
                                         .nodes = nodes,
                                         .nodes_most = nodes_most};

@@ -8,6 +8,7 @@
 struct leader;
 struct plan_output;
 struct pool;
+struct slots_gang;
 struct submit;
 
 /* NULL: out of memory. */
@@ -19,8 +20,8 @@ void submit_extension(struct leader *leader, const struct plan_output *plan);
 
 /* … one for replicas of a role, on so many nodes; 0: on as many as Slurm takes, but no more than
  * nodes_most (0: any number). If none can be submitted now, extensions_refusal() says why. */
-void submit_replicas(struct leader *leader, const struct pool *pool, int role, int replicas,
-                     int nodes, int nodes_most);
+void submit_replicas(struct leader *leader, const struct pool *pool, int role,
+                     const struct slots_gang *gang, int replicas, int nodes, int nodes_most);
 
 /* Does an sbatch run? */
 bool submit_submitting(const struct leader *leader);

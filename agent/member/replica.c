@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include "agent/member/probe.h"
+#include "agent/member/replica_ports.h"
 #include "agent/member/tail.h"
-#include "agent/port.h"
 #include "agent/supervise.h"
 #include "lib/json_get.h"
+#include "lib/role_needs.h"
 #include "lib/role_task.h"
 #include "lib/shield.h"
 
@@ -25,7 +26,7 @@ struct task {
     struct replica *replica;
     int number; /* in the gang */
     char *name; /* what its lines begin with */
-    int *ports;
+    const int *ports;
     char *gpus; /* NULL: it has given them back */
     bool ended, ready;
     char **command, **added;
@@ -39,6 +40,7 @@ struct task {
 
 struct replica {
     struct replica_options options;
+    struct role role; /* with the needs of this replica: options.role */
     struct replica_hooks hooks;
     void *arg;
     char *name, *address;
@@ -47,8 +49,7 @@ struct replica {
     struct workers *workers;
     struct task *tasks;
     int count;
-    int *held; /* descriptors that hold the ports */
-    int held_count;
+    struct replica_ports *ports;
     bool whole;    /* all tasks of the gang are here */
     bool running;  /* its tasks have been executed */
     bool ending;   /* its tasks have been told to end */
@@ -267,24 +268,6 @@ static const struct workers_handlers worker_handlers = {
 
 /* ---- what a task gets ------------------------------------------------------------------------ */
 
-static int hold_ports(struct task *task, struct error *err)
-{
-    struct replica *r = task->replica;
-    size_t count = strings_count(r->options.role->ports);
-
-    task->ports = calloc(count + 1, sizeof(*task->ports));
-    if (task->ports == NULL)
-        return error_set(err, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        int fd = port_hold(&task->ports[i], err);
-
-        if (fd < 0)
-            return -1;
-        r->held[r->held_count++] = fd;
-    }
-    return 0;
-}
-
 /* Of FILE and TOLD: where the file will be. */
 static int set_looked_at(struct task *task, const char *files)
 {
@@ -337,8 +320,9 @@ static int prepare_task(struct task *task, const char *files, struct error *err)
         task->name = NULL;
         return error_set(err, "out of memory");
     }
-    if (hold_ports(task, err) != 0 ||
-        (task->gpus = node_room_take(o->room, o->role->gang.size.gpus, err)) == NULL)
+    task->ports = replica_ports_of(r->ports, (int)(task - r->tasks));
+    task->gpus = node_room_take(o->room, o->role->gang.size.gpus, err);
+    if (task->gpus == NULL)
         return -1;
     if (set_looked_at(task, files) != 0)
         return error_set(err, "out of memory");
@@ -366,7 +350,6 @@ static void free_task(struct task *task)
     end_probe(task);
     give_gpus(task);
     free(task->name);
-    free(task->ports);
     free(task->looked_at);
     strings_free(task->command);
     strings_free(task->added);
@@ -380,14 +363,12 @@ void replica_destroy(struct replica *r)
     workers_destroy(r->workers);
     for (int i = 0; i < r->count; i++)
         free_task(&r->tasks[i]);
-    for (int i = 0; i < r->held_count; i++)
-        close(r->held[i]);
+    replica_ports_destroy(r->ports);
     if (r->options.master_fd >= 0)
         close(r->options.master_fd);
     world_destroy(r->probe_world);
     strings_free(r->user_env);
     free(r->tasks);
-    free(r->held);
     free(r->name);
     free(r->address);
     free(r);
@@ -413,7 +394,6 @@ static struct replica *make(const struct replica_options *options,
 {
     struct replica *r = calloc(1, sizeof(*r));
     int count = options->world->nodes[options->node_index].slots;
-    size_t ports = strings_count(options->role->ports);
 
     if (r == NULL) {
         if (options->master_fd >= 0)
@@ -421,14 +401,16 @@ static struct replica *make(const struct replica_options *options,
         return NULL;
     }
     r->options = *options;
+    r->role = *options->role;
+    r->role.gang = options->gang;
+    r->options.role = &r->role;
     r->hooks = *hooks;
     r->arg = arg;
     r->name = strdup(options->name);
     r->address = options->address != NULL ? strdup(options->address) : NULL;
     r->probe_world = world_of_one(options->world, options->node_index);
     r->tasks = calloc((size_t)count, sizeof(*r->tasks));
-    r->held = calloc((size_t)count * ports + 1, sizeof(*r->held));
-    if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL || r->held == NULL) {
+    if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL) {
         replica_destroy(r);
         return NULL;
     }
@@ -497,7 +479,7 @@ struct replica *replica_create(const struct replica_options *options,
 {
     struct replica *r = make(options, hooks, arg);
     char files[FILES_MAX];
-    int rc = 0;
+    int rc;
 
     if (r == NULL) {
         error_set(err, "out of memory");
@@ -505,6 +487,8 @@ struct replica *replica_create(const struct replica_options *options,
     }
     snprintf(files, sizeof(files), "replica-%lld.%lld", (long long)options->id,
              (long long)options->start);
+    r->ports = replica_ports_create(r->count, (int)strings_count(r->role.ports), err);
+    rc = r->ports != NULL ? 0 : -1;
     for (int i = 0; i < r->count && rc == 0; i++)
         rc = prepare_task(&r->tasks[i], files, err);
     if (rc == 0 && start(r, files, err) == 0) {
@@ -544,6 +528,7 @@ static json_object *introduce(const struct replica *r)
     json_object_object_add(said, "start", json_object_new_int64(r->options.start));
     json_object_object_add(said, "name", json_object_new_string(r->name));
     json_object_object_add(said, "role", json_object_new_string(r->options.role->name));
+    role_needs_add(said, &r->options.gang);
     return said;
 }
 

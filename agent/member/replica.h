@@ -28,6 +28,7 @@ struct replica_hooks {
 struct replica_options {
     uv_loop_t *loop;
     const struct role *role;
+    struct slots_gang gang; /* what it needs, in place of what the role says */
     int64_t id, start;
     const char *name;             /* "collector-3" */
     const struct world *world;    /* the gang */

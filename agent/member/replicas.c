@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "lib/json_get.h"
+#include "lib/role_needs.h"
 #include "lib/role_task.h"
 
 #define NOT_STARTED 126 /* as of a command that cannot be executed */
@@ -166,6 +167,7 @@ static struct replica *find(const struct replicas *all, const struct which *whic
 struct order {
     struct which which;
     const struct role *role;
+    struct slots_gang gang; /* what it needs */
     const char *name;
     struct world *world;
     int64_t index;
@@ -205,9 +207,12 @@ static int read_order(const struct replicas *all, json_object *msg, struct order
     order->world = world_from_json(msg, err);
     if (order->world == NULL)
         return -1;
-    if (world_size(order->world) != order->role->gang.tasks)
+    order->gang = order->role->gang;
+    if (!role_needs_read(msg, &order->gang))
+        return error_set(err, "what it needs is not clear");
+    if (world_size(order->world) != order->gang.tasks)
         return error_set(err, "%d tasks for a gang of %d", world_size(order->world),
-                         order->role->gang.tasks);
+                         order->gang.tasks);
     if (!json_get_int(msg, "node_index", 0, order->world->node_count - 1, &order->index))
         return error_set(err, "there is no place in it for this node");
     return 0;
@@ -247,6 +252,7 @@ static int create(struct replicas *all, struct order *order, struct error *err)
     struct replica_options options = {
         .loop = all->loop,
         .role = order->role,
+        .gang = order->gang,
         .id = order->which.id,
         .start = order->which.start,
         .name = order->name,

@@ -66,5 +66,5 @@ Path(f"{FILE}.ready").touch()
 for _ in range(30):  # the leader is killed meanwhile
     client.collectors()
     time.sleep(0.1)
-client.ask("POST", REPLICAS, {**WHO, "collectors": {"replicas": 1}}, "create")
+client.ask("POST", REPLICAS, {**WHO, "collectors": {"replicas": 1, "cpus": "2"}}, "create")
 client.wait(lambda found: len(found) == 2)

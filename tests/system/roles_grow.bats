@@ -61,6 +61,15 @@ YAML
     run -0 as_user selastic scale "$job" server=1
     wait_for 20 ready_are "$job" server 1
     wait_for 20 eval "[[ \$(as_user squeue -h -o %i -t RUNNING,COMPLETING,PENDING | grep -vc \"^$job\$\") == 0 ]]"
+    # A replica with needs of its own gets an extension with these.
+    as_user sh -c "echo \$\$ >proxy.pid; exec selastic proxy $job" >"$TB_HOME/proxy.out" 3>&- &
+    wait_for 10 test -s "$TB_HOME/proxy.out"
+    run -0 as_user curl -s -d '{"count": 1, "cpus": "3.5", "memory": "10Mi"}' \
+        "$(head -n 1 "$TB_HOME/proxy.out")/v1/roles/server/replicas"
+    [[ $output == *'"success":true'*"server: 2 replicas (was 1): 1 asked for, 0 started, 1 waits"* ]]
+    wait_for 40 ready_are "$job" server 2
+    [[ $(extension_nodes "$job" server | awk '{print $2, $3}') == "1 4" ]]
+    as_user kill "$(<"$TB_WORK/proxy.pid")"
     echo 0 >"$TB_WORK/log-$job/end"
     wait_for 15 job_is "$job" COMPLETED
     wait_for 10 nothing_is_left_of "$job"

@@ -7,7 +7,7 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --stock --nodes 2 --cpus-per-node 4
+    testbed_up --stock --nodes 2 --cpus-per-node 6
     cp "$TREE/tests/system/di_client.py" "$TB_WORK/"
     cat >"$TB_WORK/http.yaml" <<YAML
 compat: di-engine
@@ -48,6 +48,7 @@ ready_are() {
         json_value "[r['ready'] for r in s['roles'] if r['name'] == '$1'][0]" 2>/dev/null) == "$2" ]]
 }
 
+cpus_of() { as_user selastic replicas "$job" "$1" --json | json_value "sorted(r['cpus'] for r in s['replicas'])"; }
 is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
 
 @test "tasks, selastic proxy and a takeover" {
@@ -76,6 +77,11 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     wait_for 15 eval "! is_listed server-1"
     is_listed server-0
     is_listed server-2
+    # One that needs more than the job file says.
+    run -0 on n2 -X POST -d '{"count": 1, "cpus": "1.5", "memory": "20Mi"}' /v1/roles/server/replicas
+    [[ $output == *"server: 3 replicas (was 2): 1 asked for, "*$'\n'200 ]]
+    wait_for 15 ready_are server 3
+    [[ $(cpus_of server) == "[1, 1, 2]" ]]
     run -0 on n1 -X PATCH -d '{"replicas": 5}' /v1/roles/server
     [[ $output == *"5 replicas of server: allowed are 1 to 4"*$'\n'409 ]]
 
@@ -88,13 +94,13 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     run -0 as_user curl -s "$url/v1/endpoints?role=server"
     [[ $output == *'"success":true'*'"replica":"server-2"'* ]]
     run -0 as_user curl -s "$url/metrics"
-    [[ $output == *"elastic_role_target{job=\"$job\",role=\"server\"} 2"* ]]
+    [[ $output == *"elastic_role_target{job=\"$job\",role=\"server\"} 3"* ]]
     # Only while nothing else has changed.
-    run -0 as_user curl -s -X PATCH -H 'If-Match: "0"' -d '{"replicas": 2}' "$url/v1/roles/server"
+    run -0 as_user curl -s -X PATCH -H 'If-Match: "0"' -d '{"replicas": 3}' "$url/v1/roles/server"
     [[ $output == *'"code":412,"message":"the epoch is '*', not 0"'* ]]
     epoch=$(as_user curl -s -I "$url/v1/roles" | sed -nE 's/^ETag: "([0-9]+)".*/\1/p')
-    run -0 as_user curl -s -X PATCH -H "If-Match: $epoch" -d '{"replicas": 2}' "$url/v1/roles/server"
-    [[ $output == *"server: 2 replicas, as before"* ]]
+    run -0 as_user curl -s -X PATCH -H "If-Match: $epoch" -d '{"replicas": 3}' "$url/v1/roles/server"
+    [[ $output == *"server: 3 replicas, as before"* ]]
     as_user curl -s -I "$url/v1/roles" | grep -q "^ETag: \"$epoch\""
     run -1 as_user selastic remove "$job" coordinator-0
     [[ $output == *"the size of coordinator cannot be set: it leads the job"* ]]
@@ -114,11 +120,13 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     epoch=$(as_user curl -s "$url/v1/endpoints" | json_value "s['data']['epoch']")
     as_user kill -KILL "$(agent_of "$job" n1)"
     run -0 as_user curl -s -m 60 -X POST -d '{"count": 1}' "$url/v1/roles/server/replicas"
-    [[ $output == *"server: 3 replicas (was 2): 1 asked for"* ]]
+    [[ $output == *"server: 4 replicas (was 3): 1 asked for"* ]]
     run -0 on n2 /v1/roles/server
-    [[ $output == *'"target":3'*$'\n'200 ]]
-    wait_for 30 ready_are server 3
+    [[ $output == *'"target":4'*$'\n'200 ]]
+    wait_for 30 ready_are server 4
+    [[ $(cpus_of server) == "[1, 1, 1, 2]" ]]
     wait "$di" || { cat "$TB_HOME/di.out"; false; }
+    [[ $(cpus_of collector) == "[1, 2]" ]]
     (($(as_user curl -s "$url/v1/watch?after=$epoch" | json_value "s['data']['epoch']") > epoch))
 
     # The end of selastic is that of the port.

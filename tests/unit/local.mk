@@ -611,6 +611,11 @@ check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 endif
 
+UNIT_TESTS += tests/unit/test_role_needs
+tests_unit_test_role_needs_SOURCES = tests/unit/test_role_needs.c
+tests_unit_test_role_needs_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_role_needs_LDADD = $(ROLES_LIBS)
+
 UNIT_TESTS += tests/unit/test_role_task
 tests_unit_test_role_task_SOURCES = tests/unit/test_role_task.c
 tests_unit_test_role_task_CPPFLAGS = $(ROLES_CPPFLAGS)

@@ -25,21 +25,18 @@ struct scene {
 #define REPLICA(role, index, state, start, tasks)                                                  \
     "{\"name\":\"" role "-" index "\",\"role\":\"" role "\",\"state\":\"" state                    \
     "\",\"start\":" start ",\"tasks\":[" tasks "]}"
-#define ROLE(name, min, max, target)                                                               \
-    "{\"name\":\"" name "\",\"min\":" min ",\"max\":" max ",\"target\":" target "}"
+#define ROLE(name, min, max, target, tasks)                                                        \
+    "{\"name\":\"" name "\",\"min\":" min ",\"max\":" max ",\"target\":" target                    \
+    ",\"tasks\":" tasks "}"
 #define ANSWER(compat, collectors, learners, replicas)                                             \
     "{\"t\":\"roles\",\"job\":4711,\"epoch\":4," compat                                            \
-    "\"roles\":[" ROLE("coordinator", "1", "1", "1") "," ROLE(                                     \
-        "collector", "1", "9",                                                                     \
-        collectors) "," ROLE("learner", "0", "2",                                                  \
-                             learners) "],\"replicas\":[" REPLICA("coordinator", "0", "ready",     \
-                                                                  "1", TASK("0", "30000"))         \
-        replicas "]}"
-#define COMPAT                                                                                     \
-    "\"di_engine\":{\"settled\":true,\"sizes\":{"                                                  \
-    "\"collector\":{\"cpus\":2,\"gpus\":0,\"memory\":200},"                                        \
-    "\"learner\":{\"cpus\":4,\"gpus\":2,\"memory\":0}}},"
-#define UNSETTLED "\"di_engine\":{\"settled\":false,\"sizes\":{}},"
+    "\"roles\":[" ROLE("coordinator", "1", "1", "1", "1") "," ROLE(                                \
+        "collector", "1", "9", collectors,                                                         \
+        "1") "," ROLE("learner", "0", "2", learners,                                               \
+                      "2") "],\"replicas\":[" REPLICA("coordinator", "0", "ready", "1",            \
+                                                      TASK("0", "30000")) replicas "]}"
+#define COMPAT    "\"di_engine\":{\"settled\":true},"
+#define UNSETTLED "\"di_engine\":{\"settled\":false},"
 
 #define C0  "," REPLICA("collector", "0", "ready", "2", TASK("0", "31000"))
 #define C1  "," REPLICA("collector", "1", "ready", "3", TASK("0", "31001"))
@@ -54,6 +51,9 @@ struct scene {
 #define ENDS    "{\"t\":\"error\",\"code\":\"state\",\"message\":\"job 4711 is ending\"}"
 #define SCALE(role, count, expect)                                                                 \
     "{\"t\":\"scale\",\"role\":\"" role "\",\"count\":" count ",\"expect\":" expect "}"
+#define SCALE_TO(role, count, expect, needs)                                                       \
+    "{\"t\":\"scale\",\"role\":\"" role "\",\"count\":" count ",\"expect\":" expect                \
+    ",\"needs\":{" needs "}}"
 #define FAIL(name)                                                                                 \
     "{\"t\":\"fail\",\"replica\":\"" name                                                          \
     "\",\"reason\":\"its coordinator says that it has failed\"}"
@@ -196,23 +196,27 @@ static void test_creates(void **state)
           {LOOK, USUAL}},
          200,
          GOOD("create", LIST)},
-        /* Keys in any case, unknown ones, quantities as the job file says. */
+        /* Keys in any case, unknown ones, quantities. */
         {"POST",
          PATH,
          "{\"NameSpace\":\"4711\",\"Coordinator\":\"coordinator-0\",\"other\":{},"
          "\"Collectors\":{\"Replicas\":1,\"cpu\":7,\"cpus\":\"2000m\",\"gpus\":0,"
          "\"memory\":\"200Mi\"},\"learners\":null}",
-         {{LOOK, USUAL}, {SCALE("collector", "4", "3"), DONE}, {LOOK, USUAL}},
+         {{LOOK, USUAL},
+          {SCALE_TO("collector", "4", "3", "\"cpus\":2,\"memory\":200"), DONE},
+          {LOOK, USUAL}},
          200,
          GOOD("create", LIST)},
+        /* They are for the whole replica: each of its tasks gets a share, in whole numbers. */
         {"POST",
          PATH,
          "{" WHO "\"learners\":{\"replicas\":1,\"cpus\":\"0.5\",\"gpus\":8,\"memory\":\"1Gi\"}}",
-         {{LOOK, USUAL}, {SCALE("learner", "2", "1"), DONE}, {LOOK, LOST}},
+         {{LOOK, USUAL},
+          {SCALE_TO("learner", "2", "1", "\"cpus\":1,\"gpus\":4,\"memory\":512"), DONE},
+          {LOOK, LOST}},
          200,
          "{\"success\":true,\"code\":0,\"message\":\"successfully create replicas: cpus of a "
-         "learner: 4, as the job file says, not 0.5; gpus of a learner: 2, as the job file says, "
-         "not 8; memory of a learner: 0, as the job file says, not 1024\",\"data\":null}"},
+         "learner: 2, not 0.5\",\"data\":null}"},
         {"POST", PATH, "{" WHO "\"collectors\":{}}", {{LOOK, USUAL}}, 200, GOOD("create", LIST)},
         /* Nothing is done if something cannot be. */
         {"POST",

@@ -338,12 +338,12 @@ static void test_all_options_of_sbatch_are_in_the_table(void **state)
 static void test_of_a_role(void **state)
 {
     struct pool pool = {.name = "cheap", .partition = partition, .time_min = 15};
-    struct role role = {.name = (char *)"collector",
-                        .gang = {.size = {.cpus = 2, .gpus = 1, .memory = 3001}, .tasks = 4}};
+    struct role role = {.name = (char *)"collector"};
     struct extension_request request = {.pool = &pool,
                                         .most = UINT32_MAX,
                                         .used = exclude,
                                         .role = &role,
+                                        .gang = {{.cpus = 2, .gpus = 1, .memory = 3001}, 4, 0},
                                         .replicas = 3,
                                         .nodes_most = 5};
     struct job_info base = base_info();
@@ -368,13 +368,13 @@ static void test_of_a_role(void **state)
     assert_false(has_prefix(argv, "--ntasks-per-node"));
     strings_free(argv);
 
-    role.gang.per_node = 2;
-    role.gang.size = (struct slots_size){.gpus = 1};
+    request.gang.per_node = 2;
+    request.gang.size = (struct slots_size){.gpus = 1};
     request.nodes_most = 0;
     argv = extension_argv(&leader_options, &base, &request, 1000);
     assert_true(has(argv, "--ntasks-per-node=2"));
     strings_free(argv);
-    role.gang.per_node = 8; /* replicas may share a node all the same */
+    request.gang.per_node = 8; /* replicas may share a node all the same */
     argv = extension_argv(&leader_options, &base, &request, 1000);
     assert_false(has_prefix(argv, "--ntasks-per-node"));
     assert_true(has(argv, "--cpus-per-task=1"));

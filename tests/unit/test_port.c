@@ -150,6 +150,29 @@ static void test_held_ports_differ(void **state)
         close(fds[i]);
 }
 
+/* Also beside others, and where somebody has a port in the middle. */
+static void test_blocks(void **state)
+{
+    enum { BLOCKS = 100, PORTS = 5 };
+    static bool seen[65536 + PORTS];
+    static int fds[BLOCKS][PORTS];
+    struct error err = {""};
+    int first = 0;
+
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++) {
+        assert_int_equal(port_hold_block(PORTS, &first, fds[i], &err), 0);
+        assert_true(first + PORTS - 1 <= 65535);
+        for (int k = 0; k < PORTS; k++) {
+            assert_false(seen[first + k]);
+            seen[first + k] = true;
+        }
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        for (int k = 0; k < PORTS; k++)
+            close(fds[i][k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_each_gets_its_own),
         cmocka_unit_test(test_a_held_port_can_be_bound),
         cmocka_unit_test(test_held_ports_differ),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_ports_outside_the_kernels_range),
         cmocka_unit_test(test_reserved_ports_are_outside),
     };

@@ -149,6 +149,15 @@ static void scale(int role, int count)
     feed((struct reconcile_fact){.kind = RECONCILE_SCALE, .role = role, .count = count});
 }
 
+/* … and those that are more need so many CPUs. */
+static void scale_with(int role, int count, int cpus)
+{
+    struct slots_gang gang = {{cpus, 0, 0}, 1, 0};
+
+    feed((struct reconcile_fact){
+        .kind = RECONCILE_SCALE, .role = role, .count = count, .gang = &gang});
+}
+
 static void granted(int role, uint32_t job, int nodes)
 {
     feed((struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = role, .job = job});
@@ -701,6 +710,111 @@ static void an_extension_from_before_a_takeover_goes_back(void **state)
     expect("give back 8");
 }
 
+static int cpus_of(const char *name)
+{
+    const struct replica *replica = reconcile_named(r, name);
+
+    return replica != NULL ? replica->gang->size.cpus : 0;
+}
+
+static void replicas_have_needs_of_their_own(void **state)
+{
+    (void)state;
+    begin(8);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1");
+    scale_with(1, 3, 3);
+    run_at(1);
+    /* The first one takes three of the six CPUs that are free, the other one the rest. */
+    expect("start one-1 on 1; start one-2 on 1");
+    assert_int_equal(cpus_of("one-0"), 1);
+    assert_int_equal(cpus_of("one-1"), 3);
+    scale(1, 4);
+    run_at(1);
+    expect("ask one 1"); /* nothing is left, also not for a small one */
+    ended("one-1", 0);   /* finished: its needs go with it, and its room is another one's */
+    run_at(2);
+    expect("start one-3 on 1");
+    assert_int_equal(cpus_of("one-3"), 1);
+    assert_int_equal(reconcile_target(r, 1), 3);
+}
+
+/* What has needs that no node fulfils does not keep others from their room, and each has a request
+ * of its own. */
+static void other_needs_wait_for_themselves(void **state)
+{
+    struct slots_gang gang;
+
+    (void)state;
+    begin(4);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1");
+    scale_with(1, 2, 9);
+    run_at(1);
+    expect("ask one 1");
+    scale(1, 3);
+    run_at(1);
+    expect("start one-2 on 1");
+    scale(1, 4);
+    run_at(1);
+    expect("start one-3 on 1");
+    feed((struct reconcile_fact){
+        .kind = RECONCILE_REFUSED, .role = 1, .form = 1, .text = "too large"});
+    run_at(1);
+    expect("");
+    assert_int_equal(reconcile_target_of(r, 1, 1, &gang), 1);
+    assert_int_equal(gang.size.cpus, 9);
+    scale(1, 3); /* what is not ready goes first */
+    run_at(1);
+    expect("");
+    assert_int_equal(reconcile_target_of(r, 1, 1, &gang), 0);
+    assert_null(reconcile_named(r, "one-1"));
+}
+
+static void there_are_so_many_different_needs(void **state)
+{
+    struct slots_gang gang = {{90, 0, 0}, 1, 0};
+
+    (void)state;
+    list[1].max = 100;
+    begin(2);
+    for (int i = 1; i < RECONCILE_FORMS; i++) {
+        assert_true(reconcile_can_have(r, 1, &gang));
+        scale_with(1, reconcile_target(r, 1) + 1, 10 + i);
+    }
+    assert_false(reconcile_can_have(r, 1, &gang));
+    scale_with(1, 50, 90); /* nothing happens */
+    assert_int_equal(reconcile_target(r, 1), RECONCILE_FORMS);
+    gang.size.cpus = 12;
+    assert_true(reconcile_can_have(r, 1, &gang));
+    scale(1, 1); /* what nobody needs any more makes room */
+    run_at(1);
+    gang.size.cpus = 90;
+    assert_true(reconcile_can_have(r, 1, &gang));
+    log_text[0] = '\0';
+}
+
+/* They come after the guaranteed replicas of all roles. */
+static void other_needs_make_way(void **state)
+{
+    (void)state;
+    list[2].min = 1;
+    begin(4);
+    run_at(1);
+    expect("start lead-0 on 1; start one-0 on 1; start two-0 on 1");
+    scale(2, 0);
+    run_at(1);
+    expect("drain two-0 30 s");
+    ended("two-0", 0);
+    scale_with(1, 2, 2);
+    run_at(1);
+    expect("start one-1 on 1");
+    ready("one-1");
+    scale(2, 1);
+    run_at(2);
+    expect("drain one-1 30 s; ask one 1; ask two 1");
+}
+
 static void adopt(int replica, int start, int role, int index, int on)
 {
     feed((struct reconcile_fact){.kind = RECONCILE_ADOPT,
@@ -1111,6 +1225,10 @@ int main(void)
         TEST(a_refused_request_is_made_smaller),
         TEST(a_gang_on_several_nodes_has_an_extension_of_its_own),
         TEST(a_request_that_is_passed_on_is_made_anew),
+        TEST(replicas_have_needs_of_their_own),
+        TEST(other_needs_wait_for_themselves),
+        TEST(there_are_so_many_different_needs),
+        TEST(other_needs_make_way),
         TEST(an_extension_from_before_a_takeover_goes_back),
         TEST(replicas_go_on_after_a_takeover),
         TEST(no_more_is_asked_for_while_an_extension_is_of_no_use),

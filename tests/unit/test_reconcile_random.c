@@ -48,7 +48,7 @@ struct event {
     enum event_kind kind;
     int task; /* its place in tasks */
     int node; /* its place in nodes */
-    int role, status;
+    int role, form, status;
     uint32_t job;
 };
 
@@ -68,7 +68,8 @@ struct history {
     struct event events[EVENTS_MAX];
     int event_count;
     uint32_t last_job;
-    bool over[JOBS]; /* requests that have been refused or withdrawn */
+    bool over[JOBS];               /* requests that have been refused or withdrawn */
+    struct slots_gang gangs[JOBS]; /* … what they were for */
     int open_requests, starts, last_start;
     bool stopped, finished;
     int world; /* the role that is one; -1: none */
@@ -177,11 +178,12 @@ static void answer_request(struct history *h, const struct reconcile_action *a)
     h->open_requests++;
     assert_true(h->open_requests <= h->max_pending);
     if (way == 1) {
-        plan_event(h, (struct event){soon(h, 1), REFUSE, .role = a->role});
+        plan_event(h, (struct event){soon(h, 1), REFUSE, .role = a->role, .form = a->form});
         return;
     }
-    plan_event(h, (struct event){h->now, ASKED, .role = a->role, .job = job, .status = a->count,
-                                 .node = a->safe});
+    h->gangs[job] = *reconcile_gang(h->r, a->role, a->form);
+    plan_event(h, (struct event){h->now, ASKED, .role = a->role, .form = a->form, .job = job,
+                                 .status = a->count, .node = a->safe});
 }
 
 static bool in_use(const struct replica_task *task)
@@ -199,11 +201,10 @@ static struct slots_size room_on(struct history *h, const struct own_node *node)
         slots_take(&free, world);
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
-        const struct role *role = &h->list[replica->role];
 
-        for (int task = 0; task < role->gang.tasks; task++)
+        for (int task = 0; task < replica->gang->tasks; task++)
             if (replica->tasks[task].node == node->id && in_use(&replica->tasks[task]))
-                slots_take(&free, &role->gang.size);
+                slots_take(&free, &replica->gang->size);
     }
     return free;
 }
@@ -334,7 +335,7 @@ static const struct slots_size new_node = {8, 2, 8};
 /* Slurm has room: all nodes of the request join, one after the other. */
 static void grant(struct history *h, const struct event *e)
 {
-    const struct slots_gang *gang = &h->list[e->role].gang;
+    const struct slots_gang *gang = &h->gangs[e->job];
     int nodes = 1 + roll(h, 2), least, fit = slots_fit(&new_node, &gang->size);
 
     if (h->over[e->job])
@@ -413,8 +414,8 @@ static void happen(struct history *h, const struct event *e)
         feed(h, fact);
         return;
     case ASKED:
-        feed(h,
-             (struct reconcile_fact){.kind = RECONCILE_REQUESTED, .role = e->role, .job = e->job});
+        feed(h, (struct reconcile_fact){
+                    .kind = RECONCILE_REQUESTED, .role = e->role, .form = e->form, .job = e->job});
         plan_event(h, (struct event){h->now, GRANT, .role = e->role, .job = e->job,
                                      .status = e->status, .node = e->node});
         return;
@@ -423,8 +424,9 @@ static void happen(struct history *h, const struct event *e)
         return;
     case REFUSE:
         h->open_requests--;
-        feed(h, (struct reconcile_fact){
-                    .kind = RECONCILE_REFUSED, .role = e->role, .text = "refused"});
+        feed(h,
+             (struct reconcile_fact){
+                 .kind = RECONCILE_REFUSED, .role = e->role, .form = e->form, .text = "refused"});
         return;
     case DENY:
         h->open_requests -= is_open(h, e->job) && !h->over[e->job];
@@ -515,19 +517,21 @@ static void check(struct history *h)
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
         const struct role *role = &h->list[replica->role];
+        const struct slots_gang *gang = replica->gang;
         int with = 0;
 
-        for (int task = 0; task < role->gang.tasks; task++) {
+        assert_true(slots_equal(gang, reconcile_gang(h->r, replica->role, replica->form)));
+        for (int task = 0; task < gang->tasks; task++) {
             const struct replica_task *t = &replica->tasks[task];
 
             with += t->node != 0;
             if (!in_use(t))
                 continue;
-            slots_take(&used[t->node], &role->gang.size);
+            slots_take(&used[t->node], &gang->size);
             assert_true(!role->leads || node_of(h, t->node)->safe);
         }
         /* All or nothing. */
-        assert_int_equal(with, replica->state == REPLICA_WANTED ? 0 : role->gang.tasks);
+        assert_int_equal(with, replica->state == REPLICA_WANTED ? 0 : gang->tasks);
         for (int k = 0; k < i; k++)
             assert_false(reconcile_at(h->r, k)->role == replica->role &&
                          reconcile_at(h->r, k)->index == replica->index);
@@ -555,10 +559,40 @@ static int total(const struct history *h, int role, enum replica_state state)
 
 static bool is_safe(struct history *h, const struct replica *replica)
 {
-    for (int t = 0; t < h->list[replica->role].gang.tasks; t++)
+    for (int t = 0; t < replica->gang->tasks; t++)
         if (replica->tasks[t].node == 0 || !node_of(h, replica->tasks[t].node)->safe)
             return false;
     return true;
+}
+
+/* Replicas of that role that should have the needs of its job file. */
+static int first_target(const struct history *h, int role)
+{
+    struct slots_gang gang;
+
+    return reconcile_target_of(h->r, role, 0, &gang);
+}
+
+/* The size of a role is that of its forms, and each replica of a form that should be there is. */
+static void check_forms(struct history *h)
+{
+    for (int role = 0; role < h->roles.count; role++) {
+        int sum = 0;
+
+        for (int form = 0; form < RECONCILE_FORMS; form++) {
+            struct slots_gang gang;
+            int target = reconcile_target_of(h->r, role, form, &gang), is = 0;
+
+            for (int i = 0; i < reconcile_count(h->r); i++)
+                is += reconcile_at(h->r, i)->role == role && reconcile_at(h->r, i)->form == form &&
+                      !reconcile_at(h->r, i)->leaves;
+            sum += target;
+            if (role == h->world || h->stopped)
+                continue;
+            assert_true(form > 0 ? is == target : is <= target);
+        }
+        assert_int_equal(sum, reconcile_target(h->r, role));
+    }
 }
 
 /* Replicas of its role with a lower index that are on nodes that nobody preempts, too. */
@@ -569,7 +603,8 @@ static int safe_before(struct history *h, const struct replica *replica)
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *other = reconcile_at(h->r, i);
 
-        count += other->role == replica->role && other->index < replica->index && is_safe(h, other);
+        count += other->role == replica->role && other->form == 0 &&
+                 other->index < replica->index && is_safe(h, other);
     }
     return count;
 }
@@ -590,15 +625,15 @@ static void count_safe_room(struct history *h, int of, struct slots_node *room)
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
         const struct role *role = &h->list[replica->role];
-        int target = reconcile_target(h->r, replica->role);
+        int target = first_target(h, replica->role);
         bool stays = replica->role == of ||
-                     (is_safe(h, replica) &&
+                     (replica->form == 0 && is_safe(h, replica) &&
                       safe_before(h, replica) < (role->min < target ? role->min : target));
 
-        for (int t = 0; t < role->gang.tasks && stays; t++)
+        for (int t = 0; t < replica->gang->tasks && stays; t++)
             if (in_use(&replica->tasks[t]))
                 slots_take(&room[node_of(h, replica->tasks[t].node) - h->nodes].free,
-                           &role->gang.size);
+                           &replica->gang->size);
     }
 }
 
@@ -606,16 +641,19 @@ static void count_safe_room(struct history *h, int of, struct slots_node *room)
 static void check_guarantee(struct history *h, int role)
 {
     struct slots_node room[NODES];
-    int where[8], safe = 0, least = h->list[role].min;
+    int where[8], safe = 0, wanted = 0, least = h->list[role].min;
 
     for (int i = 0; i < reconcile_count(h->r); i++) {
         const struct replica *replica = reconcile_at(h->r, i);
 
-        safe += replica->role == role && is_safe(h, replica);
+        if (replica->role != role || replica->form > 0)
+            continue;
+        safe += is_safe(h, replica);
+        wanted += replica->state == REPLICA_WANTED;
     }
-    if (least > reconcile_target(h->r, role))
-        least = reconcile_target(h->r, role);
-    if (safe >= least || total(h, role, REPLICA_WANTED) == 0 || h->list[role].base != NULL)
+    if (least > first_target(h, role))
+        least = first_target(h, role);
+    if (safe >= least || wanted == 0 || h->list[role].base != NULL)
         return;
     count_safe_room(h, role, room);
     if (slots_place(room, h->node_count, &h->list[role].gang, where))
@@ -772,7 +810,7 @@ static bool goes_on(const struct history *h, const struct replica *replica)
 {
     if (replica->state != REPLICA_STARTING && replica->state != REPLICA_READY)
         return false;
-    for (int i = 0; i < h->list[replica->role].gang.tasks; i++)
+    for (int i = 0; i < replica->gang->tasks; i++)
         if (replica->tasks[i].node != replica->tasks[0].node ||
             replica->tasks[i].state == REPLICA_TASK_ENDED)
             return false;
@@ -790,13 +828,15 @@ static struct own_task *own_task(struct history *h, const struct replica *replic
 
 static void hand_over(struct history *h, const struct replica *replica, int node)
 {
-    int tasks = h->list[replica->role].gang.tasks;
+    int tasks = replica->gang->tasks;
+    struct slots_gang gang = *replica->gang; /* it may be heard of before what it should be */
     struct reconcile_fact fact = {.kind = RECONCILE_ADOPT,
                                   .replica = replica->id,
                                   .start = replica->start,
                                   .role = replica->role,
                                   .index = replica->index,
-                                  .node = node};
+                                  .node = node,
+                                  .gang = &gang};
 
     for (int i = 0; i < tasks; i++)
         if (own_task(h, replica, i) == NULL)
@@ -813,20 +853,33 @@ static void hand_over(struct history *h, const struct replica *replica, int node
     }
 }
 
+/* As the file of sizes has them. */
+static void tell_sizes(struct history *h, const struct reconcile *old, int role)
+{
+    struct reconcile_fact fact = {.kind = RECONCILE_SCALE, .role = role};
+
+    for (int form = 0; form < RECONCILE_FORMS; form++) {
+        struct slots_gang gang = {{1, 0, 0}, 1, 0};
+        int count = reconcile_target_of(old, role, form, &gang);
+
+        if (count == 0 && form > 0)
+            continue;
+        fact.count += count;
+        fact.gang = form > 0 ? &gang : NULL;
+        feed(h, fact);
+    }
+}
+
 static void take_over(struct history *h)
 {
     struct reconcile *old = h->r;
-    int targets[ROLES];
 
-    for (int role = 0; role < h->roles.count; role++)
-        targets[role] = reconcile_target(old, role);
     forget_requests(h);
     h->first_start += 100000;
     h->r = create(h);
     for (int role = 0; role < h->roles.count; role++)
         if (role != h->world)
-            feed(h, (struct reconcile_fact){
-                        .kind = RECONCILE_SCALE, .role = role, .count = targets[role]});
+            tell_sizes(h, old, role);
     if (h->world_over)
         feed(h, (struct reconcile_fact){.kind = RECONCILE_WORLD_OVER});
     tell_extensions(h);
@@ -863,6 +916,7 @@ static void disturb_world(struct history *h)
 static void disturb(struct history *h)
 {
     struct reconcile_fact fact = {0};
+    struct slots_gang gang;
     int at;
 
     switch (roll(h, h->world < 0 ? 9 : 10)) {
@@ -898,6 +952,12 @@ static void disturb(struct history *h)
             return;
         fact.count = h->list[fact.role].min +
                      roll(h, h->list[fact.role].max - h->list[fact.role].min + 1);
+        if (roll(h, 3) == 0) {
+            gang = (struct slots_gang){{1 + roll(h, 3), roll(h, 2), roll(h, 4)}, 1 + roll(h, 3), 0};
+            if (!reconcile_can_have(h->r, fact.role, &gang))
+                return;
+            fact.gang = &gang;
+        }
         feed(h, fact);
         break;
     case 4:
@@ -954,8 +1014,10 @@ static void play(unsigned seed)
     for (int i = 0; i < 20; i++) {
         double until = soon(&h, 10);
 
-        while (next_event(&h, until))
+        while (next_event(&h, until)) {
             check(&h);
+            check_forms(&h);
+        }
         if (h.now < until)
             h.now = until;
         disturb(&h);

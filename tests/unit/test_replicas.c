@@ -271,6 +271,7 @@ static void test_ports(void **state)
     running = await(&s, "task_running", 0);
     assert_int_not_equal(port_in(running, 0, 0), port_in(running, 0, 1));
     assert_int_not_equal(port_in(running, 0, 1), port_in(running, 1, 1));
+    assert_int_equal(port_in(running, 1, 0), port_in(running, 0, 0) + 1); /* in a row */
     snprintf(first, sizeof(first), "%d 0\n", port_in(running, 0, 1));
     snprintf(second, sizeof(second), "%d 1\n", port_in(running, 1, 1));
     AWAIT(s.run, strstr(s.output, first) != NULL && strstr(s.output, second) != NULL);
