@@ -54,7 +54,7 @@ static void make_roles(struct roles *roles, struct role *list, char (*role_names
         list[i] = (struct role){.name = role_names[i], .leads = i == 0, .asks = true};
         list[i].min = i == 0 ? 1 : REPLICAS / 2;
         list[i].max = i == 0 ? 1 : REPLICAS;
-        list[i].gang = (struct slots_gang){{1 + i % 3, i % 7 == 0, 100}, 1, 0};
+        list[i].gang = (struct slots_gang){{1 + i % 3, i % 7 == 0, 100}, 1, 0, false};
         list[i].ready.within = 60;
         list[i].drain.within = 30;
         list[i].restart.max = 3;

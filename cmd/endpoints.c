@@ -79,14 +79,23 @@ static char *put_first_tasks(json_object *endpoints, void (*put)(FILE *out, json
     return text_need(text);
 }
 
-static void put_host(FILE *out, json_object *entry)
-{
-    fprintf(out, "%s %s\n", json_get_string(entry, "address"), json_get_string(entry, "replica"));
-}
-
+/* Of a gang the other tasks have names, too: they may be on other nodes. */
 char *endpoints_hosts(json_object *endpoints)
 {
-    return put_first_tasks(endpoints, put_host);
+    json_object *list = field_array(endpoints, "endpoints");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = text_need(open_memstream(&text, &size));
+    for (size_t i = 0; i < field_count(endpoints, "endpoints"); i++) {
+        json_object *entry = json_object_array_get_idx(list, i);
+        int64_t task = field_int(entry, "task", 0);
+        fprintf(out, "%s %s", json_get_string(entry, "address"), json_get_string(entry, "replica"));
+        if (task > 0)
+            fprintf(out, ".%" PRId64, task);
+        fputc('\n', out);
+    }
+    fclose(out);
+    return text_need(text);
 }
 
 static void put_server(FILE *out, json_object *entry)

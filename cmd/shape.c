@@ -127,8 +127,8 @@ static const struct shape generation_shape[] = {
 static const struct shape role_shape[] = {
     {"name", KIND_TEXT, NULL}, {"kind", KIND_TEXT, NULL}, {"leads", KIND_BOOL, NULL},
     {"min", KIND_INT, NULL},   {"max", KIND_INT, NULL},   {"target", KIND_INT, NULL},
-    {"tasks", KIND_INT, NULL}, {"ready", KIND_INT, NULL}, {"size", KIND_TEXT, NULL},
-    {"more", KIND_TEXT, NULL}, {NULL, KIND_INT, NULL},
+    {"tasks", KIND_INT, NULL}, {"owned", KIND_INT, NULL}, {"ready", KIND_INT, NULL},
+    {"size", KIND_TEXT, NULL}, {"more", KIND_TEXT, NULL}, {NULL, KIND_INT, NULL},
 };
 
 static const struct shape roles_shape[] = {
@@ -144,10 +144,19 @@ static const struct shape task_shape[] = {
 };
 
 static const struct shape replica_shape[] = {
-    {"name", KIND_TEXT, NULL},    {"role", KIND_TEXT, NULL},   {"index", KIND_INT, NULL},
-    {"id", KIND_INT, NULL},       {"state", KIND_TEXT, NULL},  {"start", KIND_INT, NULL},
-    {"since", KIND_NUMBER, NULL}, {"reason", KIND_TEXT, NULL}, {"cpus", KIND_INT, NULL},
-    {"gpus", KIND_INT, NULL},     {"memory", KIND_INT, NULL},  {"tasks", KIND_OBJECTS, task_shape},
+    {"name", KIND_TEXT, NULL},
+    {"role", KIND_TEXT, NULL},
+    {"index", KIND_INT, NULL},
+    {"id", KIND_INT, NULL},
+    {"state", KIND_TEXT, NULL},
+    {"start", KIND_INT, NULL},
+    {"since", KIND_NUMBER, NULL},
+    {"reason", KIND_TEXT, NULL},
+    {"cpus", KIND_INT, NULL},
+    {"gpus", KIND_INT, NULL},
+    {"memory", KIND_INT, NULL},
+    {"owner", KIND_TEXT, NULL},
+    {"tasks", KIND_OBJECTS, task_shape},
     {NULL, KIND_INT, NULL},
 };
 

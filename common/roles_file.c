@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/yaml_file.h"
 
@@ -34,6 +35,20 @@ static json_object *load_template(const char *name, void *arg, struct error *err
     return tree;
 }
 
+/* A roles_has_template of lib/roles.h. One that cannot be read is there, which is an error later. */
+static bool has_template(const char *name, void *arg)
+{
+    const char *dir = arg;
+    char *path = NULL;
+    bool has;
+
+    if (dir == NULL || asprintf(&path, "%s/%s.yaml", dir, name) < 0)
+        return false;
+    has = access(path, F_OK) == 0;
+    free(path);
+    return has;
+}
+
 struct roles *roles_file_load(const char *path, const char *roles_dir, struct error *err)
 {
     json_object *tree = yaml_load(path, err);
@@ -43,8 +58,8 @@ struct roles *roles_file_load(const char *path, const char *roles_dir, struct er
 
     if (tree == NULL)
         return NULL;
-    if (roles_use_templates(tree, yaml_where, NULL, load_template, (void *)(uintptr_t)roles_dir,
-                            &wrong) == 0)
+    if (roles_use_templates(tree, yaml_where, NULL, load_template, has_template,
+                            (void *)(uintptr_t)roles_dir, &wrong) == 0)
         roles = roles_create(tree, yaml_where, NULL, &wrong);
     json_object_put(tree);
     if (roles == NULL)

@@ -13,13 +13,14 @@
 
 #include "lib/api_view.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 #include "lib/text.h"
 
 #define TRIES 5 /* somebody else changes the same size each time */
 #define MIB   1048576.0
 #define MOST  1e12 /* more than the leader takes */
 
-static const char coordinator[] = "coordinator";
+static const char coordinator[] = "coordinator", aggregator[] = "aggregator";
 static const char *const roles[DI_KINDS] = {"collector", "learner"};
 
 /* A change that the leader is asked for. */
@@ -145,47 +146,124 @@ static void note(struct di_call *call, const char *fmt, ...)
 
 /* ---- what a look shows ----------------------------------------------------------------------- */
 
-/* NAME.NAMESPACE:PORT of each ready replica of the role: the first port of its first task. */
-static json_object *urls_of(json_object *endpoints, const char *role, const char *namespace)
+/* Gangs that aggregators own. */
+struct pairs {
+    json_object *owners; /* by the name of the gang, the one of its aggregator */
+    json_object *ready;  /* by the name of the aggregator: its gang is ready */
+};
+
+static void read_pairs(json_object *answer, struct pairs *pairs)
 {
-    json_object *urls = json_object_new_array(),
-                *list = json_object_object_get(endpoints, "endpoints");
+    json_object *list = json_object_object_get(answer, "replicas");
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+    *pairs = (struct pairs){json_object_new_object(), json_object_new_object()};
+    for (size_t i = 0; i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        const char *owner = api_view_text(one, "owner");
+
+        if (owner[0] == '\0')
+            continue;
+        json_object_object_add(pairs->owners, api_view_text(one, "name"),
+                               json_object_new_string(owner));
+        if (strcmp(api_view_text(one, "state"), "ready") == 0)
+            json_object_object_add(pairs->ready, owner, json_object_new_boolean(true));
+    }
+}
+
+static void free_pairs(const struct pairs *pairs)
+{
+    json_object_put(pairs->owners);
+    json_object_put(pairs->ready);
+}
+
+/* What the coordinator sees: a logic learner is there when all of it is. */
+static bool is_seen(const struct pairs *pairs, const char *role, const char *replica)
+{
+    return strcmp(role, aggregator) != 0 ? json_object_object_get(pairs->owners, replica) == NULL
+                                         : json_object_object_get(pairs->ready, replica) != NULL;
+}
+
+/* NAME.NAMESPACE:PORT, the first port of a task. Of a gang other tasks may be on other nodes: they
+ * have names of their own, NAME.TASK. */
+static void add_url(json_object *urls, json_object *endpoint, const char *namespace)
+{
+    int task = api_view_number(endpoint, "task");
+    char url[200], which[16] = "";
+
+    if (task > 0)
+        snprintf(which, sizeof(which), ".%d", task);
+    json_object_object_foreach (json_object_object_get(endpoint, "ports"), name, port) {
+        (void)name;
+        snprintf(url, sizeof(url), "%.100s%s.%s:%d", api_view_text(endpoint, "replica"), which,
+                 namespace, json_object_get_int(port));
+        json_object_array_add(urls, json_object_new_string(url));
+        return;
+    }
+}
+
+/* The first task of each ready replica of the role. */
+static void add_role(json_object *urls, json_object *endpoints, const struct pairs *pairs,
+                     const char *role, const char *namespace)
+{
+    json_object *list = json_object_object_get(endpoints, "endpoints");
 
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         json_object *one = json_object_array_get_idx(list, i);
-        char url[200];
 
-        if (strcmp(api_view_text(one, "role"), role) != 0 || api_view_number(one, "task") != 0)
-            continue;
-        json_object_object_foreach (json_object_object_get(one, "ports"), name, port) {
-            (void)name;
-            snprintf(url, sizeof(url), "%.100s.%s:%d", api_view_text(one, "replica"), namespace,
-                     json_object_get_int(port));
-            json_object_array_add(urls, json_object_new_string(url));
-            break;
-        }
+        if (strcmp(api_view_text(one, "role"), role) == 0 && api_view_number(one, "task") == 0 &&
+            is_seen(pairs, role, api_view_text(one, "replica")))
+            add_url(urls, one, namespace);
     }
-    return urls;
 }
 
-/* The replicas of the job as its coordinator sees them. NULL with reply. */
+/* All tasks of the gang of that aggregator. */
+static void add_gang(json_object *urls, json_object *endpoints, const struct pairs *pairs,
+                     const char *owner, const char *namespace)
+{
+    json_object *list = json_object_object_get(endpoints, "endpoints");
+
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        json_object *one = json_object_array_get_idx(list, i),
+                    *of = json_object_object_get(pairs->owners, api_view_text(one, "replica"));
+
+        if (of != NULL && strcmp(json_object_get_string(of), owner) == 0)
+            add_url(urls, one, namespace);
+    }
+}
+
+/* The replicas of the job as its coordinator, or one of its aggregators, sees them. NULL with
+ * reply. */
 static json_object *list_all(json_object *answer, const char *namespace, const char *name,
                              struct api_reply *reply)
 {
     struct error err;
+    struct pairs pairs;
     int count;
-    json_object *endpoints = api_view_endpoints(answer, NULL, &count, &err), *list;
+    json_object *endpoints = api_view_endpoints(answer, NULL, &count, &err), *list,
+                *collectors = json_object_new_array(), *learners = json_object_new_array();
 
     if (endpoints == NULL) {
+        json_object_put(collectors);
+        json_object_put(learners);
         refuse(reply, 500, "%s", err.text);
         return NULL;
     }
+    read_pairs(answer, &pairs);
+    if (api_view_replica(answer, aggregator, name) != NULL) {
+        add_gang(learners, endpoints, &pairs, name, namespace);
+    } else {
+        add_role(collectors, endpoints, &pairs, roles[DI_COLLECTORS], namespace);
+        add_role(learners, endpoints, &pairs, roles[DI_LEARNERS], namespace);
+        add_role(learners, endpoints, &pairs, aggregator, namespace);
+    }
+    free_pairs(&pairs);
+    json_object_put(endpoints);
     list = json_object_new_object();
     json_object_object_add(list, "namespace", json_object_new_string(namespace));
     json_object_object_add(list, coordinator, json_object_new_string(name));
-    json_object_object_add(list, "collectors", urls_of(endpoints, roles[DI_COLLECTORS], namespace));
-    json_object_object_add(list, "learners", urls_of(endpoints, roles[DI_LEARNERS], namespace));
-    json_object_put(endpoints);
+    json_object_object_add(list, "collectors", collectors);
+    json_object_object_add(list, "learners", learners);
     return list;
 }
 
@@ -215,12 +293,15 @@ static enum api_step list_coordinators(const struct di_call *call, json_object *
     return succeed(call, all, api_view_epoch(answer), reply);
 }
 
+/* An aggregator says as a coordinator which of its learners have failed. */
 static bool is_here(const struct di_call *call, json_object *answer, const char *job)
 {
     const struct di_request *request = call->request;
 
     return strcmp(request->namespace, job) == 0 &&
-           api_view_replica(answer, coordinator, request->coordinator) != NULL;
+           (api_view_replica(answer, coordinator, request->coordinator) != NULL ||
+            (request->verb == DI_FAIL &&
+             api_view_replica(answer, aggregator, request->coordinator) != NULL));
 }
 
 static enum api_step no_coordinator(const struct di_call *call, struct api_reply *reply)
@@ -234,19 +315,22 @@ static enum api_step show(const struct di_call *call, json_object *answer, const
                           struct api_reply *reply)
 {
     const struct di_request *request = call->request;
+    const char *name;
     json_object *list;
 
     /* The namespace has to be named with a name in it. */
     if (request->namespace[0] != '\0' && request->name[0] != '\0')
         return succeed(call, NULL, api_view_epoch(answer), reply);
-    if (request->namespace[0] != '\0' && request->aggregator[0] != '\0')
-        return refuse(reply, 404, "there is no aggregator '%s' in namespace '%s'",
-                      error_value(request->aggregator).text, error_value(request->namespace).text);
-    if (request->namespace[0] == '\0' || request->coordinator[0] == '\0')
+    name = request->coordinator[0] != '\0' ? request->coordinator : request->aggregator;
+    if (request->namespace[0] == '\0' || name[0] == '\0')
         return list_coordinators(call, answer, job, reply);
-    if (!is_here(call, answer, job))
+    if (name == request->aggregator && (strcmp(request->namespace, job) != 0 ||
+                                        api_view_replica(answer, aggregator, name) == NULL))
+        return refuse(reply, 404, "there is no aggregator '%s' in namespace '%s'",
+                      error_value(name).text, error_value(request->namespace).text);
+    if (name == request->coordinator && !is_here(call, answer, job))
         return no_coordinator(call, reply);
-    list = list_all(answer, job, request->coordinator, reply);
+    list = list_all(answer, job, name, reply);
     return list != NULL ? succeed(call, list, api_view_epoch(answer), reply) : API_DONE;
 }
 
@@ -267,6 +351,32 @@ static int64_t share(struct di_call *call, enum di_kind kind, const char *what, 
     return (int64_t)each;
 }
 
+/* Learners with more than one GPU are gangs with an aggregator. */
+static bool is_pair(const struct di_call *call, enum di_kind kind)
+{
+    return kind == DI_LEARNERS && call->request->verb == DI_ADD &&
+           call->request->sizes[kind].gpus > 1;
+}
+
+/* -1 with reply: they cannot be. */
+static int check_pair(const struct di_call *call, json_object *answer, enum di_kind kind,
+                      struct api_reply *reply)
+{
+    double gpus = call->request->sizes[kind].gpus;
+
+    if (!is_pair(call, kind))
+        return 0;
+    if (gpus > ROLES_TASKS_MAX)
+        refuse(reply, 409, "%g GPUs of a learner: up to %d are allowed", gpus, ROLES_TASKS_MAX);
+    else if (api_view_role(answer, aggregator) == NULL)
+        refuse(reply, 409,
+               "a learner with more than one GPU needs a role 'aggregator', of the job file or of "
+               "the site's template");
+    else
+        return 0;
+    return -1;
+}
+
 /* What the new replicas of a role need. */
 static void set_needs(struct di_call *call, struct change *change, json_object *answer,
                       enum di_kind kind)
@@ -274,10 +384,15 @@ static void set_needs(struct di_call *call, struct change *change, json_object *
     const struct di_size *said = &call->request->sizes[kind];
     int tasks = api_view_number(api_view_role(answer, change->name), "tasks");
 
-    if (tasks < 1)
-        tasks = 1;
+    if (is_pair(call, kind)) {
+        tasks = (int)ceil(said->gpus);
+        change->needs.processes = tasks;
+    } else {
+        if (tasks < 1)
+            tasks = 1;
+        change->needs.gpus = share(call, kind, "gpus", said->gpus, tasks);
+    }
     change->needs.cpus = share(call, kind, "cpus", said->cpus, tasks);
-    change->needs.gpus = share(call, kind, "gpus", said->gpus, tasks);
     change->needs.memory = share(call, kind, "MiB of memory", said->memory / MIB, tasks);
 }
 
@@ -287,6 +402,7 @@ static int set_wanted(const struct di_call *call, struct change *change, json_ob
 {
     json_object *role = api_view_role(answer, change->name);
     int min = api_view_number(role, "min"), max = api_view_number(role, "max");
+    int owned = api_view_number(role, "owned"), plain;
 
     if (role == NULL) {
         refuse(reply, 404, "the job file has no role '%s'", change->name);
@@ -294,6 +410,10 @@ static int set_wanted(const struct di_call *call, struct change *change, json_ob
     }
     change->before = api_view_number(role, "target");
     if (call->request->verb == DI_REMOVE) {
+        /* Aggregators go only if there is nobody else. */
+        plain = change->before - owned;
+        if (owned > 0 && plain > 0 && change->count > plain)
+            change->count = plain;
         change->wanted = change->before > min + change->count ? change->before - change->count
                          : change->before > min               ? min
                                                               : change->before;
@@ -319,12 +439,15 @@ static int plan_sizes(struct di_call *call, json_object *answer, struct api_repl
             continue;
         *change = (struct change){
             .name = roles[i], .count = request->replicas[i], .needs = ROLE_NEEDS_NONE};
-        if (set_wanted(call, change, answer, reply) != 0)
+        if (check_pair(call, answer, i, reply) != 0 || set_wanted(call, change, answer, reply) != 0)
             return -1;
         asked += change->count;
         removed += change->before - change->wanted;
         if (request->verb == DI_ADD)
             set_needs(call, change, answer, i);
+        else if (change->count < request->replicas[i])
+            note(call, "%d of %d, as aggregators go last", change->before - change->wanted,
+                 request->replicas[i]);
         else if (change->before - change->wanted < change->count)
             note(call, "%d of %d, as %d of %s are guaranteed", change->before - change->wanted,
                  change->count, api_view_number(api_view_role(answer, roles[i]), "min"), roles[i]);
@@ -344,7 +467,7 @@ static json_object *find(json_object *answer, const char *name)
 
     for (int i = 0; i < DI_KINDS && replica == NULL; i++)
         replica = api_view_replica(answer, roles[i], name);
-    return replica;
+    return replica != NULL ? replica : api_view_replica(answer, aggregator, name);
 }
 
 static bool runs(json_object *replica)
@@ -354,19 +477,30 @@ static bool runs(json_object *replica)
     return strcmp(state, "ready") == 0 || strcmp(state, "starting") == 0;
 }
 
+static bool is_planned(const struct di_call *call, const char *name)
+{
+    for (int i = 0; i < call->count; i++)
+        if (strcmp(call->changes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static int plan_failures(struct di_call *call, json_object *answer, struct api_reply *reply)
 {
     char **names = call->request->names;
 
     for (int i = 0; names != NULL && names[i] != NULL; i++) {
-        json_object *replica = find(answer, names[i]);
+        json_object *replica;
+
+        names[i][strcspn(names[i], ".")] = '\0'; /* a task of it */
+        replica = find(answer, names[i]);
 
         if (replica == NULL) {
             refuse(reply, 404, "there is no collector or learner '%s'", error_value(names[i]).text);
             return -1;
         }
         /* One that does not run is being replaced already, or goes. */
-        if (runs(replica))
+        if (runs(replica) && !is_planned(call, names[i]))
             call->changes[call->count++] = (struct change){
                 .name = names[i], .start = api_view_number(replica, "start")};
     }

@@ -70,6 +70,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/names.h \
     lib/nearest.c \
     lib/nearest.h \
+    lib/majority.c \
+    lib/majority.h \
     lib/notice.c \
     lib/notice.h \
     lib/drain_notices.c \
@@ -108,6 +110,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/reconcile.h \
     lib/reconcile_ask.c \
     lib/reconcile_form.c \
+    lib/reconcile_pair.c \
     lib/reconcile_node.c \
     lib/reconcile_place.c \
     lib/reconcile_private.h \

@@ -205,7 +205,7 @@ static void on_scale(struct reconcile *r, const struct reconcile_fact *fact)
     struct role_state *state;
     int form;
 
-    if (!is_sizable(r, fact->role) || fact->count < 0 ||
+    if (!is_sizable(r, fact->role) || pair_is_owner(r, fact->role) || fact->count < 0 ||
         (form = form_find(r, fact->role, fact->gang)) < 0)
         return;
     state = &r->role[fact->role];
@@ -222,6 +222,10 @@ static void on_remove(struct reconcile *r, const struct reconcile_fact *fact)
 
     if (e == NULL || !entry_stays(e) || r->stopping)
         return;
+    if (pair_is_owner(r, e->replica.role)) {
+        pair_leave(r, e, fact->text);
+        return;
+    }
     size_less(r, e);
     e->replica.leaves = true;
     entry_drain(r, e, role_of(r, e)->drain.within, fact->text);

@@ -50,6 +50,7 @@ struct replica {
     int role, index;               /* its name is ROLE-INDEX. Of a role no two have the same */
     int form;                      /* 0: it has the needs of its role */
     const struct slots_gang *gang; /* … what it needs */
+    int pair;                      /* of an owner: its gang; of a gang: its owner; 0: none */
     enum replica_state state;
     int start;    /* number of its latest start, larger than those of all before; 0: none */
     double since; /* when it entered its state */
@@ -84,7 +85,7 @@ enum reconcile_fact_kind {
     RECONCILE_UNREADY, /* it is ready no longer: text */
     RECONCILE_EXITED,  /* status, text: how it ended */
     RECONCILE_ADOPT,   /* after a takeover: a whole replica runs there: replica, start, role, index,
-                          node, gang. Its tasks are ASKED: what they are besides follows as facts.
+                          node, gang, owner. Its tasks are ASKED: what they are besides follows as facts.
                           Without effect if its name or its number is another one's by now */
     /* What users ask. */
     RECONCILE_SCALE,      /* role, count; gang: what those need that are more */
@@ -108,6 +109,7 @@ struct reconcile_fact {
     double now;
     const struct reconcile_node *joins;
     int node, replica, start, task, role, index, form, count, status;
+    int owner;                     /* of a gang that is owned: the index of its owner */
     const struct slots_gang *gang; /* NULL: as its role */
     uint32_t job;
     double grace; /* seconds that its tasks have to end; 0: not known */
@@ -197,6 +199,8 @@ int reconcile_target(const struct reconcile *r, int role);
 int reconcile_target_of(const struct reconcile *r, int role, int form, struct slots_gang *gang);
 /* What replicas of that form need. */
 const struct slots_gang *reconcile_gang(const struct reconcile *r, int role, int form);
+/* How many GPUs most of its nodes have (lib/majority.h). */
+int reconcile_majority(const struct reconcile *r);
 /* May replicas of the role have these needs, besides those that others have? */
 bool reconcile_can_have(const struct reconcile *r, int role, const struct slots_gang *gang);
 /* Its replicas whose tasks have all ended with 0. */

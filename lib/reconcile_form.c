@@ -77,6 +77,8 @@ int form_find(struct reconcile *r, int role, const struct slots_gang *gang)
     struct role_state *state = &r->role[role];
     int form = gang != NULL ? place_of(r, role, gang) : 0;
 
+    if (gang != NULL && gang->owned && !(r->roles->pairs.any && role == r->roles->pairs.owned))
+        return -1;
     if (form <= 0)
         return form;
     if (form < state->form_count && slots_equal(&state->forms[form].gang, gang))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The reconciler: nodes and the slots on them (reconcile_private.h). */
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/majority.h"
 #include "lib/reconcile_private.h"
 
 struct node *node_find(const struct reconcile *r, int id)
@@ -32,6 +34,7 @@ bool node_add(struct reconcile *r, const struct reconcile_node *joins)
     r->nodes[r->node_count++] = (struct node){.id = joins->id,
                                               .job = joins->job,
                                               .free = joins->size,
+                                              .gpus = joins->size.gpus,
                                               .safe = joins->safe,
                                               .role = joins->role,
                                               .world = joins->world};
@@ -40,6 +43,19 @@ bool node_add(struct reconcile *r, const struct reconcile_node *joins)
         request->idle = r->now;
     }
     return true;
+}
+
+int reconcile_majority(const struct reconcile *r)
+{
+    int *gpus = calloc((size_t)r->node_count + 1, sizeof(*gpus)), number;
+
+    if (gpus == NULL)
+        return 0;
+    for (int i = 0; i < r->node_count; i++)
+        gpus[i] = r->nodes[i].gpus;
+    number = majority(gpus, r->node_count);
+    free(gpus);
+    return number;
 }
 
 static bool is_on(const struct entry *e, int tasks, int node)
@@ -64,8 +80,8 @@ void node_goes(struct reconcile *r, struct node *node, double seconds, const cha
             continue;
         if (seconds > 0 && seconds < within)
             within = seconds;
-        /* There is never a second one that leads. */
-        if (role->leads && !r->stopping)
+        /* There is never a second one that leads, and an owner keeps its gang. */
+        if ((role->leads || e->replica.gang->owned) && entry_stays(e) && !r->stopping)
             e->replica.again = true;
         else
             e->replica.leaves = true;

@@ -88,12 +88,6 @@ static void take_slots(struct reconcile *r, struct entry *e)
 
 /* ---- who waits ------------------------------------------------------------------------------- */
 
-static bool waits_for_slots(const struct reconcile *r, const struct entry *e)
-{
-    return e->replica.state == REPLICA_WANTED && entry_stays(e) && e->spent == NULL &&
-           e->replica.pause <= r->now;
-}
-
 static struct line *line_of(struct lines *lines, const struct entry *e)
 {
     return &lines[e->replica.role].of[e->replica.form];
@@ -110,7 +104,7 @@ static bool make_lines(struct reconcile *r, struct lines *lines)
             return false;
     size_count(r);
     FOR_ENTRIES (r, e)
-        line_of(lines, e)->count += waits_for_slots(r, e);
+        line_of(lines, e)->count += entry_waits(r, e);
     for (int role = 0; role < r->roles->count; role++)
         for (int form = 0; form < r->role[role].form_count; form++) {
             struct line *line = &lines[role].of[form];
@@ -121,7 +115,7 @@ static bool make_lines(struct reconcile *r, struct lines *lines)
             line->count = 0;
         }
     FOR_ENTRIES (r, e)
-        if (waits_for_slots(r, e)) {
+        if (entry_waits(r, e)) {
             struct line *line = line_of(lines, e);
 
             line->first[line->count++] = e;
@@ -434,8 +428,11 @@ static void start_placed(struct reconcile *r)
 
         if (e->replica.state != REPLICA_PLACED)
             continue;
-        if (first == NULL)
+        if (first == NULL && pair_may_start(r, e))
             entry_start(r, e);
+        else if (first == NULL)
+            snprintf(e->replica.reason, sizeof(e->replica.reason), "waits for %s",
+                     entry_name(r, pair_of(r, e)).text);
         else
             snprintf(e->replica.reason, sizeof(e->replica.reason), "waits for %s", first->name);
     }

@@ -7,6 +7,7 @@
  * reconcile_place.c    replicas get slots
  * reconcile_size.c     a role gets larger or smaller
  * reconcile_form.c     replicas of a role with needs of their own
+ * reconcile_pair.c     replicas that own gangs
  * reconcile_ask.c      what is asked of Slurm, and what goes back
  * reconcile_read.c     what others read */
 #ifndef ELASTIC_RECONCILE_PRIVATE_H
@@ -25,12 +26,14 @@ struct entry {
     const char *spent;      /* why it is not started again; NULL: it may be */
     bool makes_way;         /* while lib/reconcile_place looks for room */
     int status;             /* of the first of its tasks that has not ended with 0 */
+    int owner;              /* of a gang that is owned: the index of its owner when it started */
 };
 
 struct node {
     int id;
     uint32_t job; /* of the base as well */
     struct slots_size free;
+    int gpus; /* that it has, free or not */
     bool safe, goes;
     bool world;   /* it is the world's */
     bool counted; /* … and of what it had free, this much is taken from it: */
@@ -177,6 +180,8 @@ struct entry *entry_add(struct reconcile *r, int role, int form);
 struct entry *entry_find(const struct reconcile *r, int id);
 /* One that runs on that node since before a takeover. NULL: out of memory, or it cannot be. */
 struct entry *entry_adopt(struct reconcile *r, const struct reconcile_fact *fact);
+/* Is it to get slots now? */
+bool entry_waits(const struct reconcile *r, const struct entry *e);
 /* Does it count for the size of its role? */
 bool entry_stays(const struct entry *e);
 /* Does it have all its slots on nodes that nobody preempts? */
@@ -238,6 +243,23 @@ bool form_begin(struct reconcile *r, int role);
 /* The form of these needs, a new one if it has to be; NULL: those of the job file. -1: there are
  * too many, or out of memory. */
 int form_find(struct reconcile *r, int role, const struct slots_gang *gang);
+
+/* ---- reconcile_pair.c ------------------------------------------------------------------------ */
+
+static inline bool pair_is_owner(const struct reconcile *r, int role)
+{
+    return r->roles->pairs.any && role == r->roles->pairs.owner;
+}
+
+/* The other one of the pair; NULL: there is none. */
+struct entry *pair_of(const struct reconcile *r, const struct entry *e);
+/* It goes for good, and is an owner: so does its gang. */
+void pair_leave(struct reconcile *r, const struct entry *owner, const char *why);
+/* Each gang that is owned has an owner that it can run with, and each owner a gang. */
+void pair_settle(struct reconcile *r);
+/* May its owner, if it is such a gang, do with it? */
+bool pair_may_be_placed(const struct reconcile *r, const struct entry *e);
+bool pair_may_start(const struct reconcile *r, const struct entry *e);
 
 /* ---- reconcile_ask.c ------------------------------------------------------------------------- */
 

@@ -79,6 +79,7 @@ static struct entry *add_entry(struct reconcile *r, int role, int form, int inde
     e->replica.index = index;
     e->replica.form = form;
     e->replica.gang = gang;
+    e->owner = -1;
     e->retry.first = of->restart.first_pause;
     e->retry.max = of->restart.max_pause;
     r->entries[r->entry_count++] = e;
@@ -142,12 +143,19 @@ struct entry *entry_adopt(struct reconcile *r, const struct reconcile_fact *fact
     e->replica.id = fact->replica;
     put_in_order(r, fact->replica);
     e->replica.start = fact->start;
+    e->owner = fact->owner;
     for (int i = 0; i < e->replica.gang->tasks; i++) {
         e->replica.tasks[i] = (struct replica_task){.node = node->id, .state = REPLICA_TASK_ASKED};
         node_take(r, e, i);
     }
     entry_set(r, e, REPLICA_STARTING, of->ready.within, "");
     return e;
+}
+
+bool entry_waits(const struct reconcile *r, const struct entry *e)
+{
+    return e->replica.state == REPLICA_WANTED && entry_stays(e) && e->spent == NULL &&
+           e->replica.pause <= r->now && pair_may_be_placed(r, e);
 }
 
 bool entry_stays(const struct entry *e)
@@ -233,8 +241,10 @@ static struct reconcile_action *act_on(struct reconcile *r, enum reconcile_actio
 void entry_start(struct reconcile *r, struct entry *e)
 {
     const struct role *role = role_of(r, e);
+    const struct entry *owner = pair_of(r, e);
 
     e->replica.start = ++r->starts;
+    e->owner = owner != NULL ? owner->replica.index : -1;
     e->status = 0;
     entry_set(r, e, REPLICA_STARTING, role->ready.within, "");
     for (int i = 0; i < e->replica.gang->tasks; i++) {
@@ -316,7 +326,9 @@ static void finished(struct reconcile *r, struct entry *e)
     struct role_state *state = &r->role[e->replica.role];
 
     state->finished++;
-    if (!e->replica.leaves)
+    if (pair_is_owner(r, e->replica.role) && !e->replica.leaves)
+        pair_leave(r, e, "its aggregator has finished");
+    else if (!e->replica.leaves)
         size_less(r, e);
     e->replica.leaves = true;
     entry_set(r, e, REPLICA_DRAINING, 0, "finished");

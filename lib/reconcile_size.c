@@ -24,8 +24,7 @@ void size_count(struct reconcile *r)
         form->size++;
         state->ready += e->replica.state == REPLICA_READY;
         /* One that is to be started again soon gets the slots back that it had. */
-        form->unplaced += e->replica.state == REPLICA_WANTED && e->spent == NULL &&
-                          e->replica.pause <= r->now;
+        form->unplaced += entry_waits(r, e);
         if (e->replica.form > 0)
             continue;
         state->assured += e->replica.state == REPLICA_WANTED
@@ -73,6 +72,11 @@ void size_less(struct reconcile *r, const struct entry *e)
         --*count;
 }
 
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 #define NOT_READY 3 /* worth of replicas that are not ready, or less */
 
 /* What goes first: 0 first of all. */
@@ -94,13 +98,17 @@ static int worth(const struct reconcile *r, const struct entry *e)
 /* Which replicas of a role are to be fewer. */
 struct which {
     int role;
-    int form; /* -1: of all its forms; then fewer of what has gone should be there */
+    int form; /* or ALL_FORMS, PLAIN_FORMS: then fewer of what has gone should be there */
 };
+
+#define ALL_FORMS   (-1)
+#define PLAIN_FORMS (-2) /* those that nobody owns */
 
 static bool is_of(const struct which *which, const struct entry *e)
 {
     return e->replica.role == which->role && entry_stays(e) &&
-           (which->form < 0 || e->replica.form == which->form);
+           (which->form == ALL_FORMS || e->replica.form == which->form ||
+            (which->form == PLAIN_FORMS && !e->replica.gang->owned));
 }
 
 static void remove_one(struct reconcile *r, const struct which *which, struct entry *e)
@@ -218,18 +226,22 @@ static void shrink(struct reconcile *r, const struct which *which, int excess)
 }
 
 /* What a takeover has brought, and was not asked for, goes first. Then a smaller role loses
- * replicas of whatever form. */
+ * replicas of whatever form, but those that are owned last. */
 static void shrink_role(struct reconcile *r, int role)
 {
     struct role_state *state = &r->role[role];
-    int rest;
+    int rest, plain = 0;
 
     for (int form = 1; form < state->form_count; form++)
         if (state->forms[form].size > state->forms[form].count)
             shrink(r, &(struct which){role, form},
                    state->forms[form].size - state->forms[form].count);
+    for (int form = 0; form < state->form_count; form++)
+        plain += state->forms[form].gang.owned ? 0 : state->forms[form].size;
+    if (state->size > state->target && plain > 0)
+        shrink(r, &(struct which){role, PLAIN_FORMS}, least(state->size - state->target, plain));
     if (state->size > state->target)
-        shrink(r, &(struct which){role, -1}, state->size - state->target);
+        shrink(r, &(struct which){role, ALL_FORMS}, state->size - state->target);
     rest = state->target;
     for (int form = 1; form < state->form_count; form++) {
         if (state->forms[form].count > rest)
@@ -240,6 +252,12 @@ static void shrink_role(struct reconcile *r, int role)
         shrink(r, &(struct which){role, 0}, state->forms[0].size - rest);
 }
 
+/* After a takeover pairs may still come back. */
+static bool may_grow(const struct reconcile *r, const struct form *form)
+{
+    return !r->stopping && !r->no_memory && (r->base_done || !form->gang.owned);
+}
+
 static void grow_role(struct reconcile *r, int role)
 {
     bool asks = r->roles->list[role].asks;
@@ -248,7 +266,7 @@ static void grow_role(struct reconcile *r, int role)
         int wanted = asks || form > 0 ? size_wanted(r, role, form) : size_guaranteed(r, role);
 
         for (int size = r->role[role].forms[form].size;
-             size < wanted && !r->stopping && !r->no_memory; size++)
+             size < wanted && may_grow(r, &r->role[role].forms[form]); size++)
             entry_add(r, role, form);
     }
 }
@@ -257,8 +275,9 @@ void size_all(struct reconcile *r)
 {
     size_count(r);
     for (int role = 0; role < r->roles->count; role++)
-        if (r->roles->list[role].kind != ROLE_WORLD) {
+        if (r->roles->list[role].kind != ROLE_WORLD && !pair_is_owner(r, role)) {
             shrink_role(r, role);
             grow_role(r, role);
         }
+    pair_settle(r);
 }

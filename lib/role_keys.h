@@ -160,7 +160,8 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "ports",
     .kind = ROLES_KIND_NAMES,
     .max = ROLES_PORTS_MAX,
     .help = "Names of the ports of each task. Each gets a free one: `{port:NAME}` in `run`, and "
-            "`ELASTIC_PORT_NAME`. The first ports of the tasks of a gang on a node are in a row")
+            "`ELASTIC_PORT_NAME`. The ports of a replica on a node are in a row: the "
+            "first ones of all its tasks, then the second ones")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "api",
     FIELD(struct role, api),

@@ -16,7 +16,8 @@
 static const struct {
     const char *key;
     int64_t max;
-} limits[] = {{"cpus", 65535}, {"gpus", 1024}, {"memory", INT64_C(1) << 40}};
+} limits[] = {
+    {"cpus", 65535}, {"gpus", 1024}, {"memory", INT64_C(1) << 40}, {"processes", ROLES_TASKS_MAX}};
 
 /* ---- a whole gang ---------------------------------------------------------------------------- */
 
@@ -29,6 +30,8 @@ void role_needs_add(json_object *into, const struct slots_gang *gang)
     json_object_object_add(needs, "memory", json_object_new_int64(gang->size.memory));
     json_object_object_add(needs, "tasks", json_object_new_int(gang->tasks));
     json_object_object_add(needs, "per_node", json_object_new_int(gang->per_node));
+    if (gang->owned)
+        json_object_object_add(needs, "owned", json_object_new_boolean(true));
     json_object_object_add(into, "needs", needs);
 }
 
@@ -49,6 +52,7 @@ bool role_needs_read(json_object *from, struct slots_gang *gang)
         .size = {.cpus = (int)cpus, .gpus = (int)gpus, .memory = memory},
         .tasks = (int)tasks,
         .per_node = (int)per_node,
+        .owned = json_get_bool(needs, "owned", false),
     };
     return true;
 }
@@ -114,7 +118,7 @@ static bool is_bare(json_object *value)
 int role_needs_value(struct role_needs *needs, const char *key, json_object *value,
                      struct error *err)
 {
-    int64_t *const into[] = {&needs->cpus, &needs->gpus, &needs->memory};
+    int64_t *const into[] = {&needs->cpus, &needs->gpus, &needs->memory, &needs->processes};
     double quantity;
 
     for (size_t i = 0; i < COUNT(limits); i++) {
@@ -139,7 +143,7 @@ int role_needs_value(struct role_needs *needs, const char *key, json_object *val
 
 void role_needs_ask(json_object *order, const struct role_needs *needs)
 {
-    const int64_t said[] = {needs->cpus, needs->gpus, needs->memory};
+    const int64_t said[] = {needs->cpus, needs->gpus, needs->memory, needs->processes};
     json_object *object = json_object_new_object();
 
     for (size_t i = 0; i < COUNT(limits); i++)
@@ -159,6 +163,11 @@ int role_needs_apply(const struct role_needs *needs, struct slots_gang *gang, st
         gang->size.gpus = (int)needs->gpus;
     if (needs->memory >= 0)
         gang->size.memory = needs->memory;
+    if (needs->processes > 0) {
+        gang->tasks = (int)needs->processes;
+        gang->size.gpus = 1;
+        gang->owned = true;
+    }
     return gang->size.cpus > 0 || gang->size.gpus > 0
                ? 0
                : error_set(err, "a task has CPUs or GPUs: at least 1");

@@ -10,7 +10,7 @@
 
 #include "lib/world_names.h"
 
-#define OTHERS_MAX 28 /* variables besides those of the ports */
+#define OTHERS_MAX 29 /* variables besides those of the ports */
 
 struct list {
     char **strings;
@@ -94,10 +94,15 @@ static void add_di_engine(struct list *list, const struct role *role, const stru
     add(list, "KUBERNETES_POD_NAME=%s", task->replica);
     add_named(list, "KUBERNETES_SERVER_URL", place->api);
     add(list, "START_RANK=%d", place->first_task);
+    if (place->owner != NULL)
+        add(list, "KUBERNETES_AGGREGATOR_URL=%s.%s:%d", place->owner, place->namespace,
+            place->owner_port);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(role->name, known[i].role) != 0 || strings_count(role->ports) == 0)
             continue;
-        add(list, "%s=%d", known[i].port, task->ports[0]);
+        /* A learner listens so many ports higher as its rank says. */
+        add(list, "%s=%d", known[i].port,
+            place->owner != NULL ? task->ports[0] - task->task : task->ports[0]);
         if (known[i].url != NULL)
             add(list, "%s=%s.%s:%d", known[i].url, task->replica, place->namespace, task->ports[0]);
     }

@@ -21,7 +21,9 @@ struct role_task_place {
     const char *api, *api_socket;
     /* With compat: di-engine: the namespace, which is the job; NULL: without. */
     const char *namespace;
-    int first_task; /* … on its node */
+    int first_task;    /* … on its node */
+    const char *owner; /* … the replica that owns this one, and its first port; NULL: none does */
+    int owner_port;
 };
 
 /* "K=V" of the role, NULL after the last; free with strings_free. NULL: out of memory. */

@@ -345,6 +345,34 @@ static int read_after(const struct roles_reader *reader, const struct roles_part
     return rc;
 }
 
+/* Programs of DI-engine have learners that are gangs of their aggregators, as many as these say. */
+static int set_pairs(const struct roles_reader *reader, const struct roles_part *part,
+                     struct roles *roles)
+{
+    int owner = roles_find(roles, "aggregator"), owned = roles_find(roles, "learner");
+    struct role *aggregator = owner >= 0 ? &roles->list[owner] : NULL;
+    struct roles_part map = roles_member(part, "aggregator"), replicas;
+    int most;
+
+    if (!roles->di_engine || owner < 0 || owned < 0 || aggregator->leads ||
+        aggregator->kind == ROLE_WORLD || roles->list[owned].leads ||
+        roles->list[owned].kind == ROLE_WORLD)
+        return 0;
+    most = roles->list[owned].max;
+    replicas = roles_member(&map, "replicas");
+    if (!(aggregator->min == 1 && aggregator->max == 1) &&
+        !(aggregator->min == 0 && aggregator->max == most))
+        return roles_fail(reader, &replicas,
+                          "learners say how many aggregators there are; leave it out");
+    aggregator->min = 0;
+    aggregator->max = most;
+    aggregator->asks = true;
+    roles->pairs.any = true;
+    roles->pairs.owner = owner;
+    roles->pairs.owned = owned;
+    return 0;
+}
+
 static int read_roles(const struct roles_reader *reader, const struct roles_part *part,
                       struct roles *roles)
 {
@@ -377,7 +405,7 @@ static int read_roles(const struct roles_reader *reader, const struct roles_part
         if (read_after(reader, &member, roles, &roles->list[i++]) < 0)
             return -1;
     }
-    return roles_check(reader, part, roles);
+    return roles_check(reader, part, roles) == 0 ? set_pairs(reader, part, roles) : -1;
 }
 
 static int read_job(const struct roles_reader *reader, const struct roles_part *part,

@@ -90,6 +90,10 @@ struct roles {
     char *shared;   /* a directory; NULL: none */
     int max_nodes;  /* of the job; 0: as its roles say */
     bool di_engine; /* compat: names, environment and HTTP of DI-orchestrator v1alpha1 */
+    struct {
+        bool any;         /* replicas of one role own gangs of another one: lib/reconcile_pair.c */
+        int owner, owned; /* the roles: aggregator and learner */
+    } pairs;
     struct role *list;
     int count;
 };
@@ -137,13 +141,17 @@ int role_check_node(const struct role *role, const struct slots_size *node, cons
  * object. NULL with err: there is none. */
 typedef json_object *roles_template(const char *name, void *arg, struct error *err);
 
+/* Is there a template of that name? */
+typedef bool roles_has_template(const char *name, void *arg);
+
 /* What a template says: keys of a role. -1 with err as of roles_create(). */
 int roles_check_template(const json_object *tree, roles_where *where, void *arg, struct error *err);
 
 /* Give each role of the tree that names a template the keys that only the template has, and take
- * the name away. -1 with err: the tree may have some of them. */
+ * the name away. With compat: di-engine a job with learners gets a role "aggregator" of that
+ * template, if it has none. -1 with err: the tree may have some of them. */
 int roles_use_templates(json_object *tree, roles_where *where, void *arg, roles_template *load,
-                        void *load_arg, struct error *err);
+                        roles_has_template *has, void *load_arg, struct error *err);
 
 /* The same as JSON with all values, which roles_create() reads as the same: a new object. It is
  * what travels with the job. NULL: out of memory. */

@@ -57,8 +57,27 @@ static int use_template(const struct roles_reader *reader, const struct roles_pa
     return rc;
 }
 
+/* With compat: di-engine a job has the site's aggregators, if it has none of its own: a role that
+ * names the template. */
+static void add_aggregator(const struct roles_part *job, const struct roles_part *roles,
+                           roles_has_template *has, void *arg)
+{
+    static const char name[] = "aggregator";
+    struct roles_part compat = roles_member(job, "compat");
+    json_object *role;
+
+    if (!json_object_is_type(compat.value, json_type_string) ||
+        strcmp(json_object_get_string(compat.value), "di-engine") != 0 ||
+        !json_object_object_get_ex(roles->value, "learner", NULL) ||
+        json_object_object_get_ex(roles->value, name, NULL) || !has(name, arg))
+        return;
+    role = json_object_new_object();
+    json_object_object_add(role, "template", json_object_new_string(name));
+    json_object_object_add(roles->value, name, role);
+}
+
 int roles_use_templates(json_object *tree, roles_where *where, void *arg, roles_template *load,
-                        void *load_arg, struct error *err)
+                        roles_has_template *has, void *load_arg, struct error *err)
 {
     struct roles_reader reader = {where, arg, err};
     struct roles_part job = {tree, NULL, NULL}, roles;
@@ -69,6 +88,7 @@ int roles_use_templates(json_object *tree, roles_where *where, void *arg, roles_
     roles = roles_member(&job, "roles");
     if (!json_object_is_type(roles.value, json_type_object))
         return 0;
+    add_aggregator(&job, &roles, has, load_arg);
     json_object_object_foreach (roles.value, name, value) {
         struct roles_part role = {value, &roles, name};
 

@@ -14,7 +14,8 @@ static int64_t least(int64_t a, int64_t b)
 bool slots_equal(const struct slots_gang *a, const struct slots_gang *b)
 {
     return a->size.cpus == b->size.cpus && a->size.gpus == b->size.gpus &&
-           a->size.memory == b->size.memory && a->tasks == b->tasks && a->per_node == b->per_node;
+           a->size.memory == b->size.memory && a->tasks == b->tasks && a->per_node == b->per_node &&
+           a->owned == b->owned;
 }
 
 int slots_fit(const struct slots_size *free, const struct slots_size *size)

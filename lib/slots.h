@@ -25,6 +25,7 @@ struct slots_gang {
     struct slots_size size; /* of a task */
     int tasks;              /* at least 1 */
     int per_node;           /* so many tasks on each node, the last one may have fewer; 0: any */
+    bool owned;             /* another replica owns it (lib/reconcile): no matter here */
 };
 
 bool slots_equal(const struct slots_gang *a, const struct slots_gang *b);

@@ -21,6 +21,8 @@ struct gang {
     int *members; /* the id of each node of the world */
     int told;     /* so many nodes have been told to start it, from the first */
     int *ports;   /* of each task as many as the role has; 0: not known */
+    char *owner;  /* name of the replica that owns it; NULL: none does */
+    int owner_port;
     struct gang *next;
 };
 
@@ -39,6 +41,7 @@ static void gang_free(struct gang *gang)
     free(gang->members);
     free(gang->ports);
     free(gang->name);
+    free(gang->owner);
     free(gang);
 }
 
@@ -152,6 +155,10 @@ static void send_start(struct leader *leader, const struct gang *gang, int place
     json_object_object_add(msg, "name", json_object_new_string(gang->name));
     json_object_object_add(msg, "node_index", json_object_new_int(place));
     role_needs_add(msg, &gang->needs);
+    if (gang->owner != NULL) {
+        json_object_object_add(msg, "owner", json_object_new_string(gang->owner));
+        json_object_object_add(msg, "owner_port", json_object_new_int(gang->owner_port));
+    }
     if (m != NULL)
         leader_send(m, msg);
     else
@@ -173,12 +180,18 @@ static struct gang *gang_add(struct leader *leader, struct gangs *gangs,
     return gang;
 }
 
-int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica)
+int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica,
+                const struct replica *owner)
 {
-    const struct gang *gang = gang_add(leader, gangs, replica);
+    struct gang *gang = gang_add(leader, gangs, replica);
+    const struct gang *of_owner = owner != NULL ? find(gangs, owner) : NULL;
 
     if (gang == NULL)
         return -1;
+    if (of_owner != NULL) {
+        gang->owner = strdup(of_owner->name);
+        gang->owner_port = count_ports(of_owner->role) > 0 ? of_owner->ports[0] : 0;
+    }
     send_start(leader, gang, 0);
     return 0;
 }

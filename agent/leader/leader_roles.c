@@ -314,7 +314,10 @@ static void start(struct leader *leader, const struct reconcile_action *a)
 
     if (replica == NULL || replica->start != a->start || replica->state != REPLICA_STARTING)
         return;
-    if (gangs_start(leader, leader->roles->view.gangs, replica) != 0)
+    if (gangs_start(leader, leader->roles->view.gangs, replica,
+                    replica->gang->owned
+                        ? reconcile_find(leader->roles->view.reconcile, replica->pair)
+                        : NULL) != 0)
         log_error("job %u: %s cannot be started: out of memory", leader->options->job,
                   replica_name(&leader->roles->view.roles->list[replica->role], replica).text);
 }

@@ -96,6 +96,9 @@ static bool adopt(struct leader *leader, const struct leader_member *m, json_obj
     if (!role_needs_read(said, &gang))
         return false;
     fact.gang = &gang;
+    if (gang.owned && view->roles->pairs.any)
+        fact.owner = index_of(json_get_string(said, "owner"),
+                              &view->roles->list[view->roles->pairs.owner]);
     tasks = gang.tasks;
     if (!array_at(said, "ready", tasks, &ready) || !array_at(said, "ports", tasks, &ports) ||
         (replica = take(leader, m, fact)) == NULL ||

@@ -65,6 +65,9 @@ static json_object *replica_json(struct leader *leader, const struct roles_view 
                                  const struct replica *replica)
 {
     const struct role *role = &view->roles->list[replica->role];
+    const struct replica *owner = replica->gang->owned
+                                      ? reconcile_find(view->reconcile, replica->pair)
+                                      : NULL;
     json_object *one = json_object_new_object();
 
     json_object_object_add(one, "name", json_object_new_string(replica_name(role, replica).text));
@@ -80,6 +83,10 @@ static json_object *replica_json(struct leader *leader, const struct roles_view 
     json_object_object_add(one, "cpus", json_object_new_int(replica->gang->size.cpus));
     json_object_object_add(one, "gpus", json_object_new_int(replica->gang->size.gpus));
     json_object_object_add(one, "memory", json_object_new_int64(replica->gang->size.memory));
+    if (owner != NULL)
+        json_object_object_add(
+            one, "owner",
+            json_object_new_string(replica_name(&view->roles->list[owner->role], owner).text));
     json_object_object_add(one, "tasks", tasks_json(leader, view, replica));
     return one;
 }
@@ -133,6 +140,20 @@ static void why(struct leader *leader, const struct roles_view *view, int index,
              reconcile_world_is_over(view->reconcile) ? "" : leader->why.not_more);
 }
 
+/* Its replicas that others own. */
+static int count_owned(const struct roles_view *view, int role)
+{
+    int count = 0;
+
+    for (int form = 1; form < RECONCILE_FORMS; form++) {
+        struct slots_gang gang;
+        int of_form = reconcile_target_of(view->reconcile, role, form, &gang);
+
+        count += of_form > 0 && gang.owned ? of_form : 0;
+    }
+    return count;
+}
+
 static json_object *role_json(struct leader *leader, const struct roles_view *view, int index)
 {
     const struct role *role = &view->roles->list[index];
@@ -149,6 +170,7 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     json_object_object_add(one, "max", json_object_new_int(role->max));
     json_object_object_add(one, "target", json_object_new_int(target));
     json_object_object_add(one, "tasks", json_object_new_int(role->gang.tasks));
+    json_object_object_add(one, "owned", json_object_new_int(count_owned(view, index)));
     json_object_object_add(one, "ready", json_object_new_int(ready));
     json_object_object_add(one, "leads", json_object_new_boolean(role->leads));
     json_object_object_add(one, "size", json_object_new_string(size));

@@ -43,7 +43,7 @@ struct replica {
     struct role role; /* with the needs of this replica: options.role */
     struct replica_hooks hooks;
     void *arg;
-    char *name, *address;
+    char *name, *address, *owner;
     char **user_env;           /* what the user has, of shielded tasks; NULL: that of all workers */
     struct world *probe_world; /* one worker, for the commands of probes */
     struct workers *workers;
@@ -329,6 +329,8 @@ static int prepare_task(struct task *task, const char *files, struct error *err)
     values.ports = task->ports;
     place.ready_file = o->role->ready.how == ROLE_PROBE_TOLD ? task->looked_at : NULL;
     place.namespace = o->namespace;
+    place.owner = r->owner;
+    place.owner_port = o->owner_port;
     place.first_task = r->tasks[0].number;
     place.cuda = node_room_cuda(o->room) ? task->gpus : NULL;
     place.rocr = node_room_rocr(o->room) ? task->gpus : NULL;
@@ -371,6 +373,7 @@ void replica_destroy(struct replica *r)
     free(r->tasks);
     free(r->name);
     free(r->address);
+    free(r->owner);
     free(r);
 }
 
@@ -407,6 +410,7 @@ static struct replica *make(const struct replica_options *options,
     r->hooks = *hooks;
     r->arg = arg;
     r->name = strdup(options->name);
+    r->owner = options->owner != NULL ? strdup(options->owner) : NULL;
     r->address = options->address != NULL ? strdup(options->address) : NULL;
     r->probe_world = world_of_one(options->world, options->node_index);
     r->tasks = calloc((size_t)count, sizeof(*r->tasks));
@@ -529,6 +533,8 @@ static json_object *introduce(const struct replica *r)
     json_object_object_add(said, "name", json_object_new_string(r->name));
     json_object_object_add(said, "role", json_object_new_string(r->options.role->name));
     role_needs_add(said, &r->options.gang);
+    if (r->owner != NULL)
+        json_object_object_add(said, "owner", json_object_new_string(r->owner));
     return said;
 }
 

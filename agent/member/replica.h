@@ -29,6 +29,8 @@ struct replica_options {
     uv_loop_t *loop;
     const struct role *role;
     struct slots_gang gang; /* what it needs, in place of what the role says */
+    const char *owner;      /* the replica that owns it; NULL: none does */
+    int owner_port;
     int64_t id, start;
     const char *name;             /* "collector-3" */
     const struct world *world;    /* the gang */

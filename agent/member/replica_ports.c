@@ -7,6 +7,8 @@
 
 #include "agent/port.h"
 
+#define ROW_MAX 256 /* ports */
+
 struct replica_ports {
     int names;
     int *numbers; /* of task 0, of task 1, … */
@@ -14,28 +16,27 @@ struct replica_ports {
     int held;
 };
 
-/* Programs whose process i listens on the port of process 0 and i more find them in a row. */
-static int hold_first(struct replica_ports *ports, int tasks, struct error *err)
+/* Port k of task i is k times the number of tasks, and i, behind the first one. */
+static int hold_row(struct replica_ports *ports, int tasks, struct error *err)
 {
-    int first;
+    int count = tasks * ports->names, first;
 
-    if (port_hold_block(tasks, &first, ports->fds, err) != 0)
+    if (port_hold_block(count, &first, ports->fds, err) != 0)
         return -1;
-    ports->held = tasks;
-    for (int task = 0; task < tasks; task++)
-        ports->numbers[task * ports->names] = first + task;
+    ports->held = count;
+    for (int i = 0; i < count; i++)
+        ports->numbers[i] = first + i % ports->names * tasks + i / ports->names;
     return 0;
 }
 
-static int hold_others(struct replica_ports *ports, int tasks, struct error *err)
+static int hold_any(struct replica_ports *ports, int tasks, struct error *err)
 {
     for (int i = 0; i < tasks * ports->names; i++) {
-        int fd = i % ports->names > 0 ? port_hold(&ports->numbers[i], err) : 0;
+        int fd = port_hold(&ports->numbers[i], err);
 
         if (fd < 0)
             return -1;
-        if (i % ports->names > 0)
-            ports->fds[ports->held++] = fd;
+        ports->fds[ports->held++] = fd;
     }
     return 0;
 }
@@ -52,8 +53,7 @@ struct replica_ports *replica_ports_create(int tasks, int names, struct error *e
     }
     if (ports == NULL || ports->numbers == NULL || ports->fds == NULL)
         error_set(err, "out of memory");
-    else if (names == 0 ||
-             (hold_first(ports, tasks, err) == 0 && hold_others(ports, tasks, err) == 0))
+    else if (names == 0 || (tasks * names <= ROW_MAX ? hold_row : hold_any)(ports, tasks, err) == 0)
         return ports;
     replica_ports_destroy(ports);
     return NULL;

@@ -168,6 +168,8 @@ struct order {
     struct which which;
     const struct role *role;
     struct slots_gang gang; /* what it needs */
+    const char *owner;
+    int64_t owner_port;
     const char *name;
     struct world *world;
     int64_t index;
@@ -207,6 +209,9 @@ static int read_order(const struct replicas *all, json_object *msg, struct order
     order->world = world_from_json(msg, err);
     if (order->world == NULL)
         return -1;
+    order->owner = json_get_string(msg, "owner");
+    if (!json_get_int(msg, "owner_port", 0, 65535, &order->owner_port))
+        order->owner_port = 0;
     order->gang = order->role->gang;
     if (!role_needs_read(msg, &order->gang))
         return error_set(err, "what it needs is not clear");
@@ -253,6 +258,8 @@ static int create(struct replicas *all, struct order *order, struct error *err)
         .loop = all->loop,
         .role = order->role,
         .gang = order->gang,
+        .owner = order->owner,
+        .owner_port = (int)order->owner_port,
         .id = order->which.id,
         .start = order->which.start,
         .name = order->name,

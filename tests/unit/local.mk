@@ -621,6 +621,10 @@ tests_unit_test_role_task_SOURCES = tests/unit/test_role_task.c
 tests_unit_test_role_task_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_role_task_LDADD = $(ROLES_LIBS)
 
+UNIT_TESTS += tests/unit/test_majority
+tests_unit_test_majority_SOURCES = tests/unit/test_majority.c
+tests_unit_test_majority_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_slots
 tests_unit_test_slots_SOURCES = tests/unit/test_slots.c
 tests_unit_test_slots_LDADD = $(UNIT_LIBS)

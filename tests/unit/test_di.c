@@ -210,13 +210,13 @@ static void test_creates(void **state)
         /* They are for the whole replica: each of its tasks gets a share, in whole numbers. */
         {"POST",
          PATH,
-         "{" WHO "\"learners\":{\"replicas\":1,\"cpus\":\"0.5\",\"gpus\":8,\"memory\":\"1Gi\"}}",
+         "{" WHO "\"learners\":{\"replicas\":1,\"cpus\":\"0.5\",\"gpus\":1,\"memory\":\"1Gi\"}}",
          {{LOOK, USUAL},
-          {SCALE_TO("learner", "2", "1", "\"cpus\":1,\"gpus\":4,\"memory\":512"), DONE},
+          {SCALE_TO("learner", "2", "1", "\"cpus\":1,\"gpus\":1,\"memory\":512"), DONE},
           {LOOK, LOST}},
          200,
-         "{\"success\":true,\"code\":0,\"message\":\"successfully create replicas: cpus of a "
-         "learner: 2, not 0.5\",\"data\":null}"},
+         "{\"success\":true,\"code\":0,\"message\":\"successfully create replicas: gpus of a "
+         "learner: 2, not 1; cpus of a learner: 2, not 0.5\",\"data\":null}"},
         {"POST", PATH, "{" WHO "\"collectors\":{}}", {{LOOK, USUAL}}, 200, GOOD("create", LIST)},
         /* Nothing is done if something cannot be. */
         {"POST",
@@ -479,13 +479,183 @@ static void test_paths(void **state)
     }
 }
 
+/* ---- aggregators ----------------------------------------------------------------------------- */
+
+#define OWNED(index, owner, state, tasks)                                                          \
+    "{\"name\":\"learner-" index "\",\"role\":\"learner\",\"state\":\"" state "\",\"start\":9,"    \
+    "\"owner\":\"" owner "\",\"tasks\":[" tasks "]}"
+#define PAIRS(target, owned, more)                                                                 \
+    "{\"t\":\"roles\",\"job\":4711,\"epoch\":4," COMPAT                                            \
+    "\"roles\":[" ROLE("coordinator", "1", "1", "1", "1") "," ROLE(                                \
+        "collector", "0", "9", "0",                                                                \
+        "1") ","                                                                                   \
+             "{\"name\":\"learner\",\"min\":0,\"max\":9,\"target\":" target                        \
+             ",\"tasks\":1,\"owned\":" owned                                                       \
+             "}," ROLE("aggregator", "0", "9", owned, "1") "],\"replicas\":[" REPLICA(             \
+                 "coordinator", "0", "ready", "1", TASK("0", "30000")) more "]}"
+#define A0   "," REPLICA("aggregator", "0", "ready", "6", TASK("0", "33000"))
+#define A1   "," REPLICA("aggregator", "1", "ready", "7", TASK("0", "33100"))
+#define GANG "," OWNED("1", "aggregator-0", "ready", TASK("0", "34000") "," TASK("1", "34001"))
+#define SOON "," OWNED("2", "aggregator-1", "starting", TASK("0", "0"))
+#define ONE  "," REPLICA("learner", "0", "ready", "5", TASK("0", "32000"))
+/* A plain learner, a logic learner, and one whose gang is not ready. */
+#define MIXED      PAIRS("3", "2", ONE A0 A1 GANG SOON)
+#define SEEN(list) "{\"namespace\":\"4711\",\"coordinator\":" list "]}"
+#define LEARNERS                                                                                   \
+    SEEN("\"coordinator-0\",\"collectors\":[],\"learners\":[\"learner-0.4711:32000\","             \
+         "\"aggregator-0.4711:33000\"")
+#define DDP                                                                                        \
+    SEEN("\"aggregator-0\",\"collectors\":[],\"learners\":[\"learner-1.4711:34000\","              \
+         "\"learner-1.1.4711:34001\"")
+#define LEARNERS_OF(count, gpus)                                                                   \
+    "{" WHO "\"learners\":{\"replicas\":" count ",\"gpus\":\"" gpus "\"}}"
+
+/* The coordinator sees logic learners only, the aggregator its own processes. */
+static void test_pairs_are_seen(void **state)
+{
+    static const struct scene scenes[] = {
+        {"GET", OF("coordinator=coordinator-0"), "{}", {{LOOK, MIXED}}, 200, GOOD("get", LEARNERS)},
+        {"GET", OF("aggregator=aggregator-0"), "{}", {{LOOK, MIXED}}, 200, GOOD("get", DDP)},
+        {"GET",
+         OF("aggregator=aggregator-1"),
+         "{}",
+         {{LOOK, MIXED}},
+         200,
+         GOOD("get", SEEN("\"aggregator-1\",\"collectors\":[],\"learners\":["))},
+        {"GET",
+         OF("aggregator=aggregator-0&coordinator=coordinator-0"),
+         "{}",
+         {{LOOK, MIXED}},
+         200,
+         GOOD("get", LEARNERS)},
+        {"GET",
+         OF("aggregator=learner-1"),
+         "{}",
+         {{LOOK, MIXED}},
+         404,
+         BAD("there is no aggregator 'learner-1' in namespace '4711'")},
+        {"GET",
+         PATH "?namespace=1&aggregator=aggregator-0",
+         "{}",
+         {{LOOK, MIXED}},
+         404,
+         BAD("there is no aggregator 'aggregator-0' in namespace '1'")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenes); i++)
+        check(&scenes[i]);
+}
+
+/* The numbers of learners and GPUs are those of the test of DI-orchestrator's server. How the gangs
+ * are spread is in test_majority.c, that there is an aggregator for each in test_reconcile.c. */
+static void test_pairs_are_made(void **state)
+{
+    static const char empty[] = PAIRS("0", "0", "");
+    static const struct scene scenes[] = {
+        {"POST",
+         PATH,
+         LEARNERS_OF("1", "1"),
+         {{LOOK, empty}, {SCALE_TO("learner", "1", "0", "\"gpus\":1"), DONE}, {LOOK, MIXED}},
+         200,
+         GOOD("create", LEARNERS)},
+        {"POST",
+         PATH,
+         LEARNERS_OF("1", "2"),
+         {{LOOK, empty}, {SCALE_TO("learner", "1", "0", "\"processes\":2"), DONE}, {LOOK, MIXED}},
+         200,
+         GOOD("create", LEARNERS)},
+        {"POST",
+         PATH,
+         LEARNERS_OF("1", "10"),
+         {{LOOK, empty}, {SCALE_TO("learner", "1", "0", "\"processes\":10"), DONE}, {LOOK, MIXED}},
+         200,
+         GOOD("create", LEARNERS)},
+        {"POST",
+         PATH,
+         LEARNERS_OF("2", "2"),
+         {{LOOK, empty}, {SCALE_TO("learner", "2", "0", "\"processes\":2"), DONE}, {LOOK, MIXED}},
+         200,
+         GOOD("create", LEARNERS)},
+        /* The other needs are shared by the processes. */
+        {"POST",
+         PATH,
+         "{" WHO "\"learners\":{\"replicas\":1,\"cpus\":8,\"gpus\":1.5,\"memory\":\"4Gi\"}}",
+         {{LOOK, empty},
+          {SCALE_TO("learner", "1", "0", "\"cpus\":4,\"memory\":2048,\"processes\":2"), DONE},
+          {LOOK, MIXED}},
+         200,
+         GOOD("create", LEARNERS)},
+        /* Without aggregators nothing is done, also not for collectors. */
+        {"POST",
+         PATH,
+         "{" WHO "\"collectors\":{\"replicas\":1},\"learners\":{\"replicas\":1,\"gpus\":2}}",
+         {{LOOK, USUAL}},
+         409,
+         BAD("a learner with more than one GPU needs a role 'aggregator', of the job file or of "
+             "the site's template")},
+        {"POST",
+         PATH,
+         LEARNERS_OF("1", "1025"),
+         {{LOOK, empty}},
+         409,
+         BAD("1025 GPUs of a learner: up to 1024 are allowed")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenes); i++)
+        check(&scenes[i]);
+}
+
+static void test_pairs_end(void **state)
+{
+    static const struct scene scenes[] = {
+        /* Aggregators go only if there is no plain learner. */
+        {"DELETE",
+         PATH,
+         "{" WHO "\"learners\":{\"replicas\":3}}",
+         {{LOOK, MIXED}, {SCALE("learner", "2", "3"), DONE}, {LOOK, MIXED}},
+         200,
+         "{\"success\":true,\"code\":0,\"message\":\"successfully delete replicas: 1 of 3, as "
+         "aggregators go last\",\"data\":" LEARNERS "}"},
+        {"DELETE",
+         PATH,
+         "{" WHO "\"learners\":{\"replicas\":1}}",
+         {{LOOK, PAIRS("2", "2", A0 A1 GANG SOON)},
+          {SCALE("learner", "1", "2"), DONE},
+          {LOOK, MIXED}},
+         200,
+         GOOD("delete", LEARNERS)},
+        {"POST",
+         PATH "/failed",
+         "{" WHO "\"collectors\":[],\"learners\":[\"aggregator-0\"]}",
+         {{LOOK, MIXED}, {FAIL("aggregator-0"), DONE}, {LOOK, MIXED}},
+         200,
+         GOOD("recreate", LEARNERS)},
+        /* Of an aggregator: its processes are of one gang. */
+        {"POST",
+         PATH "/failed",
+         "{\"namespace\":\"4711\",\"coordinator\":\"aggregator-0\",\"collectors\":[],"
+         "\"learners\":[\"learner-1.1\",\"learner-1\"]}",
+         {{LOOK, MIXED}, {FAIL("learner-1"), DONE}, {LOOK, MIXED}},
+         200,
+         GOOD("recreate", DDP)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenes); i++)
+        check(&scenes[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),        cmocka_unit_test(test_creates),
-        cmocka_unit_test(test_deletes),      cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_lost_answers), cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_other_jobs),   cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_lists),          cmocka_unit_test(test_creates),
+        cmocka_unit_test(test_deletes),        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_lost_answers),   cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_other_jobs),     cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_pairs_are_seen), cmocka_unit_test(test_pairs_are_made),
+        cmocka_unit_test(test_pairs_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

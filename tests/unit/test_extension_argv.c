@@ -343,7 +343,7 @@ static void test_of_a_role(void **state)
                                         .most = UINT32_MAX,
                                         .used = exclude,
                                         .role = &role,
-                                        .gang = {{.cpus = 2, .gpus = 1, .memory = 3001}, 4, 0},
+                                        .gang = {{.cpus = 2, .gpus = 1, .memory = 3001}, 4, 0, false},
                                         .replicas = 3,
                                         .nodes_most = 5};
     struct job_info base = base_info();

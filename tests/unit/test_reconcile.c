@@ -152,7 +152,7 @@ static void scale(int role, int count)
 /* … and those that are more need so many CPUs. */
 static void scale_with(int role, int count, int cpus)
 {
-    struct slots_gang gang = {{cpus, 0, 0}, 1, 0};
+    struct slots_gang gang = {{cpus, 0, 0}, 1, 0, false};
 
     feed((struct reconcile_fact){
         .kind = RECONCILE_SCALE, .role = role, .count = count, .gang = &gang});
@@ -175,7 +175,7 @@ static int set_up(void **state)
     memset(list, 0, sizeof(list));
     for (int i = 0; i < ROLES_HERE; i++) {
         list[i] = (struct role){.name = names[i], .min = i < 2, .max = 4, .asks = true};
-        list[i].gang = (struct slots_gang){{1, 0, 0}, 1, 0};
+        list[i].gang = (struct slots_gang){{1, 0, 0}, 1, 0, false};
         list[i].ready.how = ROLE_PROBE_TOLD;
         list[i].ready.within = 60;
         list[i].drain.within = 30;
@@ -773,7 +773,7 @@ static void other_needs_wait_for_themselves(void **state)
 
 static void there_are_so_many_different_needs(void **state)
 {
-    struct slots_gang gang = {{90, 0, 0}, 1, 0};
+    struct slots_gang gang = {{90, 0, 0}, 1, 0, false};
 
     (void)state;
     list[1].max = 100;
@@ -823,6 +823,232 @@ static void adopt(int replica, int start, int role, int index, int on)
                                  .role = role,
                                  .index = index,
                                  .node = on});
+}
+
+/* Replicas of "two" own gangs of "one". */
+static void begin_pairs(int cpus)
+{
+    roles.pairs.any = true;
+    roles.pairs.owner = 2;
+    roles.pairs.owned = 1;
+    list[1].min = list[2].min = 0;
+    begin(cpus);
+    run_at(1);
+    expect("start lead-0 on 1");
+}
+
+/* … so many of them, with two tasks of a CPU each. */
+static void scale_pairs(int count)
+{
+    struct slots_gang gang = {{1, 0, 0}, 2, 0, true};
+
+    feed((struct reconcile_fact){
+        .kind = RECONCILE_SCALE, .role = 1, .count = count, .gang = &gang});
+}
+
+static void both_tasks(enum reconcile_fact_kind kind, const char *name, int status)
+{
+    const struct replica *replica = reconcile_named(r, name);
+    int id = replica->id, start = replica->start;
+
+    for (int task = 0; task < 2; task++)
+        feed((struct reconcile_fact){.kind = kind,
+                                     .replica = id,
+                                     .start = start,
+                                     .task = task,
+                                     .status = status,
+                                     .text = "exit"});
+}
+
+static void pair_ready(void)
+{
+    scale_pairs(1);
+    run_at(2);
+    expect("start two-0 on 1");
+    assert_string_equal(reconcile_named(r, "one-0")->reason, "waits for two-0");
+    ready("two-0");
+    run_at(2);
+    expect("start one-0 on 1; start one-0 on 1");
+    both_tasks(RECONCILE_RUNNING, "one-0", 0);
+    both_tasks(RECONCILE_TASK_READY, "one-0", 0);
+    run_at(3);
+    expect("");
+    assert_int_equal(reconcile_named(r, "one-0")->state, REPLICA_READY);
+    assert_int_equal(reconcile_target(r, 2), 1);
+}
+
+static void a_gang_starts_with_its_owner(void **state)
+{
+    (void)state;
+    begin_pairs(8);
+    pair_ready();
+    scale(2, 3); /* nobody says how many owners there are */
+    run_at(4);
+    expect("");
+    scale(1, 0);
+    run_at(5);
+    expect("drain one-0 30 s; drain one-0 30 s; drain two-0 30 s");
+}
+
+static void an_owner_that_fails_takes_its_gang_along(void **state)
+{
+    (void)state;
+    begin_pairs(8);
+    pair_ready();
+    ended("two-0", 1);
+    run_at(3.5);
+    expect("drain one-0 30 s; drain one-0 30 s");
+    both_tasks(RECONCILE_EXITED, "one-0", 0);
+    run_at(5);
+    expect("start two-0 on 1");
+    ready("two-0");
+    run_at(6);
+    expect("start one-0 on 1; start one-0 on 1");
+}
+
+static void a_gang_that_fails_keeps_its_owner(void **state)
+{
+    (void)state;
+    begin_pairs(8);
+    pair_ready();
+    feed((struct reconcile_fact){.kind = RECONCILE_EXITED,
+                                 .replica = reconcile_named(r, "one-0")->id,
+                                 .start = reconcile_named(r, "one-0")->start,
+                                 .task = 1,
+                                 .status = 1,
+                                 .text = "exit"});
+    run_at(4);
+    expect("kill one-0");
+    both_tasks(RECONCILE_EXITED, "one-0", 137);
+    run_at(5);
+    expect("start one-0 on 1; start one-0 on 1");
+}
+
+static void a_pair_goes_with_its_owner(void **state)
+{
+    (void)state;
+    begin_pairs(8);
+    pair_ready();
+    scale(1, 2); /* a plain one beside it */
+    run_at(4);
+    expect("start one-1 on 1");
+    feed((struct reconcile_fact){
+        .kind = RECONCILE_REMOVE, .replica = reconcile_named(r, "two-0")->id, .text = "asked"});
+    run_at(5);
+    expect("drain one-0 30 s; drain one-0 30 s; drain two-0 30 s");
+    assert_int_equal(reconcile_target(r, 1), 1);
+    assert_int_equal(reconcile_target(r, 2), 0);
+}
+
+static void plain_ones_go_first(void **state)
+{
+    (void)state;
+    begin_pairs(8);
+    pair_ready();
+    scale(1, 2);
+    run_at(4);
+    expect("start one-1 on 1");
+    ready("one-1");
+    scale(1, 1);
+    run_at(5);
+    expect("drain one-1 30 s");
+}
+
+/* Its owner is on a node that goes: there is another one. */
+static void an_owner_whose_node_goes_is_replaced(void **state)
+{
+    (void)state;
+    begin_pairs(3); /* no room for the owner and its gang beside each other */
+    scale_pairs(1);
+    run_at(2);
+    expect("start two-0 on 1; ask one 1");
+    granted(1, 7, 1);
+    node(2, 7, 2, 1);
+    ready("two-0");
+    run_at(3);
+    expect("start one-0 on 2; start one-0 on 2");
+    both_tasks(RECONCILE_RUNNING, "one-0", 0);
+    both_tasks(RECONCILE_TASK_READY, "one-0", 0);
+    node(3, 0, 1, -1);
+    feed((struct reconcile_fact){.kind = RECONCILE_NODE_GOES, .node = 1, .text = "taken"});
+    expect("drain two-0 30 s; drain lead-0 30 s");
+    run_at(4);
+    expect("drain one-0 30 s; drain one-0 30 s; start two-1 on 3");
+    both_tasks(RECONCILE_EXITED, "one-0", 0);
+    ready("two-1");
+    run_at(5);
+    expect("start one-0 on 2; start one-0 on 2");
+}
+
+static void adopt_gang(int replica, int start, int index, int on, int owner)
+{
+    struct slots_gang gang = {{1, 0, 0}, 2, 0, true};
+    struct reconcile_fact fact = {.kind = RECONCILE_ADOPT,
+                                  .replica = replica,
+                                  .start = start,
+                                  .role = 1,
+                                  .index = index,
+                                  .node = on,
+                                  .gang = &gang,
+                                  .owner = owner};
+
+    feed(fact);
+    for (fact.task = 0; fact.task < 2; fact.task++) {
+        fact.kind = RECONCILE_RUNNING;
+        feed(fact);
+        fact.kind = RECONCILE_TASK_READY;
+        feed(fact);
+    }
+}
+
+static void begin_again(void)
+{
+    roles.pairs.any = true;
+    roles.pairs.owner = 2;
+    roles.pairs.owned = 1;
+    list[1].min = list[2].min = 0;
+    create(1000);
+    node(1, 0, 9, -1);
+    run_at(0);
+    scale_pairs(2);
+    adopt(1, 1, 0, 0, 1);
+}
+
+/* In whatever order they come. */
+static void pairs_go_on_after_a_takeover(void **state)
+{
+    (void)state;
+    begin_again();
+    adopt_gang(5, 25, 4, 1, 1);
+    adopt(6, 20, 2, 1, 1);
+    adopt(7, 21, 2, 0, 1);
+    adopt_gang(8, 26, 3, 1, 0);
+    ready("two-0");
+    ready("two-1");
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run_at(1);
+    expect("");
+    assert_int_equal(reconcile_find(r, 5)->pair, 6);
+    assert_int_equal(reconcile_find(r, 7)->pair, 8);
+}
+
+/* The owner of one is lost, and the gang of the other one: they do not become a pair that runs. */
+static void halves_of_pairs_after_a_takeover(void **state)
+{
+    (void)state;
+    begin_again();
+    adopt_gang(5, 25, 4, 1, 1);
+    adopt(7, 21, 2, 0, 1);
+    ready("two-0");
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    run_at(1);
+    expect("drain one-4 30 s; drain one-4 30 s; start two-1 on 1");
+    both_tasks(RECONCILE_EXITED, "one-4", 0);
+    run_at(2);
+    expect("start one-4 on 1; start one-4 on 1");
+    ready("two-1");
+    run_at(3);
+    expect("start one-0 on 1; start one-0 on 1");
 }
 
 static void replicas_go_on_after_a_takeover(void **state)
@@ -1229,6 +1455,14 @@ int main(void)
         TEST(other_needs_wait_for_themselves),
         TEST(there_are_so_many_different_needs),
         TEST(other_needs_make_way),
+        TEST(a_gang_starts_with_its_owner),
+        TEST(an_owner_that_fails_takes_its_gang_along),
+        TEST(a_gang_that_fails_keeps_its_owner),
+        TEST(a_pair_goes_with_its_owner),
+        TEST(plain_ones_go_first),
+        TEST(an_owner_whose_node_goes_is_replaced),
+        TEST(pairs_go_on_after_a_takeover),
+        TEST(halves_of_pairs_after_a_takeover),
         TEST(an_extension_from_before_a_takeover_goes_back),
         TEST(replicas_go_on_after_a_takeover),
         TEST(no_more_is_asked_for_while_an_extension_is_of_no_use),

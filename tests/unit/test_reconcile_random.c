@@ -116,6 +116,20 @@ static void feed(struct history *h, struct reconcile_fact fact)
 
 /* ---- what it asks for ------------------------------------------------------------------------ */
 
+/* A gang starts with its owner. */
+static void check_owner_runs(struct history *h, const struct reconcile_action *a)
+{
+    const struct replica *gang = reconcile_find(h->r, a->replica), *owner;
+
+    if (!gang->gang->owned)
+        return;
+    owner = reconcile_find(h->r, gang->pair);
+    assert_non_null(owner);
+    assert_int_equal(owner->role, h->roles.pairs.owner);
+    assert_int_equal(owner->state, REPLICA_READY);
+    assert_true(owner->start < a->start);
+}
+
 static void start_task(struct history *h, const struct reconcile_action *a)
 {
     struct own_node *node = node_of(h, a->node);
@@ -125,6 +139,7 @@ static void start_task(struct history *h, const struct reconcile_action *a)
 
     assert_false(h->stopped);
     assert_non_null(node);
+    check_owner_runs(h, a);
     for (int i = 0; i < h->task_count; i++)
         assert_false(h->tasks[i].start == a->start && h->tasks[i].task == a->task);
     assert_true(a->start >= h->last_start);
@@ -589,9 +604,32 @@ static void check_forms(struct history *h)
             sum += target;
             if (role == h->world || h->stopped)
                 continue;
-            assert_true(form > 0 ? is == target : is <= target);
+            if (!h->roles.pairs.any || role != h->roles.pairs.owner)
+                assert_true(form > 0 ? is == target : is <= target);
         }
         assert_int_equal(sum, reconcile_target(h->r, role));
+    }
+}
+
+/* There is no gang without its owner, and no owner without its gang; a gang runs with that start of
+ * its owner with which it was started. */
+static void check_pairs(struct history *h)
+{
+    for (int i = 0; i < reconcile_count(h->r) && h->roles.pairs.any && !h->stopped; i++) {
+        const struct replica *one = reconcile_at(h->r, i), *other;
+        bool owner = one->role == h->roles.pairs.owner;
+
+        if (one->leaves || (!owner && !one->gang->owned))
+            continue;
+        other = reconcile_find(h->r, one->pair);
+        assert_non_null(other);
+        assert_int_equal(other->pair, one->id);
+        assert_false(other->leaves);
+        assert_true(owner ? other->gang->owned : other->role == h->roles.pairs.owner);
+        if (!owner && (one->state == REPLICA_STARTING || one->state == REPLICA_READY)) {
+            assert_int_equal(other->state, REPLICA_READY);
+            assert_true(other->start < one->start);
+        }
     }
 }
 
@@ -736,6 +774,23 @@ static void make_world(struct history *h, struct role *role)
         role->gang.size = (struct slots_size){1 + roll(h, 4), roll(h, 2), roll(h, 4)};
 }
 
+/* Replicas of one role own gangs of another one. */
+static void make_pairs(struct history *h)
+{
+    int owner = 1 + roll(h, h->roles.count - 1), owned = 1 + roll(h, h->roles.count - 1);
+
+    if (owner == owned || roll(h, 2))
+        return;
+    h->roles.pairs.any = true;
+    h->roles.pairs.owner = owner;
+    h->roles.pairs.owned = owned;
+    h->list[owner].min = 0;
+    h->list[owner].max = h->list[owned].max;
+    h->list[owner].asks = true;
+    h->list[owner].gang = (struct slots_gang){{1, 0, 0}, 1, 0, false};
+    h->list[owned].after_count = h->list[owner].after_count = 0;
+}
+
 static void make_roles(struct history *h)
 {
     h->roles = (struct roles){.clean = (enum roles_clean)roll(h, 3), .list = h->list};
@@ -747,7 +802,7 @@ static void make_roles(struct history *h)
         role->min = i == 0 ? 1 : roll(h, 3);
         role->max = i == 0 ? 1 : role->min + roll(h, 6);
         role->gang = (struct slots_gang){
-            {1 + roll(h, 3), roll(h, 2), roll(h, 4)}, i == 0 ? 1 : 1 + roll(h, 3), 0};
+            {1 + roll(h, 3), roll(h, 2), roll(h, 4)}, i == 0 ? 1 : 1 + roll(h, 3), 0, false};
         role->ready.how = ROLE_PROBE_TOLD;
         role->ready.within = 5;
         role->drain.within = 1 + roll(h, 10);
@@ -761,7 +816,8 @@ static void make_roles(struct history *h)
         }
     }
     h->list[0].asks = true;
-    h->world = h->roles.count > 2 && roll(h, 3) == 0 ? 1 + roll(h, h->roles.count - 1) : -1;
+    make_pairs(h);
+    h->world = h->roles.count > 2 && !h->roles.pairs.any && roll(h, 3) == 0 ? 1 + roll(h, h->roles.count - 1) : -1;
     if (h->world >= 0)
         make_world(h, &h->list[h->world]);
     if (roll(h, 3) == 0 && h->world != 1)
@@ -826,17 +882,20 @@ static struct own_task *own_task(struct history *h, const struct replica *replic
     return NULL;
 }
 
-static void hand_over(struct history *h, const struct replica *replica, int node)
+static void hand_over(struct history *h, const struct reconcile *old,
+                      const struct replica *replica, int node)
 {
     int tasks = replica->gang->tasks;
     struct slots_gang gang = *replica->gang; /* it may be heard of before what it should be */
+    const struct replica *owner = gang.owned ? reconcile_find(old, replica->pair) : NULL;
     struct reconcile_fact fact = {.kind = RECONCILE_ADOPT,
                                   .replica = replica->id,
                                   .start = replica->start,
                                   .role = replica->role,
                                   .index = replica->index,
                                   .node = node,
-                                  .gang = &gang};
+                                  .gang = &gang,
+                                  .owner = owner != NULL ? owner->index : -1};
 
     for (int i = 0; i < tasks; i++)
         if (own_task(h, replica, i) == NULL)
@@ -859,7 +918,7 @@ static void tell_sizes(struct history *h, const struct reconcile *old, int role)
     struct reconcile_fact fact = {.kind = RECONCILE_SCALE, .role = role};
 
     for (int form = 0; form < RECONCILE_FORMS; form++) {
-        struct slots_gang gang = {{1, 0, 0}, 1, 0};
+        struct slots_gang gang = {{1, 0, 0}, 1, 0, false};
         int count = reconcile_target_of(old, role, form, &gang);
 
         if (count == 0 && form > 0)
@@ -878,7 +937,7 @@ static void take_over(struct history *h)
     h->first_start += 100000;
     h->r = create(h);
     for (int role = 0; role < h->roles.count; role++)
-        if (role != h->world)
+        if (role != h->world && !(h->roles.pairs.any && role == h->roles.pairs.owner))
             tell_sizes(h, old, role);
     if (h->world_over)
         feed(h, (struct reconcile_fact){.kind = RECONCILE_WORLD_OVER});
@@ -892,7 +951,7 @@ static void take_over(struct history *h)
         join(h, i);
         for (int k = 0; k < reconcile_count(old); k++)
             if (reconcile_at(old, k)->tasks[0].node == before && goes_on(h, reconcile_at(old, k)))
-                hand_over(h, reconcile_at(old, k), h->nodes[i].id);
+                hand_over(h, old, reconcile_at(old, k), h->nodes[i].id);
     }
     for (int i = 0; i < h->task_count; i++) {
         h->tasks[i].ended = h->tasks[i].ended || h->tasks[i].node > 0; /* killed */
@@ -948,12 +1007,13 @@ static void disturb(struct history *h)
     case 3:
         fact.kind = RECONCILE_SCALE;
         fact.role = 1 + roll(h, h->roles.count - 1);
-        if (fact.role == h->world)
+        if (fact.role == h->world || (h->roles.pairs.any && fact.role == h->roles.pairs.owner))
             return;
         fact.count = h->list[fact.role].min +
                      roll(h, h->list[fact.role].max - h->list[fact.role].min + 1);
         if (roll(h, 3) == 0) {
-            gang = (struct slots_gang){{1 + roll(h, 3), roll(h, 2), roll(h, 4)}, 1 + roll(h, 3), 0};
+            gang = (struct slots_gang){{1 + roll(h, 3), roll(h, 2), roll(h, 4)}, 1 + roll(h, 3), 0, false};
+            gang.owned = h->roles.pairs.any && fact.role == h->roles.pairs.owned && roll(h, 3) > 0;
             if (!reconcile_can_have(h->r, fact.role, &gang))
                 return;
             fact.gang = &gang;
@@ -1017,6 +1077,7 @@ static void play(unsigned seed)
         while (next_event(&h, until)) {
             check(&h);
             check_forms(&h);
+            check_pairs(&h);
         }
         if (h.now < until)
             h.now = until;

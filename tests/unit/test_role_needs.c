@@ -58,22 +58,22 @@ static void test_values(void **state)
 
 static void test_what_is_not_said_is_the_roles(void **state)
 {
-    struct slots_gang gang = {{2, 0, 300}, 3, 1}, same = gang;
-    struct role_needs none = ROLE_NEEDS_NONE, some = {0, 2, -1}, nothing = {0, 0, 5};
+    struct slots_gang gang = {{2, 0, 300}, 3, 1, false}, same = gang;
+    struct role_needs none = ROLE_NEEDS_NONE, some = {0, 2, -1, -1}, nothing = {0, 0, 5, -1};
     struct error err;
 
     (void)state;
     assert_int_equal(role_needs_apply(&none, &gang, &err), 0);
     assert_true(slots_equal(&gang, &same));
     assert_int_equal(role_needs_apply(&some, &gang, &err), 0);
-    assert_true(slots_equal(&gang, &(struct slots_gang){{0, 2, 300}, 3, 1}));
+    assert_true(slots_equal(&gang, &(struct slots_gang){{0, 2, 300}, 3, 1, false}));
     assert_int_equal(role_needs_apply(&nothing, &gang, &err), -1);
     assert_string_equal(err.text, "a task has CPUs or GPUs: at least 1");
 }
 
 static void test_orders(void **state)
 {
-    struct role_needs none = ROLE_NEEDS_NONE, some = {4, -1, 7};
+    struct role_needs none = ROLE_NEEDS_NONE, some = {4, -1, 7, -1};
     json_object *order = json_object_new_object();
 
     (void)state;
@@ -94,7 +94,7 @@ static void test_gangs(void **state)
         "{\"needs\":{\"cpus\":-1,\"gpus\":0,\"memory\":1,\"tasks\":1,\"per_node\":0}}",
         "{\"needs\":{\"cpus\":1,\"gpus\":0,\"memory\":1,\"tasks\":1025,\"per_node\":0}}",
     };
-    struct slots_gang gang = {{2, 1, 300}, 3, 1}, read = {{1, 0, 0}, 1, 0}, before = read;
+    struct slots_gang gang = {{2, 1, 300}, 3, 1, true}, read = {{1, 0, 0}, 1, 0, false}, before = read;
     json_object *msg = json_object_new_object();
 
     (void)state;

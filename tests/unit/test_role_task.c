@@ -151,6 +151,29 @@ static void test_di_engine(void **state)
     }
 }
 
+/* A process of a learner adds its rank to LEARNER_PORT, on whatever node it is. */
+static void test_of_an_aggregator(void **state)
+{
+    static const char *const expected[] = {
+        "START_RANK=2", "KUBERNETES_AGGREGATOR_URL=aggregator-5.4711:30000", "LEARNER_PORT=19998"};
+    const int ports[] = {20001};
+    const struct role_task_place place = {.start = 1,
+                                          .namespace = "4711",
+                                          .first_task = 2,
+                                          .owner = "aggregator-5",
+                                          .owner_port = 30000};
+    char *port_names[] = {(char[]){"http"}, NULL};
+    const struct role role = {.name = (char[]){"learner"}, .ports = port_names, .gang.tasks = 4};
+    const struct role_task task = {.replica = "learner-1", .task = 3, .ports = ports};
+    char **env = role_task_environment(&role, &task, &place);
+    size_t count = strings_count(env);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_string_equal(env[count - COUNT(expected) + i], expected[i]);
+    strings_free(env);
+}
+
 static void test_command(void **state)
 {
     static const char *const expected[] = {"serve", "20001", "20002", "web-shop-1/2"};
@@ -232,9 +255,13 @@ static void test_names_of_ports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_environment),    cmocka_unit_test(test_least),
-        cmocka_unit_test(test_world),          cmocka_unit_test(test_di_engine),
-        cmocka_unit_test(test_command),        cmocka_unit_test(test_no_task_inherits_another_ones),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_world),
+        cmocka_unit_test(test_di_engine),
+        cmocka_unit_test(test_of_an_aggregator),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_no_task_inherits_another_ones),
         cmocka_unit_test(test_names_of_ports),
     };
 

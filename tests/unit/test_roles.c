@@ -610,7 +610,7 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
     static const char *const files[] = {"job.yaml", "good.yaml", "bad.yaml", "torn.yaml",
-                                        "nested.yaml"};
+                                        "nested.yaml", "aggregator.yaml"};
     char path[128];
 
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -667,6 +667,65 @@ static void test_template(void **state)
     assert_int_equal(roles->list[1].gang.size.memory, 1024);
     assert_near(roles->list[1].drain.within, 5, 0);
     roles_destroy(roles);
+}
+
+/* With compat: di-engine a job with learners gets the aggregators of the site, as many as there may
+ * be learners. */
+static void test_aggregators(void **state)
+{
+    static const char learner[] = "  learner: {run: [l], replicas: 0:7}\n",
+                      compat[] = "compat: di-engine\n";
+    static const struct {
+        const char *roles;
+        bool compat, site;
+        int cpus; /* of the aggregators; 0: there are none */
+    } cases[] = {
+        {learner, true, true, 2},
+        {learner, false, true, 0},
+        {learner, true, false, 0},
+        {"  actor: {run: [l], replicas: 0:7}\n", true, true, 0},
+        {"  learner: {run: [l], replicas: 0:7}\n  aggregator: {run: [x], cpus: 5}\n", true, true,
+         5},
+        {"  learner: {run: [l], replicas: 0:7}\n  aggregator: {run: [x], cpus: 5, replicas: 0:7}\n",
+         true, true, 5},
+        {"  learner: {run: [l], kind: world}\n  aggregator: {run: [x], cpus: 5}\n", true, true, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[400];
+        struct error err = {""};
+        struct roles *roles, *again;
+        char *json;
+
+        write_file("aggregator.yaml", "run: [aggregator]\ncpus: 2\nports: [slave, master]\n");
+        snprintf(text, sizeof(text), "%s" HEAD "%s", cases[i].compat ? compat : "", cases[i].roles);
+        roles = roles_file_load(write_file("job.yaml", text), cases[i].site ? dir : NULL, &err);
+        assert_string_equal(err.text, "");
+        assert_true(roles->pairs.any == (cases[i].cpus > 0));
+        /* The same after its way to the job. */
+        json = roles_text(roles, &err);
+        again = roles_text_read(json, &err);
+        assert_string_equal(err.text, "");
+        for (int k = 0; k < 2 && cases[i].cpus > 0; k++) {
+            const struct roles *is = k == 0 ? roles : again;
+            const struct role *aggregator = &is->list[is->pairs.owner];
+
+            assert_string_equal(aggregator->name, "aggregator");
+            assert_string_equal(is->list[is->pairs.owned].name, "learner");
+            assert_int_equal(aggregator->gang.size.cpus, cases[i].cpus);
+            assert_int_equal(aggregator->min, 0);
+            assert_int_equal(aggregator->max, 7);
+            assert_true(aggregator->asks);
+        }
+        free(json);
+        roles_destroy(again);
+        roles_destroy(roles);
+    }
+    assert_refused("compat: di-engine\n" HEAD
+                   "  learner: {run: [l], replicas: 0:7}\n  aggregator: {run: [x], replicas: 2}\n",
+                   "7:26: roles.aggregator.replicas: learners say how many aggregators there are; "
+                   "leave it out");
 }
 
 static void test_template_refusals(void **state)
@@ -728,19 +787,13 @@ static void test_too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_job_refusals),
-        cmocka_unit_test(test_role_refusals),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_argument),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_template),
-        cmocka_unit_test(test_template_refusals),
+        cmocka_unit_test(test_everything),    cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_forms),         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_json),          cmocka_unit_test(test_job_refusals),
+        cmocka_unit_test(test_role_refusals), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_argument),
+        cmocka_unit_test(test_nodes),         cmocka_unit_test(test_template),
+        cmocka_unit_test(test_aggregators),   cmocka_unit_test(test_template_refusals),
         cmocka_unit_test(test_too_long),
     };
 

@@ -202,6 +202,13 @@ static void test_rows(void **state)
     }
 }
 
+static bool no_template(const char *name, void *arg)
+{
+    (void)name;
+    (void)arg;
+    return false;
+}
+
 static json_object *any_template(const char *name, void *arg, struct error *err)
 {
     return json_tokener_parse("{\"run\": [\"program\"]}");
@@ -224,7 +231,7 @@ static void test_files(void **state)
         tree = yaml_parse(at, (size_t)(end - at) + 1, &err);
         assert_string_equal(err.text, "");
         if (json_object_object_get_ex(tree, "roles", NULL)) {
-            roles_use_templates(tree, yaml_where, NULL, any_template, NULL, &err);
+            roles_use_templates(tree, yaml_where, NULL, any_template, no_template, NULL, &err);
             roles = roles_create(tree, yaml_where, NULL, &err);
             assert_string_equal(err.text, "");
             roles_destroy(roles);

@@ -34,51 +34,51 @@ struct place_case {
     }
 
 static const struct place_case cases[] = {
-    {"no node", {NODE(0, 0, 0)}, 0, {{1, 0, 0}, 1, 0}, NULL},
+    {"no node", {NODE(0, 0, 0)}, 0, {{1, 0, 0}, 1, 0, false}, NULL},
     {"the node with the least left",
      {NODE(8, 0, 0), NODE(4, 0, 0), NODE(6, 0, 0)},
      3,
-     {{3, 0, 0}, 1, 0},
+     {{3, 0, 0}, 1, 0, false},
      "1"},
-    {"of equal nodes the first", {NODE(4, 0, 0), NODE(4, 0, 0)}, 2, {{2, 0, 0}, 1, 0}, "0"},
+    {"of equal nodes the first", {NODE(4, 0, 0), NODE(4, 0, 0)}, 2, {{2, 0, 0}, 1, 0, false}, "0"},
     {"no GPU is wasted on what needs none",
      {NODE(2, 4, 0), NODE(64, 0, 0)},
      2,
-     {{2, 0, 0}, 1, 0},
+     {{2, 0, 0}, 1, 0, false},
      "1"},
-    {"memory counts", {NODE(8, 0, 10), NODE(8, 0, 20)}, 2, {{1, 0, 15}, 1, 0}, "1"},
-    {"a gang stays together", {NODE(3, 0, 0), NODE(9, 0, 0)}, 2, {{2, 0, 0}, 4, 0}, "1111"},
+    {"memory counts", {NODE(8, 0, 10), NODE(8, 0, 20)}, 2, {{1, 0, 15}, 1, 0, false}, "1"},
+    {"a gang stays together", {NODE(3, 0, 0), NODE(9, 0, 0)}, 2, {{2, 0, 0}, 4, 0, false}, "1111"},
     {"else on as few nodes as it can be",
      {NODE(4, 0, 0), NODE(2, 0, 0), NODE(4, 0, 0)},
      3,
-     {{1, 0, 0}, 7, 0},
+     {{1, 0, 0}, 7, 0, false},
      "0000222"},
     {"the rest where the least is left",
      {NODE(8, 0, 0), NODE(8, 0, 0), NODE(2, 0, 0)},
      3,
-     {{1, 0, 0}, 10, 0},
+     {{1, 0, 0}, 10, 0, false},
      "0000000022"},
-    {"so many on each node", {NODE(8, 0, 0), NODE(8, 0, 0)}, 2, {{1, 0, 0}, 4, 2}, "0011"},
-    {"the last node may have fewer", {NODE(8, 0, 0), NODE(8, 0, 0)}, 2, {{1, 0, 0}, 3, 2}, "001"},
+    {"so many on each node", {NODE(8, 0, 0), NODE(8, 0, 0)}, 2, {{1, 0, 0}, 4, 2, false}, "0011"},
+    {"the last node may have fewer", {NODE(8, 0, 0), NODE(8, 0, 0)}, 2, {{1, 0, 0}, 3, 2, false}, "001"},
     {"per node, and only one node fits",
      {NODE(8, 0, 0), NODE(1, 0, 0)},
      2,
-     {{1, 0, 0}, 4, 2},
+     {{1, 0, 0}, 4, 2, false},
      NULL},
-    {"all or nothing", {NODE(2, 0, 0), NODE(2, 0, 0)}, 2, {{1, 0, 0}, 5, 0}, NULL},
+    {"all or nothing", {NODE(2, 0, 0), NODE(2, 0, 0)}, 2, {{1, 0, 0}, 5, 0, false}, NULL},
     {"a gang is on nodes of one group",
      {OF_GROUP(3, 1), OF_GROUP(2, 2), OF_GROUP(2, 2)},
      3,
-     {{1, 0, 0}, 4, 0},
+     {{1, 0, 0}, 4, 0, false},
      "1122"},
-    {"no group has room for all", {OF_GROUP(2, 1), OF_GROUP(3, 2)}, 2, {{1, 0, 0}, 4, 0}, NULL},
+    {"no group has room for all", {OF_GROUP(2, 1), OF_GROUP(3, 2)}, 2, {{1, 0, 0}, 4, 0, false}, NULL},
     {"the first group with room",
      {OF_GROUP(2, 1), OF_GROUP(2, 2), OF_GROUP(2, 1), OF_GROUP(2, 2)},
      4,
-     {{1, 0, 0}, 4, 2},
+     {{1, 0, 0}, 4, 2, false},
      "0022"},
-    {"a closed node", {{{8, 0, 0}, true, 0}, NODE(2, 0, 0)}, 2, {{1, 0, 0}, 2, 0}, "11"},
-    {"tasks that take nothing", {NODE(0, 0, 0)}, 1, {{0, 0, 0}, 3, 0}, "000"},
+    {"a closed node", {{{8, 0, 0}, true, 0}, NODE(2, 0, 0)}, 2, {{1, 0, 0}, 2, 0, false}, "11"},
+    {"tasks that take nothing", {NODE(0, 0, 0)}, 1, {{0, 0, 0}, 3, 0, false}, "000"},
 };
 
 static void gangs_are_placed_as_the_table_says(void **state)
@@ -154,7 +154,7 @@ static void random_gangs_are_on_as_few_nodes_as_can_be(void **state)
         struct slots_node nodes[NODES_MAX];
         struct slots_gang gang = {{rand_r(&seed) % 3, rand_r(&seed) % 2, rand_r(&seed) % 3},
                                   1 + rand_r(&seed) % TASKS_MAX,
-                                  rand_r(&seed) % 4};
+                                  rand_r(&seed) % 4, false};
         int count = 1 + rand_r(&seed) % NODES_MAX, where[TASKS_MAX], again[TASKS_MAX], used = 0;
         int on[NODES_MAX] = {0}, want[2];
         bool placed;
@@ -198,15 +198,15 @@ static void what_never_fits_is_named(void **state)
     char text[40];
 
     (void)state;
-    assert_null(slots_too_large(&node, &(struct slots_gang){{8, 2, 1000}, 9, 0}, text, 40));
+    assert_null(slots_too_large(&node, &(struct slots_gang){{8, 2, 1000}, 9, 0, false}, text, 40));
     assert_string_equal(
-        slots_too_large(&node, &(struct slots_gang){{12, 0, 0}, 1, 0}, text, sizeof(text)),
+        slots_too_large(&node, &(struct slots_gang){{12, 0, 0}, 1, 0, false}, text, sizeof(text)),
         "12 CPUs");
     assert_string_equal(
-        slots_too_large(&node, &(struct slots_gang){{1, 1, 0}, 9, 3}, text, sizeof(text)),
+        slots_too_large(&node, &(struct slots_gang){{1, 1, 0}, 9, 3, false}, text, sizeof(text)),
         "3 GPUs");
     assert_string_equal(
-        slots_too_large(&node, &(struct slots_gang){{1, 0, 1001}, 1, 0}, text, sizeof(text)),
+        slots_too_large(&node, &(struct slots_gang){{1, 0, 1001}, 1, 0, false}, text, sizeof(text)),
         "1001 MiB of memory");
 }
 
