@@ -65,11 +65,12 @@ const struct command endpoints_command = {
             "      --role ROLE      only of this role\n"
             "      --format=FORMAT  text: a line for each task and port (default)\n"
             "                       json: the same as JSON\n"
-            "                       hosts: lines of /etc/hosts, ADDRESS REPLICA\n"
+            "                       hosts: lines of /etc/hosts, ADDRESS REPLICA,\n"
+            "                       for other tasks of a gang ADDRESS REPLICA.TASK\n"
             "                       prometheus: a file for file_sd_configs of Prometheus\n"
             "                       haproxy: lines of a backend, server REPLICA ADDRESS:PORT\n"
-            "                       hosts and haproxy have the first task of each replica,\n"
-            "                       haproxy has the first port of it\n"
+            "                       haproxy has the first port of the first task of each\n"
+            "                       replica\n"
             "  -h, --help           print this text\n",
     .run = run,
 };

@@ -35,7 +35,7 @@ static json_object *load_template(const char *name, void *arg, struct error *err
     return tree;
 }
 
-/* A roles_has_template of lib/roles.h. One that cannot be read is there, which is an error later. */
+/* A roles_has_template of lib/roles.h. One that cannot be read is there: an error later. */
 static bool has_template(const char *name, void *arg)
 {
     const char *dir = arg;

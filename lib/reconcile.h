@@ -85,8 +85,8 @@ enum reconcile_fact_kind {
     RECONCILE_UNREADY, /* it is ready no longer: text */
     RECONCILE_EXITED,  /* status, text: how it ended */
     RECONCILE_ADOPT,   /* after a takeover: a whole replica runs there: replica, start, role, index,
-                          node, gang, owner. Its tasks are ASKED: what they are besides follows as facts.
-                          Without effect if its name or its number is another one's by now */
+                          node, gang, owner. Its tasks are ASKED: what they are besides follows as
+                          facts. Without effect if its name or number is another one's by now */
     /* What users ask. */
     RECONCILE_SCALE,      /* role, count; gang: what those need that are more */
     RECONCILE_REMOVE,     /* replica: the role is smaller by it */

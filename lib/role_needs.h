@@ -28,7 +28,7 @@ struct role_needs {
 
 /* As the key "needs" of an order to the leader, if something is said. */
 void role_needs_ask(json_object *order, const struct role_needs *needs);
-/* A key of a body: "cpus", "gpus", "memory" or "processes", as a number, or as a text ("0.5", "200Mi").
+/* A key of a body: "cpus", "gpus", "memory" or "processes", as a number or a text ("0.5", "200Mi").
  * Without a unit memory is in MiB. Rounded up. -1 with err. */
 int role_needs_value(struct role_needs *needs, const char *key, json_object *value,
                      struct error *err);

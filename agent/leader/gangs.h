@@ -20,8 +20,8 @@ struct leader_member;
 struct gangs *gangs_create(const struct roles *roles);
 void gangs_destroy(struct gangs *gangs); /* accepts NULL */
 
-/* Start a replica, which has its nodes. owner: the replica that owns it; NULL: none does. -1: out of
- * memory. */
+/* Start a replica, which has its nodes. owner: the replica that owns it; NULL: none does.
+ * -1: out of memory. */
 int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica,
                 const struct replica *owner);
 /* A replica that runs on one node since before a takeover; said: what its node says of it, with

@@ -9,6 +9,8 @@ EXTRA_DIST += \
     tests/system/dask.bats \
     tests/system/dask_program.py \
     tests/system/di_client.py \
+    tests/system/di_names.py \
+    tests/system/di_program.py \
     tests/system/digits.bats \
     tests/system/early.py \
     tests/system/early_start.bats \
@@ -81,6 +83,7 @@ EXTRA_DIST += \
     tests/system/roles.bash \
     tests/system/roles_faults.bats \
     tests/system/roles_gpus.bats \
+    tests/system/roles_di.bats \
     tests/system/roles_grow.bats \
     tests/system/roles_sbatch.bats \
     tests/system/roles_http.bats \

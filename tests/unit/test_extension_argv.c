@@ -339,13 +339,14 @@ static void test_of_a_role(void **state)
 {
     struct pool pool = {.name = "cheap", .partition = partition, .time_min = 15};
     struct role role = {.name = (char *)"collector"};
-    struct extension_request request = {.pool = &pool,
-                                        .most = UINT32_MAX,
-                                        .used = exclude,
-                                        .role = &role,
-                                        .gang = {{.cpus = 2, .gpus = 1, .memory = 3001}, 4, 0, false},
-                                        .replicas = 3,
-                                        .nodes_most = 5};
+    struct extension_request request = {
+        .pool = &pool,
+        .most = UINT32_MAX,
+        .used = exclude,
+        .role = &role,
+        .gang = {{.cpus = 2, .gpus = 1, .memory = 3001}, 4, 0, false},
+        .replicas = 3,
+        .nodes_most = 5};
     struct job_info base = base_info();
     char **argv;
 

@@ -817,7 +817,9 @@ static void make_roles(struct history *h)
     }
     h->list[0].asks = true;
     make_pairs(h);
-    h->world = h->roles.count > 2 && !h->roles.pairs.any && roll(h, 3) == 0 ? 1 + roll(h, h->roles.count - 1) : -1;
+    h->world = h->roles.count > 2 && !h->roles.pairs.any && roll(h, 3) == 0
+                   ? 1 + roll(h, h->roles.count - 1)
+                   : -1;
     if (h->world >= 0)
         make_world(h, &h->list[h->world]);
     if (roll(h, 3) == 0 && h->world != 1)
@@ -882,8 +884,8 @@ static struct own_task *own_task(struct history *h, const struct replica *replic
     return NULL;
 }
 
-static void hand_over(struct history *h, const struct reconcile *old,
-                      const struct replica *replica, int node)
+static void hand_over(struct history *h, const struct reconcile *old, const struct replica *replica,
+                      int node)
 {
     int tasks = replica->gang->tasks;
     struct slots_gang gang = *replica->gang; /* it may be heard of before what it should be */
@@ -1012,7 +1014,8 @@ static void disturb(struct history *h)
         fact.count = h->list[fact.role].min +
                      roll(h, h->list[fact.role].max - h->list[fact.role].min + 1);
         if (roll(h, 3) == 0) {
-            gang = (struct slots_gang){{1 + roll(h, 3), roll(h, 2), roll(h, 4)}, 1 + roll(h, 3), 0, false};
+            gang = (struct slots_gang){
+                {1 + roll(h, 3), roll(h, 2), roll(h, 4)}, 1 + roll(h, 3), 0, false};
             gang.owned = h->roles.pairs.any && fact.role == h->roles.pairs.owned && roll(h, 3) > 0;
             if (!reconcile_can_have(h->r, fact.role, &gang))
                 return;

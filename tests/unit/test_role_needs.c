@@ -94,7 +94,8 @@ static void test_gangs(void **state)
         "{\"needs\":{\"cpus\":-1,\"gpus\":0,\"memory\":1,\"tasks\":1,\"per_node\":0}}",
         "{\"needs\":{\"cpus\":1,\"gpus\":0,\"memory\":1,\"tasks\":1025,\"per_node\":0}}",
     };
-    struct slots_gang gang = {{2, 1, 300}, 3, 1, true}, read = {{1, 0, 0}, 1, 0, false}, before = read;
+    struct slots_gang gang = {{2, 1, 300}, 3, 1, true}, read = {{1, 0, 0}, 1, 0, false},
+                      before = read;
     json_object *msg = json_object_new_object();
 
     (void)state;

@@ -59,7 +59,11 @@ static const struct place_case cases[] = {
      {{1, 0, 0}, 10, 0, false},
      "0000000022"},
     {"so many on each node", {NODE(8, 0, 0), NODE(8, 0, 0)}, 2, {{1, 0, 0}, 4, 2, false}, "0011"},
-    {"the last node may have fewer", {NODE(8, 0, 0), NODE(8, 0, 0)}, 2, {{1, 0, 0}, 3, 2, false}, "001"},
+    {"the last node may have fewer",
+     {NODE(8, 0, 0), NODE(8, 0, 0)},
+     2,
+     {{1, 0, 0}, 3, 2, false},
+     "001"},
     {"per node, and only one node fits",
      {NODE(8, 0, 0), NODE(1, 0, 0)},
      2,
@@ -71,7 +75,11 @@ static const struct place_case cases[] = {
      3,
      {{1, 0, 0}, 4, 0, false},
      "1122"},
-    {"no group has room for all", {OF_GROUP(2, 1), OF_GROUP(3, 2)}, 2, {{1, 0, 0}, 4, 0, false}, NULL},
+    {"no group has room for all",
+     {OF_GROUP(2, 1), OF_GROUP(3, 2)},
+     2,
+     {{1, 0, 0}, 4, 0, false},
+     NULL},
     {"the first group with room",
      {OF_GROUP(2, 1), OF_GROUP(2, 2), OF_GROUP(2, 1), OF_GROUP(2, 2)},
      4,
@@ -154,7 +162,8 @@ static void random_gangs_are_on_as_few_nodes_as_can_be(void **state)
         struct slots_node nodes[NODES_MAX];
         struct slots_gang gang = {{rand_r(&seed) % 3, rand_r(&seed) % 2, rand_r(&seed) % 3},
                                   1 + rand_r(&seed) % TASKS_MAX,
-                                  rand_r(&seed) % 4, false};
+                                  rand_r(&seed) % 4,
+                                  false};
         int count = 1 + rand_r(&seed) % NODES_MAX, where[TASKS_MAX], again[TASKS_MAX], used = 0;
         int on[NODES_MAX] = {0}, want[2];
         bool placed;
