@@ -79,7 +79,9 @@ lib_libelasticcore_la_SOURCES = \
     lib/di_call.c \
     lib/di_call.h \
     lib/di_request.c \
+    lib/di_view.c \
     lib/di_request.h \
+    lib/di_view.h \
     lib/endpoint_list.c \
     lib/endpoint_list.h \
     lib/number.c \
