@@ -128,62 +128,59 @@ int port_reserve(int *port, struct error *err)
                    : error_set(err, "cannot reserve a port for MASTER_PORT: %s", strerror(errno));
 }
 
-/* -1: another elasticrun has it. */
-static int claim(int port)
+/* Give the socket the name of that port: false, another elasticrun has it. */
+static bool claim(int fd, int port)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "elastic-port-%d", port);
 
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&name,
-                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0)
-        return fd;
-    if (fd >= 0) {
-        int saved = errno;
-
-        close(fd);
-        errno = saved;
-    }
-    return -1;
+    return bind(fd, (struct sockaddr *)&name,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0;
 }
 
 int port_hold(int *port, struct error *err)
 {
-    for (int i = 0; i < TRIES; i++) {
-        int bound = bound_somewhere(bound_to, false, port), held, saved;
+    int held = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool claimed = false;
 
-        if (bound < 0)
-            break;
-        held = claim(*port);
-        saved = errno;
+    if (held < 0)
+        return error_set(err, "cannot keep a port: %s", strerror(errno));
+    for (int i = 0; i < TRIES && !claimed; i++) {
+        int bound = bound_somewhere(bound_to, false, port);
+
+        if (bound < 0) {
+            error_set(err, "cannot find a free port: %s", strerror(errno));
+            close(held);
+            return -1;
+        }
+        claimed = claim(held, *port);
         close(bound);
-        errno = saved;
-        if (held >= 0)
-            return held;
-        if (errno != EADDRINUSE)
-            break;
     }
-    return error_set(err, "cannot find a free port: %s", strerror(errno));
+    return held; /* if not claimed: a socket without a name */
 }
 
-/* That very port, if nothing is bound there and no other elasticrun has it; else -1. */
-static int hold_this(int port)
+/* That very port, if nothing is bound there and, with named, no other elasticrun has it; else -1. */
+static int hold_this(int port, bool named)
 {
     int bound = port <= PORT_LAST ? bound_to(port, false) : -1, held;
 
     if (bound < 0)
         return -1;
-    held = claim(port);
+    held = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (held >= 0 && !claim(held, port) && named) {
+        close(held);
+        held = -1;
+    }
     close(bound);
     return held;
 }
 
 /* Those after the first one, which is held. Else nothing is. */
-static bool hold_rest(int count, int first, int *fds)
+static bool hold_rest(int count, int first, bool named, int *fds)
 {
     int held = 1;
 
-    while (held < count && (fds[held] = hold_this(first + held)) >= 0)
+    while (held < count && (fds[held] = hold_this(first + held, named)) >= 0)
         held++;
     if (held == count)
         return true;
@@ -194,11 +191,12 @@ static bool hold_rest(int count, int first, int *fds)
 
 int port_hold_block(int count, int *first, int *fds, struct error *err)
 {
-    for (int i = 0; i < TRIES; i++) {
+    /* The second half of the tries is for a node where others have the names. */
+    for (int i = 0; i < 2 * TRIES; i++) {
         fds[0] = port_hold(first, err);
         if (fds[0] < 0)
             return -1;
-        if (hold_rest(count, *first, fds))
+        if (hold_rest(count, *first, i < TRIES, fds))
             return 0;
     }
     return error_set(err, "cannot find %d free ports in a row", count);

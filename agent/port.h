@@ -20,7 +20,11 @@ int port_reserve(int *port, struct error *err);
  * The port itself is not kept bound: then such a program could not bind it, at any address. What is
  * kept is an abstract socket with the port in its name, which belongs to the network namespace as
  * the port does, and is gone with this process. Another program that asks for just this number can
- * still have it; where the kernel leaves ports outside its own range none gets it by chance. */
+ * still have it; where the kernel leaves ports outside its own range none gets it by chance.
+ *
+ * Every user can read the names of such sockets, and bind one of them for each port. Then the port
+ * is a free one that is not kept. Whose program listens there in the end has to be looked at, as
+ * above. */
 int port_hold(int *port, struct error *err);
 
 /* So many of them, one after the other: *first is the lowest, their descriptors are in fds[count].

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* agent/port: kept for rank 0, which can listen on it all the same. */
 #include <netinet/in.h>
+#include <sched.h>
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/port.h"
@@ -173,6 +177,61 @@ static void test_blocks(void **state)
             close(fds[i][k]);
 }
 
+enum outcome { HELD, NOT_HELD, CANNOT };
+
+#define FREE_FIRST 65001 /* the kernel's range leaves these ports, to 65535 */
+
+static bool is_alone(void)
+{
+    FILE *file;
+
+    if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        return false;
+    file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "we");
+    return file != NULL && fprintf(file, "1024 %d", FREE_FIRST - 1) > 0 && fclose(file) == 0;
+}
+
+/* In a network of its own, where the names of all its ports are taken. */
+static enum outcome hold_without_names(void)
+{
+    struct error err = {""};
+    int port = 0, block[3];
+
+    if (!is_alone())
+        return CANNOT;
+    for (int i = FREE_FIRST; i <= 65535; i++) {
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "elastic-port-%d", i);
+
+        len += (int)offsetof(struct sockaddr_un, sun_path) + 1;
+        if (bind(fd, (struct sockaddr *)&name, (socklen_t)len) != 0)
+            return CANNOT;
+    }
+    if (port_hold(&port, &err) < 0 || port < FREE_FIRST || bind_to(port, 0) < 0 ||
+        port_hold_block(3, &port, block, &err) != 0 || bind_to(port + 2, 0) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        return NOT_HELD;
+    }
+    return HELD;
+}
+
+/* Any user can have them all. */
+static void test_the_names_of_all_ports_are_taken(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit((int)hold_without_names());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == CANNOT)
+        skip(); /* it gets no network namespace */
+    assert_int_equal(WEXITSTATUS(status), HELD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_a_held_port_can_be_bound),
         cmocka_unit_test(test_held_ports_differ),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_the_names_of_all_ports_are_taken),
         cmocka_unit_test(test_ports_outside_the_kernels_range),
         cmocka_unit_test(test_reserved_ports_are_outside),
     };
