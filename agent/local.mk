@@ -160,6 +160,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/http.h \
     agent/member/job_control.c \
     agent/member/join.c \
+    agent/member/late.c \
+    agent/member/late.h \
     agent/member/member.c \
     agent/member/member.h \
     agent/member/member_internal.h \
@@ -178,8 +180,12 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/replica.h \
     agent/member/replica_ports.c \
     agent/member/replica_ports.h \
+    agent/member/replica_private.h \
+    agent/member/replica_task.c \
     agent/member/replicas.c \
     agent/member/replicas.h \
+    agent/member/shared_dir.c \
+    agent/member/shared_dir.h \
     agent/member/store_server.c \
     agent/member/store_server.h \
     agent/member/tail.c \

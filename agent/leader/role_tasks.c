@@ -276,7 +276,7 @@ void role_tasks_exit(struct leader *leader, struct leader_member *m, json_object
     output_end_rank(leader->output, role_task_stream(replica->start, fact.task));
     fact.replica = replica->id;
     fact.start = replica->start;
-    fact.status = (int)status;
+    fact.status = json_get_bool(msg, "lost", false) ? -1 : (int)status;
     if (status != 0)
         say_end(leader, m, replica, fact.task, fact.text != NULL ? fact.text : "has ended");
     leader_roles_feed(leader, fact);

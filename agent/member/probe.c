@@ -241,7 +241,7 @@ static void ask_port(struct probe *p)
         connect_to(p);
 }
 
-/* Any user can bind a port that this task was given. */
+/* Any user can bind a port that this task was given. Who has this task ends it soon (replica.c). */
 static bool is_strange(struct probe *p)
 {
     return !p->ready && tcp_listener(p->options.port) == TCP_STRANGER;

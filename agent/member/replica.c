@@ -11,51 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/member/probe.h"
-#include "agent/member/replica_ports.h"
-#include "agent/member/tail.h"
+#include "agent/member/replica_private.h"
 #include "agent/supervise.h"
 #include "lib/json_get.h"
+#include "lib/recovery.h"
 #include "lib/role_needs.h"
 #include "lib/role_task.h"
 #include "lib/shield.h"
-
-#define FILES_MAX 80
-
-struct task {
-    struct replica *replica;
-    int number; /* in the gang */
-    char *name; /* what its lines begin with */
-    const int *ports;
-    char *gpus; /* NULL: it has given them back */
-    bool ended, ready;
-    char **command, **added;
-    struct tail tail;
-    struct probe *probe; /* NULL: nobody looks */
-    char *looked_at;     /* probe_options.what, where it is a file */
-    char **probe_command;
-    char probe_files[FILES_MAX];
-    struct workers_options probe_worker;
-};
-
-struct replica {
-    struct replica_options options;
-    struct role role; /* with the needs of this replica: options.role */
-    struct replica_hooks hooks;
-    void *arg;
-    char *name, *address, *owner;
-    char **user_env;           /* what the user has, of shielded tasks; NULL: that of all workers */
-    struct world *probe_world; /* one worker, for the commands of probes */
-    struct workers *workers;
-    struct task *tasks;
-    int count;
-    struct replica_ports *ports;
-    bool whole;    /* all tasks of the gang are here */
-    bool running;  /* its tasks have been executed */
-    bool ending;   /* its tasks have been told to end */
-    bool disowned; /* the leader is not told */
-    int status;    /* of the first task that has not ended with 0 */
-};
 
 /* ---- what the leader hears ------------------------------------------------------------------- */
 
@@ -69,7 +31,8 @@ json_object *replica_message(const char *type, int64_t id, int64_t start)
     return msg;
 }
 
-json_object *replica_exit_message(int64_t id, int64_t start, int task, int status, const char *text)
+json_object *replica_exit_message(int64_t id, int64_t start, int task, int status, bool lost,
+                                  const char *text)
 {
     json_object *msg = replica_message("task_exit", id, start);
     struct error line = {""};
@@ -78,6 +41,8 @@ json_object *replica_exit_message(int64_t id, int64_t start, int task, int statu
     json_object_object_add(msg, "task", json_object_new_int(task));
     json_object_object_add(msg, "status", json_object_new_int(status));
     json_object_object_add(msg, "text", json_object_new_string(line.text));
+    if (lost)
+        json_object_object_add(msg, "lost", json_object_new_boolean(true));
     return msg;
 }
 
@@ -108,6 +73,66 @@ static struct task *task_of(struct replica *r, int rank)
     return &r->tasks[rank - r->tasks[0].number];
 }
 
+/* ---- whose are its ports? -------------------------------------------------------------------- */
+
+/* What is left of it here ends. Its next start has other ports. */
+static void give_up_port(struct replica *r, int port)
+{
+    r->stolen = port;
+    r->ending = true;
+    for (int i = 0; i < r->count; i++)
+        replica_task_end_probe(&r->tasks[i]);
+    workers_stop(r->workers, SIGKILL, 0);
+}
+
+/* Until it is ready, a port is asked at several addresses. */
+static const char *address_that_counts(const struct task *task)
+{
+    enum role_probe how = task->replica->options.role->ready.how;
+    bool asked = how == ROLE_PROBE_HTTP || how == ROLE_PROBE_TCP;
+
+    return task->ready || !asked ? task->replica->address : NULL;
+}
+
+static int stranger_at(const struct task *task, const char *address)
+{
+    const struct replica *r = task->replica;
+
+    return replica_ports_stranger(r->ports, (int)(task - r->tasks), address);
+}
+
+/* True: they are not ours, and the replica ends. */
+static bool ports_are_stolen(struct task *task)
+{
+    int port = stranger_at(task, address_that_counts(task));
+
+    if (port != 0)
+        give_up_port(task->replica, port);
+    return port != 0;
+}
+
+void replica_look(struct replica *r)
+{
+    for (int i = 0; i < r->count && r->running && !r->ending; i++)
+        if (!r->tasks[i].ended)
+            ports_are_stolen(&r->tasks[i]);
+}
+
+/* A program that finds its port in use ends. The port may be in use at any address. */
+static void blame_stranger(struct task *task, int status)
+{
+    struct replica *r = task->replica;
+    int port;
+
+    if (status == 0 || recovery_is_final(status) || task->ready || r->ending)
+        return;
+    port = stranger_at(task, NULL);
+    if (port == 0 && r->master_port != 0 && port_is_strange(r->master_port, NULL))
+        port = r->master_port;
+    if (port != 0)
+        give_up_port(r, port);
+}
+
 /* ---- is it ready? ---------------------------------------------------------------------------- */
 
 static void on_task_ready(void *arg)
@@ -115,6 +140,8 @@ static void on_task_ready(void *arg)
     struct task *task = arg;
 
     task->ready = true;
+    if (ports_are_stolen(task))
+        return;
     send_message(task->replica, task_message(task, "task_ready"));
 }
 
@@ -162,28 +189,14 @@ static void begin_probe(struct task *task)
         task->probe = probe_create(r->options.loop, &options, &handlers, task);
 }
 
-static void end_probe(struct task *task)
-{
-    probe_destroy(task->probe);
-    task->probe = NULL;
-    if (task->replica->options.role->ready.how == ROLE_PROBE_TOLD && task->looked_at != NULL)
-        unlink(task->looked_at);
-}
-
 /* ---- news of its tasks ----------------------------------------------------------------------- */
 
 static json_object *ports_json(const struct replica *r)
 {
     json_object *all = json_object_new_array();
-    size_t ports = strings_count(r->options.role->ports);
 
-    for (int i = 0; i < r->count; i++) {
-        json_object *of_task = json_object_new_array();
-
-        for (size_t k = 0; k < ports; k++)
-            json_object_array_add(of_task, json_object_new_int(r->tasks[i].ports[k]));
-        json_object_array_add(all, of_task);
-    }
+    for (int i = 0; i < r->count; i++)
+        json_object_array_add(all, replica_ports_json(r->ports, i));
     return all;
 }
 
@@ -214,11 +227,18 @@ static void on_output(int rank, int fd, const char *data, size_t len, void *arg)
     task->replica->hooks.output(task->name, stream_of(task), fd, data, len, task->replica->arg);
 }
 
-static void give_gpus(struct task *task)
+static void say_stolen(struct task *task, int status)
 {
-    node_room_give(task->replica->options.room, task->gpus);
-    free(task->gpus);
-    task->gpus = NULL;
+    struct replica *r = task->replica;
+    char text[80];
+    json_object *msg;
+
+    snprintf(text, sizeof(text), "a program of another user listens on its port %d", r->stolen);
+    msg = replica_exit_message(r->options.id, r->options.start, task->number, status, true, text);
+    if (r->disowned)
+        json_object_put(msg);
+    else
+        r->hooks.send_late(msg, r->arg);
 }
 
 static void say_exit(struct task *task, const struct worker_exit *ended)
@@ -230,11 +250,16 @@ static void say_exit(struct task *task, const struct worker_exit *ended)
 
     if (r->status == 0)
         r->status = status;
+    blame_stranger(task, status);
+    if (r->stolen != 0) {
+        say_stolen(task, status);
+        return;
+    }
     if (status != 0)
         snprintf(text, sizeof(text), ended->signal != 0 ? "ended by signal %d" : "ended with %d",
                  ended->signal != 0 ? ended->signal : status);
     send_message(r, replica_exit_message(r->options.id, r->options.start, task->number, status,
-                                         status != 0 && why != NULL ? why : text));
+                                         false, status != 0 && why != NULL ? why : text));
 }
 
 static void on_exited(const struct worker_exit *ended, void *arg)
@@ -243,8 +268,8 @@ static void on_exited(const struct worker_exit *ended, void *arg)
     struct replica *r = task->replica;
 
     task->ended = true;
-    end_probe(task);
-    give_gpus(task);
+    replica_task_end_probe(task);
+    replica_task_give_gpus(task);
     say_exit(task, ended);
     r->hooks.output_ended(stream_of(task), r->arg);
 }
@@ -266,97 +291,7 @@ static const struct workers_handlers worker_handlers = {
     .output = on_output,
 };
 
-/* ---- what a task gets ------------------------------------------------------------------------ */
-
-/* Of FILE and TOLD: where the file will be. */
-static int set_looked_at(struct task *task, const char *files)
-{
-    const struct role *role = task->replica->options.role;
-    const struct workers_options *common = task->replica->options.common;
-    const char *what = role->ready.what;
-    int rc = 0;
-
-    if (role->ready.how == ROLE_PROBE_TOLD)
-        rc = asprintf(&task->looked_at, "%s/%s-%d.ready", common->place.run_dir, files,
-                      task->number);
-    else if (role->ready.how == ROLE_PROBE_FILE)
-        rc = what[0] == '/' ? asprintf(&task->looked_at, "%s", what)
-                            : asprintf(&task->looked_at, "%s/%s", common->cwd, what);
-    if (rc < 0)
-        task->looked_at = NULL;
-    return rc < 0 ? -1 : 0;
-}
-
-/* The command of a probe runs as its task does, but alone. */
-static int set_probe_command(struct task *task, const struct role_task *values)
-{
-    const struct replica *r = task->replica;
-    const struct role *role = r->options.role;
-
-    if (role->ready.how != ROLE_PROBE_EXEC)
-        return 0;
-    task->probe_command = role_task_command(role, role->ready.run, values);
-    snprintf(task->probe_files, sizeof(task->probe_files), "probe-%lld.%lld-%d",
-             (long long)r->options.id, (long long)r->options.start, task->number);
-    task->probe_worker = *r->options.common;
-    task->probe_worker.argv = task->probe_command;
-    task->probe_worker.files = task->probe_files;
-    task->probe_worker.place.node_index = 0;
-    task->probe_worker.added = (char *const *const *)&task->added;
-    return task->probe_command != NULL ? 0 : -1;
-}
-
-static int prepare_task(struct task *task, const char *files, struct error *err)
-{
-    struct replica *r = task->replica;
-    const struct replica_options *o = &r->options;
-    struct role_task values = {.replica = r->name, .task = task->number};
-    struct role_task_place place = {
-        .start = o->start, .shared = o->shared, .api = o->api, .api_socket = o->api_socket};
-    int rc = o->role->gang.tasks > 1 ? asprintf(&task->name, "%s.%d", r->name, task->number)
-                                     : asprintf(&task->name, "%s", r->name);
-
-    if (rc < 0) {
-        task->name = NULL;
-        return error_set(err, "out of memory");
-    }
-    task->ports = replica_ports_of(r->ports, (int)(task - r->tasks));
-    task->gpus = node_room_take(o->room, o->role->gang.size.gpus, err);
-    if (task->gpus == NULL)
-        return -1;
-    if (set_looked_at(task, files) != 0)
-        return error_set(err, "out of memory");
-    values.ports = task->ports;
-    place.ready_file = o->role->ready.how == ROLE_PROBE_TOLD ? task->looked_at : NULL;
-    place.namespace = o->namespace;
-    place.owner = r->owner;
-    place.owner_port = o->owner_port;
-    place.first_task = r->tasks[0].number;
-    place.cuda = node_room_cuda(o->room) ? task->gpus : NULL;
-    place.rocr = node_room_rocr(o->room) ? task->gpus : NULL;
-    if (place.ready_file != NULL)
-        unlink(place.ready_file);
-    task->command = role_task_command(o->role, o->role->run, &values);
-    task->added = role_task_environment(o->role, &values, &place);
-    if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0)
-        return error_set(err, "out of memory");
-    return 0;
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static void free_task(struct task *task)
-{
-    if (task->replica == NULL)
-        return;
-    end_probe(task);
-    give_gpus(task);
-    free(task->name);
-    free(task->looked_at);
-    strings_free(task->command);
-    strings_free(task->added);
-    strings_free(task->probe_command);
-}
 
 void replica_destroy(struct replica *r)
 {
@@ -364,7 +299,7 @@ void replica_destroy(struct replica *r)
         return;
     workers_destroy(r->workers);
     for (int i = 0; i < r->count; i++)
-        free_task(&r->tasks[i]);
+        replica_task_free(&r->tasks[i]);
     replica_ports_destroy(r->ports);
     if (r->options.master_fd >= 0)
         close(r->options.master_fd);
@@ -419,6 +354,7 @@ static struct replica *make(const struct replica_options *options,
         return NULL;
     }
     r->count = count;
+    r->master_port = options->master_fd >= 0 ? options->world->master_port : 0;
     r->whole = options->world->node_count == 1;
     for (int i = 0; i < count; i++) {
         r->tasks[i].replica = r;
@@ -492,9 +428,10 @@ struct replica *replica_create(const struct replica_options *options,
     snprintf(files, sizeof(files), "replica-%lld.%lld", (long long)options->id,
              (long long)options->start);
     r->ports = replica_ports_create(r->count, (int)strings_count(r->role.ports), err);
+    *options->no_port = r->ports == NULL;
     rc = r->ports != NULL ? 0 : -1;
     for (int i = 0; i < r->count && rc == 0; i++)
-        rc = prepare_task(&r->tasks[i], files, err);
+        rc = replica_task_prepare(&r->tasks[i], files, err);
     if (rc == 0 && start(r, files, err) == 0) {
         r->options.world = NULL; /* the caller's, as is the address */
         r->options.common = NULL;
@@ -515,7 +452,7 @@ void replica_drain(struct replica *r, int signal, double seconds)
 {
     r->ending = true;
     for (int i = 0; i < r->count; i++)
-        end_probe(&r->tasks[i]);
+        replica_task_end_probe(&r->tasks[i]);
     workers_stop(r->workers, signal, seconds);
 }
 

@@ -17,6 +17,8 @@ struct replica;
 struct replica_hooks {
     /* A message to the leader, which is taken over. */
     void (*send)(json_object *msg, void *arg);
+    /* … which it hears after a while, so that it does not start the replica again at once. */
+    void (*send_late)(json_object *msg, void *arg);
     /* Output of a task: stream is its number, which no other task of the job has now, and name what
      * its lines begin with. output_ended() follows when there is no more. */
     void (*output)(const char *name, int stream, int fd, const char *data, size_t len, void *arg);
@@ -44,6 +46,7 @@ struct replica_options {
     const char *shield; /* path of libelastic-shield.so; NULL: Slurm's SIGTERM is theirs, too */
     /* What all workers of this node have in common. Its strings outlive the replica. */
     const struct workers_options *common;
+    bool *no_port; /* is set if it cannot be created because a port is missing */
 };
 
 /* Choose the ports, take the GPUs, and start the tasks. What options point to is copied, but for
@@ -57,6 +60,8 @@ void replica_destroy(struct replica *replica);
 bool replica_is(const struct replica *replica, int64_t id, int64_t start);
 /* Ask its tasks to end, and kill them after so many seconds. */
 void replica_drain(struct replica *replica, int signal, double seconds);
+/* Every now and then: do its ports belong to another user's program? Then it ends. */
+void replica_look(struct replica *replica);
 /* The leader does not know it: say nothing of it any more. */
 void replica_disown(struct replica *replica);
 /* For a new leader: what runs here, as an element of "replicas" in "room" (a new object). NULL: the
@@ -74,8 +79,8 @@ void replica_forgive_stopped(struct replica *replica);
 
 /* The message of that name about a start of a replica, for the leader. */
 json_object *replica_message(const char *type, int64_t id, int64_t start);
-/* A task has ended, or could not be started. */
-json_object *replica_exit_message(int64_t id, int64_t start, int task, int status,
+/* A task has ended, or could not be started. lost: it is not to blame, as if its node were lost. */
+json_object *replica_exit_message(int64_t id, int64_t start, int task, int status, bool lost,
                                   const char *text);
 
 #endif

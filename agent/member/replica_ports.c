@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <uv.h>
+
 #include "agent/port.h"
+#include "common/tcp_sockets.h"
 
 #define ROW_MAX 256 /* ports */
 
@@ -73,4 +76,33 @@ void replica_ports_destroy(struct replica_ports *ports)
 const int *replica_ports_of(const struct replica_ports *ports, int task)
 {
     return &ports->numbers[task * ports->names];
+}
+
+json_object *replica_ports_json(const struct replica_ports *ports, int task)
+{
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < ports->names; i++)
+        json_object_array_add(list, json_object_new_int(replica_ports_of(ports, task)[i]));
+    return list;
+}
+
+bool port_is_strange(int port, const char *address)
+{
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6};
+
+    if (address == NULL || (uv_ip4_addr(address, port, (struct sockaddr_in *)&at) != 0 &&
+                            uv_ip6_addr(address, port, &at) != 0))
+        return tcp_listener(port) == TCP_STRANGER;
+    return tcp_to_ipv6(&at) && tcp_listener_at(&at) == TCP_STRANGER;
+}
+
+int replica_ports_stranger(const struct replica_ports *ports, int task, const char *address)
+{
+    const int *list = replica_ports_of(ports, task);
+
+    for (int i = 0; i < ports->names; i++)
+        if (port_is_strange(list[i], address))
+            return list[i];
+    return 0;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ports of the tasks of a replica on this node. */
+/* The ports of the tasks of a replica on this node. Any user can bind one of them before its task
+ * does. */
 #ifndef ELASTIC_AGENT_MEMBER_REPLICA_PORTS_H
 #define ELASTIC_AGENT_MEMBER_REPLICA_PORTS_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
 
 #include "lib/error.h"
 
@@ -13,5 +18,13 @@ struct replica_ports *replica_ports_create(int tasks, int names, struct error *e
 void replica_ports_destroy(struct replica_ports *ports); /* accepts NULL */
 /* Those of a task, counted from 0 on this node: as many as there are names. */
 const int *replica_ports_of(const struct replica_ports *ports, int task);
+
+json_object *replica_ports_json(const struct replica_ports *ports, int task); /* a new array */
+
+/* Does a program of another user get what is sent to that port of this address of the node (IPv4 or
+ * IPv6; NULL: of any of its addresses)? */
+bool port_is_strange(int port, const char *address);
+/* The first one of a task that is so; 0: there is none. */
+int replica_ports_stranger(const struct replica_ports *ports, int task, const char *address);
 
 #endif

@@ -2,18 +2,17 @@
 /* The replicas of this node (replicas.h). */
 #include "agent/member/replicas.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/member/late.h"
 #include "agent/member/replica.h"
+#include "agent/member/shared_dir.h"
 #include "agent/node_room.h"
 #include "agent/port.h"
-#include "common/files.h"
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "lib/json_get.h"
@@ -21,7 +20,9 @@
 #include "lib/role_task.h"
 
 #define NOT_STARTED 126 /* as of a command that cannot be executed */
+#define NO_PORT     1   /* another start may find one */
 #define UNKNOWN     (-1)
+#define LOOK_MS     1000
 
 /* A replica on this node. */
 struct entry {
@@ -39,6 +40,8 @@ struct replicas {
     struct replicas_hooks hooks;
     void *arg;
     struct entry *list;
+    uv_timer_t *look; /* at their ports; NULL: there is no replica */
+    struct late *late;
     json_object *result; /* of the leading replica, which was here; NULL: it has not ended here */
     bool room_due;       /* the leader waits for it */
     struct {
@@ -99,10 +102,45 @@ static bool read_which(json_object *msg, struct which *which)
            json_get_int(msg, "start", 1, INT64_MAX, &which->start);
 }
 
-static void say_exit(struct replicas *all, const struct which *which, int task, int status,
-                     const char *text)
+static void send_late(json_object *msg, void *arg)
 {
-    all->hooks.send(replica_exit_message(which->id, which->start, task, status, text), all->arg);
+    struct replicas *all = arg;
+
+    if (all->stopped)
+        all->hooks.send(msg, all->arg);
+    else
+        late_send(all->late, msg);
+}
+
+/* ---- looking at ports ------------------------------------------------------------------------ */
+
+static void on_look(uv_timer_t *timer)
+{
+    const struct replicas *all = timer->data;
+
+    for (const struct entry *entry = all->list; entry != NULL; entry = entry->next)
+        replica_look(entry->replica);
+}
+
+static void start_looking(struct replicas *all)
+{
+    if (all->look != NULL || (all->look = malloc(sizeof(*all->look))) == NULL)
+        return; /* without memory nobody looks again once a task is ready */
+    uv_timer_init(all->loop, all->look);
+    all->look->data = all;
+    uv_timer_start(all->look, on_look, LOOK_MS, LOOK_MS);
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void stop_looking(struct replicas *all)
+{
+    if (all->look != NULL)
+        uv_close((uv_handle_t *)all->look, free_handle);
+    all->look = NULL;
 }
 
 /* ---- of a replica ---------------------------------------------------------------------------- */
@@ -142,12 +180,15 @@ static void on_drained(struct replica *replica, void *arg)
         all->result = replica_result(replica);
     replica_destroy(replica);
     send_room(all);
-    if (all->list == NULL)
+    if (all->list == NULL) {
+        stop_looking(all);
         all->hooks.none(all->arg);
+    }
 }
 
 static const struct replica_hooks replica_hooks = {
     .send = on_send,
+    .send_late = send_late,
     .output = on_output,
     .output_ended = on_output_ended,
     .drained = on_drained,
@@ -174,6 +215,7 @@ struct order {
     struct world *world;
     int64_t index;
     int master_fd; /* -1: another node has chosen MASTER_PORT */
+    bool no_port;
 };
 
 /* The first node of a gang chooses MASTER_PORT, which it adds to the message. */
@@ -186,7 +228,8 @@ static int choose_port(json_object *msg, struct order *order, struct error *err)
         !json_get_int(msg, "master_port", 0, 0, &port))
         return 0;
     order->master_fd = port_hold(&chosen, err);
-    if (order->master_fd < 0)
+    order->no_port = order->master_fd < 0;
+    if (order->no_port)
         return -1;
     json_object_object_add(msg, "master_port", json_object_new_int(chosen));
     return 0;
@@ -235,22 +278,6 @@ static void say_port(struct replicas *all, const struct order *order)
     all->hooks.send(msg, all->arg);
 }
 
-/* The job's directory, if it has one, is there, and tasks may write to it. */
-static int make_shared(const struct replicas *all, struct error *err)
-{
-    struct stat st;
-
-    if (all->shared == NULL)
-        return 0;
-    if (stat(all->shared, &st) != 0 && dir_make(all->shared, err) != 0)
-        return error_prefix(err, "shared");
-    if (stat(all->shared, &st) == 0 && !S_ISDIR(st.st_mode))
-        return error_set(err, "shared: %s: is no directory", all->shared);
-    if (access(all->shared, W_OK | X_OK) != 0)
-        return error_set(err, "shared: %s: %s", all->shared, strerror(errno));
-    return 0;
-}
-
 static int create(struct replicas *all, struct order *order, struct error *err)
 {
     struct workers_options common = {0};
@@ -271,6 +298,7 @@ static int create(struct replicas *all, struct order *order, struct error *err)
         .address = all->address,
         .shield = all->shield,
         .common = &common,
+        .no_port = &order->no_port,
     };
     struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -291,9 +319,23 @@ static int create(struct replicas *all, struct order *order, struct error *err)
     }
     entry->next = all->list;
     all->list = entry;
+    start_looking(all);
     if (all->paused)
         replica_pause_output(entry->replica, true);
     return 0;
+}
+
+/* Another start may find a port. */
+static void say_unstarted_task(struct replicas *all, const struct order *order, int task,
+                               int status, const char *why)
+{
+    json_object *msg = replica_exit_message(order->which.id, order->which.start, task, status,
+                                            order->no_port, why);
+
+    if (order->no_port)
+        send_late(msg, all);
+    else
+        all->hooks.send(msg, all->arg);
 }
 
 /* Each task of this node has ended before it began. */
@@ -303,13 +345,13 @@ static void say_unstarted(struct replicas *all, const struct order *order, const
 
     log_error("%s cannot be started: %s", order->name != NULL ? order->name : "a replica", why);
     if (order->world == NULL || order->index < 0) {
-        say_exit(all, &order->which, UNKNOWN, UNKNOWN, why);
+        say_unstarted_task(all, order, UNKNOWN, UNKNOWN, why);
         return;
     }
     first = world_first_rank(order->world, (int)order->index);
     count = order->world->nodes[order->index].slots;
     for (int i = 0; i < count; i++)
-        say_exit(all, &order->which, first + i, NOT_STARTED, why);
+        say_unstarted_task(all, order, first + i, order->no_port ? NO_PORT : NOT_STARTED, why);
 }
 
 static void handle_start(struct replicas *all, const struct which *which, json_object *msg)
@@ -323,7 +365,7 @@ static void handle_start(struct replicas *all, const struct which *which, json_o
     rc = read_order(all, msg, &order, &err);
     if (rc == 0) {
         say_port(all, &order);
-        rc = make_shared(all, &err);
+        rc = shared_dir_make(all->shared, &err);
     }
     if (rc == 0)
         rc = create(all, &order, &err);
@@ -343,7 +385,9 @@ static void end_tasks(struct replicas *all, const struct which *which, int signa
     if (replica != NULL)
         replica_drain(replica, signal, seconds);
     else
-        say_exit(all, which, UNKNOWN, UNKNOWN, "none of its tasks is here");
+        all->hooks.send(replica_exit_message(which->id, which->start, UNKNOWN, UNKNOWN, false,
+                                             "none of its tasks is here"),
+                        all->arg);
 }
 
 static void handle_drain(struct replicas *all, const struct which *which, json_object *msg)
@@ -392,7 +436,7 @@ int replicas_describe_world(struct replicas *all, bool base, struct workers_opti
     if (all->world.env == NULL) {
         const struct role *of = &all->roles->list[role];
 
-        if (make_shared(all, err) != 0 ||
+        if (shared_dir_make(all->shared, err) != 0 ||
             (of->api && all->hooks.api(&place.api, &place.api_socket, err, all->arg) != 0))
             return -1;
         place.cuda = base && node_room_cuda(all->room) ? all->world.ids : NULL;
@@ -467,6 +511,7 @@ bool replicas_any(const struct replicas *all)
 void replicas_stop(struct replicas *all, int signal, double seconds)
 {
     all->stopped = true;
+    late_flush(all->late);
     for (struct entry *entry = all->list; entry != NULL; entry = entry->next)
         replica_drain(entry->replica, signal, seconds);
 }
@@ -498,16 +543,6 @@ void replicas_forgive_stopped(struct replicas *all)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Of the job's directory, where it is relative. */
-static char *absolute(const char *path, const char *cwd)
-{
-    char *result;
-
-    if (path[0] == '/' || cwd == NULL)
-        return strdup(path);
-    return asprintf(&result, "%s/%s", cwd, path) >= 0 ? result : NULL;
-}
-
 static int find_shared(struct replicas *all)
 {
     struct workers_options common = {0};
@@ -515,7 +550,7 @@ static int find_shared(struct replicas *all)
     if (all->roles->shared == NULL)
         return 0;
     all->hooks.describe(&common, all->arg);
-    all->shared = absolute(all->roles->shared, common.cwd);
+    all->shared = shared_dir_path(all->roles->shared, common.cwd);
     return all->shared != NULL ? 0 : -1;
 }
 
@@ -540,7 +575,8 @@ struct replicas *replicas_create(uv_loop_t *loop, const char *roles, char *const
     }
     all->room = node_room_create(env, &machine);
     all->env = node_env_without_gpus(env);
-    if (all->room == NULL || all->env == NULL || find_shared(all) != 0) {
+    all->late = late_create(loop, hooks->send, arg);
+    if (all->room == NULL || all->late == NULL || all->env == NULL || find_shared(all) != 0) {
         error_set(err, "out of memory");
         replicas_destroy(all);
         return NULL;
@@ -559,6 +595,8 @@ void replicas_destroy(struct replicas *all)
         replica_destroy(entry->replica);
         free(entry);
     }
+    stop_looking(all);
+    late_destroy(all->late);
     node_room_destroy(all->room);
     roles_destroy(all->roles);
     strings_free(all->env);

@@ -3,8 +3,14 @@
 #include "tests/unit/workers_fixture.h"
 
 #include <dirent.h>
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/member/replicas.h"
@@ -17,7 +23,8 @@
 static const char *const ROLES =
     "shared: ./data\n"
     "roles:\n"
-    "  lead: {leads: yes, run: [sh, -c, 'echo out; echo why >&2; exit 3']}\n"
+    "  lead: {leads: yes, ports: [a, b], run: [sh, -c, 'while test -e stay; do sleep 0.02;"
+    " done; echo out; echo why >&2; exit 3']}\n"
     "  pair: {run: [sh, -c, 'echo $ELASTIC_PORT_B {task}; exec sleep 1000'], tasks: 2,\n"
     "         ports: [a, b]}\n"
     "  told: {run: [sh, -c, ': >$ELASTIC_READY_FILE; trap \"exit 5\" USR1; while :; do sleep 0.02;"
@@ -36,6 +43,15 @@ static const char *const ROLES =
     "  missing: {run: [/nonexistent/program]}\n"
     "  checked: {run: [sh, -c, 'sleep 0.1; >checked.$ELASTIC_START; exec sleep 1000'],\n"
     "            ready: {exec: [test, -e, 'checked.7'], every: 100ms}}\n"
+    "  idle: {run: [sleep, '1000'], ports: [a, b]}\n"
+    "  two: {run: [sleep, '1000'], ports: [a, b], tasks: 2}\n"
+    "  web: {run: [sleep, '1000'], ports: [a, b], ready: {tcp: yes, every: 100ms}}\n"
+    "  later: {run: [sh, -c, 'while ! test -e go; do sleep 0.02; done; : >$ELASTIC_READY_FILE;"
+    " exec sleep 1000'], ports: [a, b], ready: {told: yes, every: 100ms}}\n"
+    "  server: {run: [sh, -c, 'while ! test -e go; do sleep 0.02; done; echo in use >&2; exit"
+    " 1'], ports: [a, b], ready: {told: yes}}\n"
+    "  never: {run: [sh, -c, 'while ! test -e go; do sleep 0.02; done; exit 93'], ports: [a, b],"
+    " ready: {told: yes}}\n"
     "  talker: {run: [sh, -c, 'while :; do echo 0123456789012345678901234567890123456789; "
     "done']}\n";
 
@@ -722,6 +738,236 @@ static void test_pressure(void **state)
     end(&s);
 }
 
+/* ---- strangers at the ports ------------------------------------------------------------------ */
+
+/* A program of another user that listens there, until steal_end(). */
+static pid_t steal(const char *address, int port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int pipes[2];
+    char ready;
+    pid_t pid;
+
+    assert_int_equal(inet_pton(AF_INET, address, &at.sin_addr), 1);
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        int fd = setgid(65534) == 0 && setuid(65534) == 0 ? socket(AF_INET, SOCK_STREAM, 0) : -1;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 5) == 0 &&
+            write(pipes[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(pipes[1]);
+    assert_int_equal(read(pipes[0], &ready, 1), 1);
+    close(pipes[0]);
+    return pid;
+}
+
+static void steal_end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void assert_lost(json_object *msg, int task, int status, int port)
+{
+    char text[80];
+
+    snprintf(text, sizeof(text), "a program of another user listens on its port %d", port);
+    assert_exit(msg, task, status, text);
+    assert_true(json_get_bool(msg, "lost", false));
+}
+
+/* Tasks look whether it is there. */
+static void put_file(struct scene *s, const char *name, bool there)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", s->run->dir, name);
+    if (there)
+        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    else
+        unlink(path);
+}
+
+/* Without a probe, with one that asks the port, and one that does not: it never gets ready, and is
+ * to be started again, which costs nothing. */
+static void test_a_stranger_has_the_port(void **state)
+{
+    static const char *const roles[] = {"idle", "web", "later"};
+
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* it could not become another user */
+    for (size_t i = 0; i < COUNT(roles); i++) {
+        struct scene s;
+        pid_t thief;
+        int port;
+
+        begin(&s);
+        replicas_welcomed(s.all, "127.0.0.1");
+        start_role(&s, 4, roles[i], 1);
+        port = port_in(await(&s, "task_running", 0), 0, i != 1);
+        thief = steal("127.0.0.1", port);
+        put_file(&s, "go", true);
+        AWAIT(s.run, !replicas_any(s.all));
+        assert_null(heard(&s, "task_exit", 0)); /* not at once */
+        assert_lost(await(&s, "task_exit", 0), 0, 128 + SIGKILL, port);
+        assert_null(heard(&s, "task_ready", 0));
+        put_file(&s, "go", false);
+        steal_end(thief);
+        end(&s);
+    }
+}
+
+/* Nobody is told to connect there. */
+static void test_a_stranger_at_another_address(void **state)
+{
+    struct scene s;
+    pid_t elsewhere, thief;
+    int port;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    begin(&s);
+    replicas_welcomed(s.all, "127.0.0.1");
+    start_role(&s, 4, "idle", 1);
+    elsewhere = steal("127.0.0.2", port_in(await(&s, "task_running", 0), 0, 0));
+    start_role(&s, 5, "idle", 1);
+    port = port_in(await(&s, "task_running", 1), 0, 0);
+    thief = steal("127.0.0.1", port);
+    assert_lost(await(&s, "task_exit", 0), 0, 128 + SIGKILL, port);
+    assert_null(heard(&s, "task_exit", 1));
+    assert_true(replicas_any(s.all));
+    steal_end(thief);
+    steal_end(elsewhere);
+    kill_all(&s);
+    end(&s);
+}
+
+static void test_a_stranger_has_a_port_of_a_gang(void **state)
+{
+    struct scene s;
+    pid_t thief;
+    int port;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    begin(&s);
+    replicas_welcomed(s.all, "127.0.0.1");
+    start_role(&s, 4, "two", 2);
+    port = port_in(await(&s, "task_running", 0), 1, 1);
+    thief = steal("127.0.0.1", port);
+    AWAIT(s.run, !replicas_any(s.all));
+    /* The leader orders the end of a replica that has just ended; the job's end does not wait. */
+    tell(&s, "task_kill", "\"replica\":9,\"start\":4");
+    assert_exit(heard(&s, "task_exit", 0), -1, -1, "none of its tasks is here");
+    replicas_stop(s.all, SIGTERM, 10);
+    for (int i = 1; i <= 2; i++) {
+        int64_t task;
+
+        assert_true(json_get_int(heard(&s, "task_exit", i), "task", 0, 1, &task));
+        assert_lost(heard(&s, "task_exit", i), (int)task, 128 + SIGKILL, port);
+    }
+    steal_end(thief);
+    end(&s);
+}
+
+/* A program that cannot listen ends by itself. */
+static void test_a_program_finds_a_stranger(void **state)
+{
+    static const char *const strangers[] = {"127.0.0.1", "127.0.0.2"};
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < COUNT(strangers); i++) {
+        struct scene s;
+        pid_t thief;
+        int port;
+
+        begin(&s);
+        replicas_welcomed(s.all, "127.0.0.3");
+        start_role(&s, 4, "server", 1);
+        port = port_in(await(&s, "task_running", 0), 0, 1);
+        thief = steal(strangers[i], port);
+        put_file(&s, "go", true);
+        assert_lost(await(&s, "task_exit", 0), 0, 1, port);
+        start_role(&s, 5, "server", 1); /* nobody is there */
+        assert_exit(await(&s, "task_exit", 1), 0, 1, "in use");
+        assert_false(json_get_bool(heard(&s, "task_exit", 1), "lost", false));
+        put_file(&s, "go", false);
+        start_role(&s, 6, "never", 1); /* it is never to be started again */
+        steal_end(thief);
+        thief = steal("127.0.0.1", port_in(await(&s, "task_running", 2), 0, 1));
+        put_file(&s, "go", true);
+        assert_exit(await(&s, "task_exit", 2), 0, 93, "ended with 93");
+        assert_false(json_get_bool(heard(&s, "task_exit", 2), "lost", false));
+        put_file(&s, "go", false);
+        steal_end(thief);
+        kill_all(&s);
+        end(&s);
+    }
+}
+
+/* The leading one has not ended by itself: a leader that follows is not told that the job is over. */
+static void test_a_stranger_at_the_leading_replica(void **state)
+{
+    struct scene s;
+    json_object *said;
+    pid_t thief;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    begin(&s);
+    replicas_welcomed(s.all, "127.0.0.1");
+    put_file(&s, "stay", true);
+    start_role(&s, 4, "lead", 1);
+    thief = steal("127.0.0.1", port_in(await(&s, "task_running", 0), 0, 0));
+    AWAIT(s.run, !replicas_any(s.all));
+    replicas_welcomed(s.all, "127.0.0.1");
+    assert_false(json_object_object_get_ex(await(&s, "room", 1), "result", &said));
+    put_file(&s, "stay", false);
+    steal_end(thief);
+    end(&s);
+}
+
+/* It may have one elsewhere, or later. */
+static void test_no_port(void **state)
+{
+    struct rlimit files, none;
+    struct scene s;
+
+    (void)state;
+    begin(&s);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = files.rlim_max};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        if (i == 0)
+            start_role(&s, 4, "idle", 1); /* MASTER_PORT */
+        else
+            tell(&s, "task_start",
+                 "\"replica\":9,\"start\":5,\"role\":\"idle\",\"name\":\"idle-3\",\"node_index\":0,"
+                 "\"gen\":5,\"nodes\":\"node1\",\"slots\":\"1\",\"world\":1,\"restarts\":0,"
+                 "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\","
+                 "\"master_port\":7");
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    }
+    assert_false(replicas_any(s.all));
+    assert_int_equal(s.count, 0);
+    assert_number(await(&s, "task_exit", 0), "task", -1);
+    assert_number(await(&s, "task_exit", 1), "status", 1);
+    assert_true(json_get_bool(heard(&s, "task_exit", 1), "lost", false));
+    end(&s);
+}
+
 /* In the middle of everything. */
 static void test_destroy(void **state)
 {
@@ -762,6 +1008,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_leader_and_what_cannot_go_on),
         cmocka_unit_test(test_another_leader_after_the_end),
         cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_a_stranger_has_the_port),
+        cmocka_unit_test(test_a_stranger_at_another_address),
+        cmocka_unit_test(test_a_stranger_has_a_port_of_a_gang),
+        cmocka_unit_test(test_a_program_finds_a_stranger),
+        cmocka_unit_test(test_a_stranger_at_the_leading_replica),
+        cmocka_unit_test(test_no_port),
         cmocka_unit_test(test_destroy),
     };
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The directory that the tasks of a job share (shared_dir.h). */
+#include "agent/member/shared_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/files.h"
+
+char *shared_dir_path(const char *path, const char *cwd)
+{
+    char *result;
+
+    if (path[0] == '/' || cwd == NULL)
+        return strdup(path);
+    return asprintf(&result, "%s/%s", cwd, path) >= 0 ? result : NULL;
+}
+
+int shared_dir_make(const char *path, struct error *err)
+{
+    struct stat st;
+
+    if (path == NULL)
+        return 0;
+    if (stat(path, &st) != 0 && dir_make(path, err) != 0)
+        return error_prefix(err, "shared");
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return error_set(err, "shared: %s: is no directory", path);
+    if (access(path, W_OK | X_OK) != 0)
+        return error_set(err, "shared: %s: %s", path, strerror(errno));
+    return 0;
+}
