@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which lines of a job's output are of a role or a replica (logs.h). */
+/* The lines of a job's output that are of a role or a replica (logs.h). */
 #include "cmd/logs.h"
 
 #include <ctype.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "cmd/terminal_text.h"
 
 /* Digits at the beginning of a text. */
 static size_t digits(const char *text)
@@ -31,4 +34,64 @@ bool logs_match(const char *line, const char *name)
         line += digits(line);
     }
     return strncmp(line, ": ", 2) == 0 || strcmp(line, ":\n") == 0 || strcmp(line, ":") == 0;
+}
+
+/* What can be read of a line, of LOGS_PIECE bytes at most, and its end. */
+static size_t read_piece(FILE *file, char *piece)
+{
+    size_t length = 0;
+    int next = 0;
+
+    while (length < LOGS_PIECE && next != '\n' && (next = getc_unlocked(file)) != EOF)
+        piece[length++] = (char)next;
+    piece[length] = '\0';
+    return length;
+}
+
+/* Bytes 0, tabs and the end of a line are no text. */
+static void print_clean(const char *piece, size_t length, FILE *out)
+{
+    const char *end = piece + length;
+
+    while (piece < end) {
+        size_t text = strcspn(piece, "\t\n"); /* ends at a byte 0, too */
+        char *part = text_need(strndup(piece, text)), *clean = text_clean(part, 0);
+
+        fputs(clean, out);
+        free(clean);
+        free(part);
+        piece += text;
+        if (piece < end && *piece == '\0')
+            fputs("\\x00", out);
+        else if (piece < end)
+            fputc(*piece, out);
+        piece++;
+    }
+}
+
+int logs_print(struct logs *logs, FILE *file, bool all, FILE *out)
+{
+    char *piece = text_need(malloc(LOGS_PIECE + 1));
+    long start = ftell(file);
+    size_t length;
+
+    while ((length = read_piece(file, piece)) > 0) {
+        bool ended = piece[length - 1] == '\n';
+
+        if (!ended && length < LOGS_PIECE && !all) {
+            fseek(file, start, SEEK_SET);
+            break;
+        }
+        start += (long)length;
+        if (!logs->inside)
+            logs->match = logs_match(piece, logs->name);
+        logs->inside = !ended;
+        if (logs->match && logs->clean)
+            print_clean(piece, length, out);
+        else if (logs->match)
+            fwrite(piece, 1, length, out);
+    }
+    clearerr(file);
+    free(piece);
+    return fflush(out) == 0 ? 0 : -1;
 }

@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which lines of a job's output are of a role or a replica. Pure. */
+/* The lines of a job's output that are of a role or a replica. */
 #ifndef SELASTIC_LOGS_H
 #define SELASTIC_LOGS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* Does the line begin with the label of that role ("collector"), replica ("collector-3") or task
  * ("pair-0.1")? NULL: any line. */
 bool logs_match(const char *line, const char *name);
+
+#define LOGS_PIECE 65536 /* bytes of a longer line are printed before its end has come */
+
+/* Which lines are printed, and how. */
+struct logs {
+    const char *name; /* as above */
+    bool clean;       /* for a terminal: control characters become \xHH, but for tabs */
+    bool inside;      /* a line whose first pieces have been read; false at the beginning */
+    bool match;       /* that line */
+};
+
+/* Read on. A line that is not complete stays in the file for the next call, if it is not that long;
+ * with all it is printed. -1: it cannot be written. */
+int logs_print(struct logs *logs, FILE *file, bool all, FILE *out);
 
 #endif

@@ -17,28 +17,6 @@
 #define PAUSE_NS  300000000L /* between two looks at the file */
 #define ASK_EVERY 10         /* looks between two questions to Slurm */
 
-/* A line that is not complete stays in the file for the next look. */
-static int print_lines(FILE *file, const char *name, bool all)
-{
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    long start = ftell(file);
-
-    while ((length = getline(&line, &room, file)) > 0) {
-        if (line[length - 1] != '\n' && !all) {
-            fseek(file, start, SEEK_SET);
-            break;
-        }
-        start += length;
-        if (logs_match(line, name))
-            fwrite(line, 1, (size_t)length, stdout);
-    }
-    clearerr(file);
-    free(line);
-    return fflush(stdout);
-}
-
 /* Slurm that does not answer for a while is no end of the job. */
 static bool has_ended(uint32_t job_id)
 {
@@ -51,16 +29,27 @@ static bool has_ended(uint32_t job_id)
     return ended;
 }
 
-static int follow(FILE *file, const struct arguments *arguments)
+/* Another user's job may write what takes over a terminal. */
+static bool is_others(uint32_t job_id)
+{
+    struct job_info *info = NULL;
+    struct error err;
+    bool ours = slurm_client_job(job_id, &info, &err) == 0 && info != NULL &&
+                info->uid == geteuid();
+
+    job_info_free(info);
+    return !ours;
+}
+
+static void follow(FILE *file, struct logs *logs, uint32_t job_id)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     bool ended = false;
 
-    for (int look = 1; print_lines(file, arguments->name, ended) == 0 && !ended; look++) {
+    for (int look = 1; logs_print(logs, file, ended, stdout) == 0 && !ended; look++) {
         nanosleep(&pause, NULL);
-        ended = look % ASK_EVERY == 0 && has_ended(arguments->job_id);
+        ended = look % ASK_EVERY == 0 && has_ended(job_id);
     }
-    return 0;
 }
 
 /* Of anything else the end would never come. NULL with err. */
@@ -83,6 +72,7 @@ static FILE *open_regular(const char *path, struct error *err)
 
 static enum exit_status run(const struct arguments *arguments)
 {
+    struct logs logs = {.name = arguments->name};
     struct error err;
     char *path;
     FILE *file;
@@ -90,6 +80,7 @@ static enum exit_status run(const struct arguments *arguments)
     deadline_start();
     deadline_enter_slurm();
     int rc = slurm_client_stdout(arguments->job_id, &path, &err);
+    logs.clean = rc == 0 && isatty(STDOUT_FILENO) && is_others(arguments->job_id);
     deadline_leave();
     if (rc != 0)
         return failed(&err);
@@ -99,9 +90,9 @@ static enum exit_status run(const struct arguments *arguments)
         return failed(&err);
     }
     if (arguments->follow)
-        follow(file, arguments);
+        follow(file, &logs, arguments->job_id);
     else
-        print_lines(file, arguments->name, true);
+        logs_print(&logs, file, true, stdout);
     fclose(file);
     free(path);
     return STATUS_OK;
@@ -114,7 +105,8 @@ const struct command logs_command = {
             "\n"
             "Print the output of a job from the file that sbatch has given it. With a role\n"
             "(collector), a replica (collector-3) or a task of a gang (pair-0.1): only its\n"
-            "lines, which begin with its name. Slurm must still know the job.\n"
+            "lines, which begin with its name. Slurm must still know the job. On a terminal,\n"
+            "control characters of another user's job are shown as \\xHH.\n"
             "\n"
             "  -f, --follow     go on as more is written, until the job has ended\n"
             "  -h, --help       print this text\n",

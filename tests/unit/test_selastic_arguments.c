@@ -348,6 +348,55 @@ static void test_lines_of_logs(void **unused)
             fail_msg("%s of %s", cases[i].line, cases[i].name);
 }
 
+/* As it would be printed, in two calls: what is there, and what is there when the job has ended. */
+static void assert_printed(struct logs logs, const char *text, size_t size, const char *first,
+                           const char *all)
+{
+    char *printed = NULL;
+    size_t length = 0;
+    FILE *file = tmpfile(), *out = open_memstream(&printed, &length);
+
+    assert_true(file != NULL && out != NULL);
+    assert_int_equal(fwrite(text, 1, size, file), size);
+    rewind(file);
+    assert_int_equal(logs_print(&logs, file, false, out), 0);
+    assert_string_equal(printed, first);
+    assert_int_equal(logs_print(&logs, file, true, out), 0);
+    assert_string_equal(printed, all);
+    fclose(out);
+    fclose(file);
+    free(printed);
+}
+
+#define PRINTED(logs, text, first, all) assert_printed(logs, text, sizeof(text) - 1, first, all)
+
+static void test_logs_as_they_are_printed(void **unused)
+{
+    struct logs of_role = {.name = "pair"}, clean = {.clean = true}, raw = {.name = NULL};
+
+    PRINTED(of_role, "pair-0: a\nother\npair-1: b\npair-1: c", "pair-0: a\npair-1: b\n",
+            "pair-0: a\npair-1: b\npair-1: c");
+    PRINTED(raw, "\x1b]0;x\a\n", "\x1b]0;x\a\n", "\x1b]0;x\a\n");
+    PRINTED(clean, "a\tb\x1b[2J\r\n\0c\n\xff", "a\tb\\x1b[2J\\x0d\n\\x00c\n",
+            "a\tb\\x1b[2J\\x0d\n\\x00c\n\\xff");
+}
+
+/* A job can write a line of gigabytes. */
+static void test_a_line_of_logs_that_does_not_end(void **unused)
+{
+    const struct logs cases[] = {{.name = NULL}, {.name = "pair"}, {.name = "pai"}};
+    const size_t size = LOGS_PIECE + 1000;
+    char *line = calloc(1, size + 1), *first;
+
+    memset(line, 'x', size);
+    memcpy(line, "pair-0: ", 8);
+    first = strndup(line, LOGS_PIECE);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_printed(cases[i], line, size, i < 2 ? first : "", i < 2 ? line : "");
+    free(first);
+    free(line);
+}
+
 static void test_history(void **unused)
 {
     struct arguments arguments = good("history 12 --timeline --user ada --state-dir=/x/12");
@@ -419,6 +468,8 @@ int main(void)
         cmocka_unit_test(test_remove_and_proxy),
         cmocka_unit_test(test_logs),
         cmocka_unit_test(test_lines_of_logs),
+        cmocka_unit_test(test_logs_as_they_are_printed),
+        cmocka_unit_test(test_a_line_of_logs_that_does_not_end),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_clean),
