@@ -30,7 +30,7 @@
 struct api {
     uv_loop_t *loop;
     struct api_options options;
-    int local, tcp; /* listening sockets; -1: nobody can serve them */
+    int local, tcp; /* listening sockets, until nobody can serve them; -1: there is none */
     char *path, *url;
     char *address; /* of the leader; NULL: not known */
     int port;
@@ -98,12 +98,13 @@ static void start_again(struct api *api)
     api->pause_ms = 2 * api->pause_ms < PAUSE_MAX_MS ? 2 * api->pause_ms : PAUSE_MAX_MS;
 }
 
-/* Clients are refused from now on, in place of waiting for ever. */
+/* Clients are refused from now on, in place of waiting for ever. The port stays bound, as far as
+ * that can be: no other user is to listen where clients go. */
 static void give_up(struct api *api, const char *why)
 {
     log_error("%s: tasks have no HTTP interface from now on: %s", api->options.node, why);
     close_socket(&api->local);
-    close_socket(&api->tcp);
+    shutdown(api->tcp, SHUT_RDWR);
     unlink(api->path);
 }
 

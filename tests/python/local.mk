@@ -26,6 +26,7 @@ EXTRA_DIST += \
     tests/python/fake_agent.py \
     tests/python/preloaded.py \
     tests/python/roles_api.py \
+    tests/python/stranger.py \
     tests/python/tap.py
 # A sanitized library cannot be loaded into an interpreter that is not.
 if !SANITIZERS

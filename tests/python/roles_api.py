@@ -3,12 +3,17 @@
 
 import http.server
 import json
+import socketserver
 import threading
 
 
+class _Socket(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+
 class RolesApi:
-    def __init__(self):
-        """It listens at once; url is what ELASTIC_API would be."""
+    def __init__(self, path=None):
+        """It listens at once; url is what ELASTIC_API would be. path: at this socket instead."""
         self.asked = []  # lines "METHOD PATH BODY" of all changes
         self.removing = None  # is called with the name of a replica that is removed
         self.broken = None  # bytes that are sent instead of an answer
@@ -33,9 +38,12 @@ class RolesApi:
             def log_message(self, *_arguments):
                 """Nothing is logged."""
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        if path:
+            self._server = _Socket(path, Handler)
+        else:
+            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            self._server.daemon_threads = True
+            self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self):

@@ -15,6 +15,7 @@ from unittest import mock
 
 import tap
 from roles_api import RolesApi
+from stranger import Stranger
 
 if importlib.util.find_spec("ray"):
     import ray
@@ -119,6 +120,20 @@ class Ray(unittest.TestCase):
                     RoleCluster()
         with self.assertRaisesRegex(roles.RolesError, "no role 'none'"):
             RoleCluster("none")
+        self.assertFalse((self.dir / "ready").exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to be another user")
+    def test_a_stranger_at_the_heads_port(self):
+        stranger = Stranger()
+        self.addCleanup(stranger.close)
+        with mock.patch.dict(os.environ, {"ELASTIC_PORT_HEAD": str(stranger.port)}):
+            with self.assertRaisesRegex(
+                roles.RolesError, f"a program of another user listens on port {stranger.port}"
+            ):
+                RoleCluster(object_store_memory=80 << 20)
+            token = os.environ["RAY_AUTH_TOKEN"]
+        self.assertNotIn(token.encode(), stranger.close())
+        self.assertFalse((self.dir / "ray-worker.json").exists())
         self.assertFalse((self.dir / "ready").exists())
 
     def test_tasks_that_wait(self):

@@ -4,6 +4,7 @@
 
 import json
 import os
+import socket
 import tempfile
 import threading
 import unittest
@@ -12,7 +13,8 @@ from unittest import mock
 
 import tap
 from roles_api import RolesApi
-from slurm_elastic import roles
+from slurm_elastic import _listeners, roles
+from stranger import Stranger
 
 ENVIRONMENT = {
     "ELASTIC_ROLE": "web-shop",
@@ -171,7 +173,7 @@ class Api(unittest.TestCase):
         self.refused(404, "^there is no role 'none'$", roles.status, "none")
         self.refused(0, "^'worker' is not the name of a replica", roles.remove, "worker")
         self.api.broken = b"<html>"
-        self.refused(404, "^HTTP Error 404", roles.status, "none")
+        self.refused(404, "^HTTP status 404", roles.status, "none")
         self.refused(0, "^no answer of http://127.0.0.1", roles.status)
         self.api.broken = b"{}"
         self.refused(0, "^no answer of http://127.0.0.1", roles.status)
@@ -179,6 +181,52 @@ class Api(unittest.TestCase):
             self.refused(0, "^no answer of http://127.0.0.1:9: ", roles.status)
         del os.environ["ELASTIC_API"]
         self.refused(0, "^there is no ELASTIC_API: .* needs `api: yes`", roles.status)
+
+    def test_its_socket_comes_first(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "api")
+            with mock.patch.dict(os.environ, {"ELASTIC_API_SOCKET": path}):
+                self.assertEqual(roles.scale("worker", 4), "worker: 4 replicas")  # it is not there
+                self.assertEqual(len(self.api.asked), 1)
+                local = RolesApi(path)
+                self.addCleanup(local.close)
+                self.assertEqual(roles.scale("worker", 5), "worker: 5 replicas")
+                self.refused(404, "^there is no role 'none'$", roles.status, "none")
+        self.assertEqual(len(self.api.asked), 1)
+        self.assertEqual(len(local.asked), 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to be another user")
+    def test_a_stranger_is_not_asked(self):
+        stranger = Stranger()
+        self.addCleanup(stranger.close)
+        with mock.patch.dict(os.environ, {"ELASTIC_API": f"http://127.0.0.1:{stranger.port}"}):
+            self.refused(0, "it is not of this user's job$", roles.scale, "worker", 5)
+        self.assertEqual(stranger.close(), b"")
+
+
+class Listeners(unittest.TestCase):
+    def test_ours(self):
+        for family, own, other, everywhere in [
+            (socket.AF_INET, "127.0.0.1", "127.0.0.2", "0.0.0.0"),
+            (socket.AF_INET6, "::1", "127.0.0.1", "::"),
+        ]:
+            with socket.create_server((own, 0), family=family) as server:
+                port = server.getsockname()[1]
+                self.assertTrue(_listeners.is_ours(own, port))
+                self.assertIsNone(_listeners.is_ours(other, port))
+            self.assertIsNone(_listeners.is_ours(own, port))
+            with socket.create_server((everywhere, 0), family=family) as server:
+                self.assertTrue(_listeners.is_ours(own, server.getsockname()[1]))
+                self.assertTrue(_listeners.is_ours("127.0.0.1", server.getsockname()[1]))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to be another user")
+    def test_a_stranger(self):
+        stranger = Stranger()
+        self.addCleanup(stranger.close)
+        self.assertIs(_listeners.is_ours("127.0.0.1", stranger.port), False)
+        with socket.create_server(("127.0.0.2", stranger.port)):
+            self.assertIs(_listeners.is_ours("127.0.0.2", stranger.port), True)
+            self.assertIs(_listeners.is_ours("127.0.0.1", stranger.port), False)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -47,7 +46,7 @@ from ray.autoscaler.tags import (
     TAG_RAY_USER_NODE_TYPE,
 )
 
-from slurm_elastic import roles
+from slurm_elastic import _listeners, roles
 
 __all__ = ["RoleCluster", "RoleProvider"]
 
@@ -283,12 +282,21 @@ class RoleCluster:
             preexec_fn=_end_with_parent,
         )
         end = time.monotonic() + _START
-        while not _listens(self._ip, me.ports["head"]) or not _answers(self.address):
-            if self._process.poll() is not None:
-                raise roles.RolesError(f"Ray's head ended with {self._process.returncode}")
+        while not (self._head_listens(me) and _answers(self.address) and self._head_listens(me)):
             if time.monotonic() > end:
                 raise roles.RolesError(f"Ray's head does not answer within {_START} s")
             time.sleep(_POLL)
+
+    def _head_listens(self, me: roles.Task) -> bool:
+        """Whoever is asked there gets the token, and the workers would go there."""
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise roles.RolesError(f"Ray's head ended with {self._process.returncode}")
+        port = me.ports["head"]
+        ours = _listeners.is_ours(self._ip, port)
+        if ours is False:
+            raise roles.RolesError(f"a program of another user listens on port {port}")
+        return ours is True
 
 
 # ---- processes of Ray --------------------------------------------------------------------------
@@ -324,14 +332,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _listens(ip: str, port: int) -> bool:
-    try:
-        with socket.create_connection((ip, port), 1):
-            return True
-    except OSError:
-        return False
 
 
 def _answers(address: str) -> bool:

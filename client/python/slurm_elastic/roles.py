@@ -23,17 +23,16 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import time
-import urllib.error
-import urllib.request
+import urllib.parse
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
+from slurm_elastic import _listeners
+
 _POLL = 0.2  # seconds between two looks at the file
 _TIMEOUT = 90  # seconds for an answer: the interface itself waits 60 s for a leader
-
-# The interface is on this node: a proxy of the environment cannot reach it.
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class RolesError(Exception):
@@ -322,19 +321,58 @@ def _reply(method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Dic
     if not api:
         raise RolesError("there is no ELASTIC_API: the role of this program needs `api: yes`")
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(api + path, data, method=method)
     try:
-        with _opener.open(request, timeout=_TIMEOUT) as answer:
-            reply = json.load(answer)
-            return {"message": reply["message"], "data": reply["data"]}
-    except urllib.error.HTTPError as error:
-        raise RolesError(_message_of(error), error.code) from None
+        connection = _connection(api)
+        try:
+            connection.request(method, path, data)
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        if not 200 <= answer.status < 300:
+            raise RolesError(_message_of(answer, text), answer.status)
+        reply = json.loads(text)
+        return {"message": reply["message"], "data": reply["data"]}
     except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException) as error:
         raise RolesError(f"no answer of {api}: {error!r}") from None
 
 
-def _message_of(error: urllib.error.HTTPError) -> str:
+def _connection(api: str) -> http.client.HTTPConnection:
+    """To the interface on this node. No proxy of the environment could reach it.
+
+    Only this user can make its socket. Its port may be another user's once the interface is gone.
+    """
+    path = os.environ.get("ELASTIC_API_SOCKET")
+    if path:
+        connection: http.client.HTTPConnection = _SocketConnection(path)
+        try:
+            connection.connect()
+            return connection
+        except OSError:  # a container may have a file system of its own
+            connection.close()
+    url = urllib.parse.urlsplit(api)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=_TIMEOUT)
+    connection.connect()
+    peer = connection.sock.getpeername()
+    if not _listeners.is_ours(peer[0], peer[1]):
+        connection.close()
+        raise RolesError(f"no answer of {api}: it is not of this user's job")
+    return connection
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: str):
+        super().__init__("job", timeout=_TIMEOUT)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _message_of(answer: http.client.HTTPResponse, text: bytes) -> str:
     try:
-        return json.load(error)["message"]
-    except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException):
-        return str(error)
+        return str(json.loads(text)["message"])
+    except (ValueError, LookupError, TypeError):
+        return f"HTTP status {answer.status}"
