@@ -2,6 +2,7 @@
 /* What clients of DI-orchestrator v1alpha1 see of a job (di_view.h). */
 #include "lib/di_view.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -915,7 +915,7 @@ static void test_a_program_finds_a_stranger(void **state)
     }
 }
 
-/* The leading one has not ended by itself: a leader that follows is not told that the job is over. */
+/* The leading one has not ended by itself: the next leader is not told that the job is over. */
 static void test_a_stranger_at_the_leading_replica(void **state)
 {
     struct scene s;
