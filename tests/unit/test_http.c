@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -793,7 +794,7 @@ static void test_many_of_another_user(void **state)
                                       .sin_port = htons((uint16_t)test->port),
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-        if (setuid(OTHER_UID) != 0)
+        if (setuid(OTHER_UID) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
             _exit(1);
         for (int i = 0; i < MANY; i++)
             if (connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&address,
