@@ -7,9 +7,8 @@
 
 #include "lib/error.h"
 
-/* {"namespace", "coordinator", "collectors", "learners"}: the URLs that the coordinator of that name
- * sees, or the aggregator of that name. answer: the leader's to `roles`. A new object. NULL with
- * err. */
+/* {"namespace", "coordinator", "collectors", "learners"}: the URLs that the coordinator, or the
+ * aggregator, of that name sees. answer: the leader's to `roles`. A new object. NULL with err. */
 json_object *di_view_list(json_object *answer, const char *namespace, const char *name,
                           struct error *err);
 
