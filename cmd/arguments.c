@@ -18,6 +18,7 @@
 #define WATCH_MAX       3600
 #define TIMEOUT_DEFAULT 60
 #define TIMEOUT_MAX     3600
+#define WAIT_MAX        (30 * 24 * 3600)
 #define PORT_LEAST      1024
 #define DAYS_DEFAULT    30
 #define DAYS_MAX        3650
@@ -43,7 +44,12 @@ enum {
     OPTION_ROLE,
     OPTION_FORMAT,
     OPTION_PORT,
-    OPTION_AFTER
+    OPTION_AFTER,
+    OPTION_SIZE,
+    OPTION_STEP,
+    OPTION_STATE,
+    OPTION_ENDED,
+    OPTION_WAIT_TIMEOUT
 };
 
 #define JSON                                                                                       \
@@ -66,6 +72,15 @@ static const struct option list_options[] = {{"all", no_argument, NULL, OPTION_A
                                              END};
 static const struct option look_options[] = {
     {"watch", optional_argument, NULL, OPTION_WATCH}, JSON, HELP, END};
+static const struct option wait_options[] = {
+    {"size", required_argument, NULL, OPTION_SIZE},
+    {"step", required_argument, NULL, OPTION_STEP},
+    {"state", required_argument, NULL, OPTION_STATE},
+    {"ended", no_argument, NULL, OPTION_ENDED},
+    {"timeout", required_argument, NULL, OPTION_WAIT_TIMEOUT},
+    JSON,
+    HELP,
+    END};
 static const struct option order_options[] = {JSON, HELP, END};
 static const struct option logs_options[] = {
     {"follow", no_argument, NULL, OPTION_FOLLOW}, HELP, END};
@@ -274,6 +289,7 @@ static const struct syntax {
 } syntaxes[] = {
     {"list", "no arguments besides options", 0, 0, NULL, list_options},
     {"show", "one argument: JOB", 1, 1, take_job, look_options},
+    {"wait", "one argument: JOB", 1, 1, take_job, wait_options},
     {"resize", "two arguments: JOB and N, +K or -K", 2, 2, take_size, order_options},
     {"history", "one argument: JOB", 1, 1, take_job, history_options},
     {"roles", "one argument: JOB", 1, 1, take_job, look_options},
@@ -313,11 +329,11 @@ static int parse_watch(const char *text, double *seconds, struct error *err)
     return 0;
 }
 
-static int parse_timeout(const char *text, int *seconds, struct error *err)
+static int parse_timeout(const char *text, int most, int *seconds, struct error *err)
 {
-    if (number_parse(text, strlen(text), 1, TIMEOUT_MAX, seconds) < 0)
+    if (number_parse(text, strlen(text), 1, most, seconds) < 0)
         return error_set(err, "--timeout=%s is not allowed; give seconds from 1 to %d",
-                         error_value(text).text, TIMEOUT_MAX);
+                         error_value(text).text, most);
     return 0;
 }
 
@@ -406,7 +422,18 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         arguments->partition = value;
         return 0;
     case OPTION_TIMEOUT:
-        return parse_timeout(value, &arguments->timeout, err);
+        return parse_timeout(value, TIMEOUT_MAX, &arguments->timeout, err);
+    case OPTION_WAIT_TIMEOUT:
+        return parse_timeout(value, WAIT_MAX, &arguments->wait_seconds, err);
+    case OPTION_SIZE:
+        return wait_goal_size(&arguments->goal, value, err);
+    case OPTION_STEP:
+        return wait_goal_step(&arguments->goal, value, err);
+    case OPTION_STATE:
+        return wait_goal_state(&arguments->goal, value, err);
+    case OPTION_ENDED:
+        arguments->goal.ended = true;
+        return 0;
     case OPTION_DRY_RUN:
         arguments->dry_run = true;
         return 0;
@@ -533,5 +560,7 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
         argv[argc++] = difference; /* where it was taken from there is room */
         argv[argc] = NULL;
     }
-    return parse_operands(syntax, argv + optind, argc - optind, arguments, err);
+    if (parse_operands(syntax, argv + optind, argc - optind, arguments, err) < 0)
+        return -1;
+    return syntax->options == wait_options ? wait_goal_check(&arguments->goal, err) : 0;
 }

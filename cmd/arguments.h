@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cmd/wait_rule.h"
 #include "lib/error.h"
 
 #define SCALES_MAX 16 /* roles in one `selastic scale` */
@@ -58,6 +59,8 @@ struct arguments {
     const char *hostlist;  /* collect: only from these nodes */
     const char *partition; /* collect: with jobs in this partition; plan: whose nodes */
     int timeout;           /* collect: seconds */
+    struct wait_goal goal; /* wait */
+    int wait_seconds;      /* wait: 0: for ever */
     bool pieces;           /* describe: for collect */
 };
 

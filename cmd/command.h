@@ -9,7 +9,13 @@
 
 #include "cmd/arguments.h"
 
-enum exit_status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
+enum exit_status {
+    STATUS_OK = 0,
+    STATUS_FAILED = 1,
+    STATUS_USAGE = 2,
+    STATUS_TIMEOUT = 3, /* wait: the time is over */
+    STATUS_ENDED = 4,   /* wait: the job has ended before */
+};
 
 struct command {
     const char *name;
@@ -20,7 +26,8 @@ struct command {
 
 extern const struct command list_command, show_command, resize_command, history_command,
     roles_command, replicas_command, scale_command, fail_command, remove_command, endpoints_command,
-    logs_command, reports_command, proxy_command, clean_command, plan_command, topology_command;
+    logs_command, reports_command, proxy_command, clean_command, plan_command, topology_command,
+    wait_command;
 
 /* Columns of the terminal on stdout, 0 if stdout is no terminal. */
 int terminal_width(void);

@@ -4,20 +4,28 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "cmd/command.h"
 
 #define LEFT_MIN_MS 500
 #define THREADS_MS  1000 /* the loop itself needs a moment to end */
 
 static struct timespec start;
+static int limit_ms = DEADLINE_MS;
+static volatile enum exit_status status_at_end = STATUS_FAILED; /* of the handler */
+
+void deadline_start_for(int ms, enum exit_status status)
+{
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    limit_ms = ms;
+    status_at_end = status;
+}
 
 void deadline_start(void)
 {
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    deadline_start_for(DEADLINE_MS, STATUS_FAILED);
 }
 
 static long long spent(void)
@@ -29,17 +37,15 @@ static long long spent(void)
 
 int deadline_left(void)
 {
-    long long left = DEADLINE_MS - spent();
+    long long left = limit_ms - spent();
     return left > LEFT_MIN_MS ? (int)left : LEFT_MIN_MS;
 }
 
 bool deadline_over(void)
 {
-    return spent() >= DEADLINE_MS;
+    return spent() >= limit_ms;
 }
 
-static const char slurm_silent[] =
-    "selastic: Slurm did not answer within 5 s; see whether squeue works\n";
 static const char thread_silent[] =
     "selastic: munged, the name service or the file system of the job's state directory does not "
     "answer\n";
@@ -55,7 +61,7 @@ static void give_up(int signal_number)
     if (write(STDERR_FILENO, message, strlen(message)) < 0) {
         /* nobody to tell */
     }
-    _exit(STATUS_FAILED);
+    _exit((int)status_at_end);
 }
 
 static void set_timer(int ms)
@@ -79,7 +85,11 @@ static void enter(const char *text, int ms)
 
 void deadline_enter_slurm(void)
 {
-    enter(slurm_silent, deadline_left());
+    static char text[128]; /* the handler's */
+    snprintf(text, sizeof(text),
+             "selastic: Slurm did not answer within %g s; see whether squeue works\n",
+             limit_ms / 1000.0);
+    enter(text, deadline_left());
 }
 
 void deadline_enter_threads(void)

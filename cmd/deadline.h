@@ -9,10 +9,14 @@
 
 #include <stdbool.h>
 
+#include "cmd/command.h"
+
 #define DEADLINE_MS 5000
 
 /* The time runs from now on. */
 void deadline_start(void);
+/* The same with another time, and with the exit status that its end has. */
+void deadline_start_for(int ms, enum exit_status status);
 
 /* Milliseconds that are left; at least 500, so that the last step has a chance. */
 int deadline_left(void);

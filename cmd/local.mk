@@ -33,7 +33,9 @@ cmd_libselastic_la_SOURCES = \
     cmd/topology_check.c \
     cmd/topology_check.h \
     cmd/topology_map.c \
-    cmd/topology_map.h
+    cmd/topology_map.h \
+    cmd/wait_rule.c \
+    cmd/wait_rule.h
 cmd_libselastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 cmd_libselastic_la_LIBADD = lib/libelasticcore.la $(JSONC_LIBS) -lm
 
@@ -81,7 +83,8 @@ cmd_selastic_SOURCES = \
     cmd/topology_site.c \
     cmd/topology_site.h \
     cmd/view.c \
-    cmd/view.h
+    cmd/view.h \
+    cmd/wait.c
 cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) \
     -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)

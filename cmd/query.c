@@ -157,17 +157,17 @@ char *query_state_dir(const struct site *site, const struct job_info *info)
                          : NULL;
 }
 
-static enum query_result ask(const struct site *site, const struct job_info *info,
-                             char *const *addresses, json_object *request, struct query *query,
+static enum query_result ask(const struct site *site, json_object *request, struct query *query,
                              struct error *err)
 {
+    const struct job_info *info = query->info;
     struct reply reply = {0};
     char *state_dir = query_state_dir(site, info);
     struct ask_options options = {
         .job_id = info->id,
         .restarts = info->restarts,
         .uid = info->uid,
-        .addresses = addresses,
+        .addresses = query->addresses,
         .conf = site->conf,
         .state_dir = state_dir,
         .request = request,
@@ -196,25 +196,37 @@ static enum query_result ask(const struct site *site, const struct job_info *inf
     return QUERY_ANSWERED;
 }
 
-static enum query_result find_and_ask(struct site *site, uint32_t job_id, json_object *request,
-                                      struct query *query, struct error *err)
+enum query_result query_find(struct site *site, uint32_t job_id, struct query *query,
+                             struct error *err)
 {
-    char **addresses = NULL;
     enum query_result result = QUERY_FAILED;
+    query_clear(query);
     deadline_enter_slurm();
     if (slurm_client_job(job_id, &query->info, err) == 0)
         result = query->info != NULL ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
     if (result == QUERY_ANSWERED)
-        addresses = node_addresses(site, query->info->nodes, ASK_NODES_MAX);
+        query->addresses = node_addresses(site, query->info->nodes, ASK_NODES_MAX);
     deadline_leave();
     if (result == QUERY_UNKNOWN)
         error_set(
             err,
             "Slurm knows no job %u (any more); 'selastic history %u' may still have its history",
             job_id, job_id);
-    if (result == QUERY_ANSWERED)
-        result = ask(site, query->info, addresses, request, query, err);
-    strings_free(addresses);
+    return result;
+}
+
+bool query_is_found(const struct query *query)
+{
+    return query->addresses != NULL;
+}
+
+enum query_result query_again(struct site *site, json_object *request, struct query *query,
+                              struct error *err)
+{
+    json_object_put(query->answer);
+    query->answer = NULL;
+    enum query_result result = ask(site, request, query, err);
+    json_object_put(request);
     return result;
 }
 
@@ -222,7 +234,9 @@ enum query_result query_leader(struct site *site, uint32_t job_id, json_object *
                                struct query *query, struct error *err)
 {
     *query = (struct query){0};
-    enum query_result result = find_and_ask(site, job_id, request, query, err);
+    enum query_result result = query_find(site, job_id, query, err);
+    if (result == QUERY_ANSWERED)
+        return query_again(site, request, query, err);
     json_object_put(request);
     return result;
 }
@@ -230,6 +244,7 @@ enum query_result query_leader(struct site *site, uint32_t job_id, json_object *
 void query_clear(struct query *query)
 {
     job_info_free(query->info);
+    strings_free(query->addresses);
     json_object_put(query->answer);
     *query = (struct query){0};
 }

@@ -41,6 +41,7 @@ enum query_result {
 
 struct query {
     struct job_info *info; /* NULL: unknown */
+    char **addresses;      /* of its first nodes, if it runs and may be asked */
     json_object *answer;   /* set when answered; {"t": "error"} is an answer, too */
 };
 
@@ -49,6 +50,15 @@ struct query {
 enum query_result query_leader(struct site *site, uint32_t job_id, json_object *request,
                                struct query *query, struct error *err);
 void query_clear(struct query *query);
+
+/* The two halves of query_leader, for who asks again and again. Ask Slurm where the job is:
+ * QUERY_ANSWERED if its leader can be asked. What the query was before is forgotten. */
+enum query_result query_find(struct site *site, uint32_t job_id, struct query *query,
+                             struct error *err);
+bool query_is_found(const struct query *query);
+/* Ask the leader of a job that was found, without asking Slurm. request is put in any case. */
+enum query_result query_again(struct site *site, json_object *request, struct query *query,
+                              struct error *err);
 
 /* query_leader for commands that need the answer and know its type. NULL with err for everything
  * else. It has a site of its own. request is put in any case. */

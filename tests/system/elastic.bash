@@ -45,6 +45,12 @@ size_is() {
     size=$(show_json "$1" | json_value 's["size"] if s["phase"] == "running" else 0' 2>/dev/null) && [[ $size == "$2" ]]
 }
 
+# waits_beside NAME ARGUMENT...: selastic wait in the background; its output and status are in TB_HOME/wait.NAME.
+waits_beside() {
+    (as_user selastic wait "${@:2}" >"$TB_HOME/wait.$1" 2>&1 && status=0 || status=$?
+        echo "status $status" >>"$TB_HOME/wait.$1") 3>&- &
+}
+
 generation_of() { show_json "$1" | json_value 's["generation"]'; }
 
 steps_of() { cat "$TB_WORK/log-$1"/rank-*-0 2>/dev/null | grep -c '^step' || true; }

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # selastic on a Slurm without plugins. The leaders of these jobs are played by fake_leader, which gives the answers of
 # tests/unit/selastic; how selastic works with a real one is in main_path.bats.
-# Takes 50 s
+# Takes 90 s
 
 bats_require_minimum_version 1.5.0
 load helpers
+load elastic
 
 setup_file() {
     testbed_up --nodes 4 --stock
@@ -385,6 +386,81 @@ scancel_and_wait() {
     [[ $(cat "$TB_HOME/watch.status") == 1 ]]
     says "$TB_HOME/watch.err" "^selastic: error: job $job (has ended|runs, but)"
     [[ $(sort -u "$TB_HOME/watch.out" | wc -l) == 1 ]]
+}
+
+# requests: how many slurmctld has got from the user since sdiag -r.
+requests() {
+    on_testbed sdiag | awk -v user="$TB_USER" '/^Remote Procedure Call statistics by user/ { ours = 1 }
+        ours && $1 == user && match($0, /count:[0-9]+/) { print substr($0, RSTART + 6, RLENGTH - 6); exit }'
+}
+
+# asks JOB: how often its leader has been asked.
+asks() { grep -c '"show"' "$TB_WORK/$1.out" || true; }
+
+# asked TIMES JOB: … so often at least.
+asked() { (($(asks "$2") >= $1)); }
+
+@test "wait: what has come, the time, the end of the job; Slurm is asked only while no leader answers" {
+    /usr/bin/python3 - <<PYTHON
+import json
+state = json.load(open("$TREE/tests/unit/selastic/state-growing.json"))
+states = [dict(state, size=2)] * 3 + [dict(state, size=4, step=9)]
+json.dump({"show": states}, open("$TB_WORK/steps.json", "w"))
+PYTHON
+    job=$(lead steps answer)
+    # The fourth answer has four nodes.
+    on_testbed sdiag -r >/dev/null
+    run -0 as_user selastic wait "$job" --size 4:5 --json
+    [[ $(json_value 's["job"], s["outcome"], s["state"]["size"]' <<<"$output") == "$job reached 4" ]]
+    [[ $(asks "$job") == 4 ]]
+    before=$(requests)
+    echo "# $before requests to slurmctld for one wait" >&3
+    ((before <= 4))
+    run -3 as_user selastic wait "$job" --step 10 --timeout 4
+    [[ $output == "selastic: error: job $job: the time is over" ]]
+    asked 7 "$job"
+    # … and the requests are those of the start only.
+    (($(requests) <= 2 * before))
+    run -0 as_user selastic wait "$job" --step 9 --state running
+    [[ -z $output ]]
+    run -1 as_user selastic wait "$job" --size 7
+    [[ $output == "selastic: error: the job never has this size: it allows 2 to 6 nodes" ]]
+    run -1 as_user selastic wait 999999 --ended
+    [[ $output == *"Slurm knows no job 999999"* && ${#lines[@]} == 1 ]]
+    run -1 as_other selastic wait "$job" --ended
+    [[ ${#lines[@]} == 1 ]]
+
+    # It goes on while slurmctld stands still.
+    times=$(asks "$job")
+    waits_beside step "$job" --step 10
+    wait_for 20 asked "$((times + 1))" "$job"
+    pid=$(cat "$TB_DIR/state/slurmctld.pid")
+    kill -STOP "$pid"
+    times=$(asks "$job")
+    wait_for 20 asked "$((times + 3))" "$job"
+    kill -CONT "$pid"
+    times=$(asks "$job")
+    waits_beside ended "$job" --ended
+    wait_for 20 asked "$((times + 3))" "$job"
+    as_user scancel "$job"
+    wait_for 60 says "$TB_HOME/wait.step" '^status 4'
+    says "$TB_HOME/wait.step" "^selastic: error: job $job: the job has ended before"
+    wait_for 60 says "$TB_HOME/wait.ended" '^status 0'
+    run -0 as_user selastic wait "$job" --ended
+}
+
+@test "wait: for a job that is pending, and a requeued one" {
+    job=$(submit --hold --wrap "exec srun -n1 $TB_WORK/fake_leader $TB_WORK/good.json answer")
+    run -0 as_user selastic wait "$job" --state pending
+    run -3 as_user selastic wait "$job" --size 4 --timeout 1
+    waits_beside start "$job" --size 4 --step 1000
+    as_user scontrol release "$job"
+    wait_for 60 says "$TB_HOME/wait.start" '^status 0'
+    times=$(asks "$job")
+    waits_beside pending "$job" --state pending
+    wait_for 20 asked "$((times + 1))" "$job"
+    as_user scontrol requeuehold "$job"
+    wait_for 60 says "$TB_HOME/wait.pending" '^status 0'
 }
 
 @test "the history of a job that has ended comes from its files" {

@@ -13,9 +13,12 @@ load takeover
     job=$(train 2:3 100000 0.1 -- --elastic-snooze=60)
     wait_for 30 steps_exceed "$job" 10
     before=$(generation_of "$job")
+    # Who waits for the job does not notice.
+    waits_beside takeover "$job" --step "$(($(show_json "$job" | json_value 's["step"]') + 100))"
     as_user kill -KILL "$(agent_of "$job" n1)"
     wait_for 20 led_by "$job" n2
     goes_on_after "$job" "$before"
+    wait_for 60 says "$TB_HOME/wait.takeover" '^status 0'
     wait_for 20 says "$TB_WORK/$job.out" 'the leading node is lost: n2 leads now'
     as_user scancel "$job"
     wait_for 60 job_ended "$job"

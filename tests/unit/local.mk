@@ -318,7 +318,8 @@ UNIT_TESTS += \
     tests/unit/test_selastic_jobs \
     tests/unit/test_selastic_render \
     tests/unit/test_selastic_roles \
-    tests/unit/test_selastic_samples
+    tests/unit/test_selastic_samples \
+    tests/unit/test_selastic_wait
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
 tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
 tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
@@ -328,6 +329,9 @@ tests_unit_test_selastic_ask_LDADD = $(SELASTIC_LIBS) $(LIBUV_LIBS)
 tests_unit_test_selastic_deadline_SOURCES = tests/unit/test_selastic_deadline.c
 tests_unit_test_selastic_deadline_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_deadline_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_wait_SOURCES = tests/unit/test_selastic_wait.c
+tests_unit_test_selastic_wait_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_wait_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
 tests_unit_test_selastic_jobs_SOURCES = tests/unit/test_selastic_jobs.c
 tests_unit_test_selastic_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_jobs_LDADD = $(SELASTIC_LIBS)

@@ -66,6 +66,40 @@ static void test_show(void **unused)
     assert_refused("show 1 2", "'show' takes one argument: JOB");
 }
 
+static void test_wait(void **unused)
+{
+    assert_int_equal(good("wait 12 --size 4").goal.min, 4);
+    assert_int_equal(good("wait 12 --size 4").goal.max, 4);
+    assert_int_equal(good("wait 12 --size=4:8").goal.max, 8);
+    assert_true(good("wait 12 --step 1000000000000").goal.step == 1000000000000);
+    assert_string_equal(good("wait --state running 12").goal.state, "running");
+    assert_true(good("wait 12 --ended --timeout 86400").goal.ended);
+    assert_int_equal(good("wait 12 --ended --timeout 86400").wait_seconds, 86400);
+    assert_int_equal(good("wait 12 --ended").wait_seconds, 0);
+    assert_true(good("wait 12 --size 2 --step 5 --json").json);
+    assert_refused("wait --ended", "'wait' takes one argument: JOB");
+    assert_refused("wait 12", "'wait' takes one of --size, --step, --state and --ended at least");
+    assert_refused("wait 12 --ended --step 4",
+                   "--ended cannot be given with --size, --step or --state");
+    assert_refused("wait 12 --state pending --size 4",
+                   "a pending job has no size and no step: give --state=pending alone");
+    assert_refused("wait 12 --size 0",
+                   "--size=0 is not allowed; give nodes from 1 to 65533 (4), or MIN:MAX (4:8)");
+    assert_refused("wait 12 --size 8:4",
+                   "--size=8:4 is not allowed; give nodes from 1 to 65533 (4), or MIN:MAX (4:8)");
+    assert_refused("wait 12 --size 4:",
+                   "--size=4: is not allowed; give nodes from 1 to 65533 (4), or MIN:MAX (4:8)");
+    assert_refused("wait 12 --step 0", "--step=0 is not allowed; give a step from 1 on");
+    assert_refused("wait 12 --step 1e3", "--step=1e3 is not allowed; give a step from 1 on");
+    assert_refused("wait 12 --step 9999999999999999999",
+                   "--step=9999999999999999999 is not allowed; give a step from 1 on");
+    assert_refused("wait 12 --state done",
+                   "--state=done is not allowed; give pending, waiting, running, switching or "
+                   "ending (--ended: the job has ended)");
+    assert_refused("wait 12 --ended --timeout 0",
+                   "--timeout=0 is not allowed; give seconds from 1 to 2592000");
+}
+
 static void test_watch(void **unused)
 {
     assert_true(good("show 12").watch <= 0);
@@ -443,7 +477,7 @@ static void test_bad_options(void **unused)
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
     assert_refused(
         "delete 12",
-        "unknown command 'delete'; commands: list, show, resize, history, "
+        "unknown command 'delete'; commands: list, show, wait, resize, history, "
         "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, clean, plan, "
         "topology, help");
 }
@@ -453,12 +487,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_show),
+        cmocka_unit_test(test_wait),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_topology),
         cmocka_unit_test(test_resize),
         cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_bad_jobs),
-        cmocka_unit_test(test_reports),
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_bad_scales),
         cmocka_unit_test(test_roles),
@@ -470,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_lines_of_logs),
         cmocka_unit_test(test_logs_as_they_are_printed),
         cmocka_unit_test(test_a_line_of_logs_that_does_not_end),
+        cmocka_unit_test(test_reports),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_clean),

@@ -45,7 +45,7 @@ static void test_slurm_that_hangs(void **state)
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), STATUS_FAILED);
     assert_string_equal(said,
-                        "selastic: Slurm did not answer within 5 s; see whether squeue works\n");
+                        "selastic: Slurm did not answer within 0.6 s; see whether squeue works\n");
 }
 
 static void test_a_thread_that_hangs(void **state)
