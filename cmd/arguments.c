@@ -49,7 +49,10 @@ enum {
     OPTION_STEP,
     OPTION_STATE,
     OPTION_ENDED,
-    OPTION_WAIT_TIMEOUT
+    OPTION_WAIT_TIMEOUT,
+    OPTION_SVG,
+    OPTION_HTML,
+    OPTION_TITLE
 };
 
 #define JSON                                                                                       \
@@ -98,6 +101,9 @@ static const struct option endpoints_options[] = {
     END};
 static const struct option history_options[] = {
     {"timeline", no_argument, NULL, OPTION_TIMELINE},
+    {"svg", required_argument, NULL, OPTION_SVG},
+    {"html", required_argument, NULL, OPTION_HTML},
+    {"title", required_argument, NULL, OPTION_TITLE},
     {"user", required_argument, NULL, OPTION_USER},
     {"state-dir", required_argument, NULL, OPTION_STATE_DIR},
     JSON,
@@ -399,6 +405,15 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_TIMELINE:
         arguments->timeline = true;
+        return 0;
+    case OPTION_SVG:
+        arguments->svg = value;
+        return 0;
+    case OPTION_HTML:
+        arguments->html = value;
+        return 0;
+    case OPTION_TITLE:
+        arguments->title = value;
         return 0;
     case OPTION_USER:
         arguments->user = value;

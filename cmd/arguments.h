@@ -36,6 +36,8 @@ struct arguments {
     const char *group;               /* list: only of this group; NULL: all */
     bool timeline;                   /* history: draw a chart */
     double watch;                    /* show, roles, replicas: seconds between two looks, 0: once */
+    const char *svg, *html;          /* history: write a picture, a page; NULL: do not */
+    const char *title;               /* history: of them; NULL: the job */
     const char *user;                /* history: the job's owner, NULL: ask Slurm, else oneself */
     const char *state_dir;           /* history: read this directory */
     bool dry_run;                    /* clean: remove nothing */

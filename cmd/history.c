@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/history_file.h"
+#include "cmd/picture.h"
 #include "cmd/query.h"
 #include "cmd/render.h"
 #include "cmd/shape.h"
@@ -180,6 +182,50 @@ static void print_history(const struct arguments *arguments, json_object *histor
     print_text(timeline_draw(field_array(history, "generations"), &drawing));
 }
 
+static mode_t own_umask(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+}
+
+static int draw(const struct arguments *arguments, json_object *history, bool over, bool html,
+                struct error *err)
+{
+    const char *path = html ? arguments->html : arguments->svg;
+    char title[64];
+    struct picture_options options = {
+        .title = arguments->title != NULL ? arguments->title : title,
+        .end = over ? 0 : (double)time(NULL),
+        .html = html,
+    };
+    if (path == NULL)
+        return 0;
+    snprintf(title, sizeof(title), "Elastic job %u", arguments->job_id);
+    char *text = picture_draw(field_array(history, "generations"), &options);
+    if (text == NULL)
+        return error_set(err, "job %u has no generation that could be drawn", arguments->job_id);
+    int rc = file_replace(path, text, strlen(text), 0666 & ~own_umask(), err);
+    free(text);
+    return rc;
+}
+
+/* As the arguments say: on the terminal, or into files. The history is put. */
+static int show(const struct arguments *arguments, json_object *history, bool over,
+                struct error *err)
+{
+    bool quiet = arguments->svg != NULL || arguments->html != NULL;
+    int rc = draw(arguments, history, over, false, err);
+    if (rc == 0)
+        rc = draw(arguments, history, over, true, err);
+    if (rc == 0 && arguments->json)
+        print_json(json_object_get(history), false);
+    else if (rc == 0 && (!quiet || arguments->timeline))
+        print_history(arguments, history, over);
+    json_object_put(history);
+    return rc;
+}
+
 static enum exit_status run(const struct arguments *arguments)
 {
     struct error err;
@@ -193,26 +239,26 @@ static enum exit_status run(const struct arguments *arguments)
     } else {
         history = find_history(arguments, &place, &err);
     }
-    if (history != NULL && arguments->json)
-        print_json(history, false);
-    else if (history != NULL) {
-        print_history(arguments, history, place.over);
-        json_object_put(history);
-    }
+    int rc = history != NULL ? show(arguments, history, place.over, &err) : -1;
     place_clear(&place);
-    return history != NULL ? STATUS_OK : failed(&err);
+    return rc == 0 ? STATUS_OK : failed(&err);
 }
 
 const struct command history_command = {
     .name = "history",
     .summary = "show every generation of a job: time, size, reason and pause",
     .help =
-        "Usage: selastic history JOB [--timeline] [--user USER] [--state-dir DIR] [--json]\n"
+        "Usage: selastic history JOB [--timeline] [--svg FILE] [--html FILE] [--title TEXT]\n"
+        "                            [--user USER] [--state-dir DIR] [--json]\n"
         "\n"
         "Show every generation of an elastic job that runs or has ended: its time, its\n"
         "number of nodes, its reason, and how long training paused before it.\n"
         "\n"
         "      --timeline       draw a chart as well: one row for each node, time to the right\n"
+        "      --svg FILE       write a picture: nodes over time by pool, pauses, steps a second.\n"
+        "                       The table is not printed then\n"
+        "      --html FILE      the same in a page with a table of all changes\n"
+        "      --title TEXT     of the picture (default: the number of the job)\n"
         "      --user USER      the user of the job, if Slurm does not know the job any more\n"
         "                       (default: you)\n"
         "      --state-dir DIR  read the history from this state directory\n"

@@ -57,6 +57,16 @@ static bool add_reason(json_object *generation, json_object *line)
     return true;
 }
 
+/* How many steps it has made. */
+static bool add_steps(json_object *generation, json_object *line)
+{
+    int64_t steps = field_int(line, "steps", -1);
+    if (steps < 0)
+        return false;
+    json_object_object_add(generation, "steps", json_object_new_int64(steps));
+    return true;
+}
+
 /* False when the line is neither a generation nor the pause, reason or end of a generation. */
 static bool take_line(json_object *generations, json_object *line)
 {
@@ -66,9 +76,11 @@ static bool take_line(json_object *generations, json_object *line)
         return true;
     }
     generation = find_generation(generations, field_int(line, "generation", -1));
-    return generation != NULL &&
-           (add_number(generation, line, "pause") || add_number(generation, line, "until") ||
-            add_reason(generation, line));
+    if (generation == NULL)
+        return false;
+    bool steps = add_steps(generation, line);
+    return add_number(generation, line, "pause") || add_number(generation, line, "until") ||
+           add_reason(generation, line) || steps;
 }
 
 json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped)

@@ -13,6 +13,10 @@ cmd_libselastic_la_SOURCES = \
     cmd/job_plan.h \
     cmd/jobs.c \
     cmd/jobs.h \
+    cmd/picture.c \
+    cmd/picture.h \
+    cmd/picture_life.c \
+    cmd/picture_life.h \
     cmd/render.c \
     cmd/render.h \
     cmd/render_parts.h \
@@ -34,6 +38,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/topology_check.h \
     cmd/topology_map.c \
     cmd/topology_map.h \
+    cmd/utf8.c \
+    cmd/utf8.h \
     cmd/wait_rule.c \
     cmd/wait_rule.h
 cmd_libselastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)

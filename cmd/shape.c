@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd/terminal_text.h"
+#include "cmd/utf8.h"
 
 #define ENTRIES_MAX 65536 /* of an array: more nodes than Slurm allows a job */
 #define DEPTH_MAX   8     /* of a free-form value */
@@ -82,6 +83,7 @@ static const struct shape state_shape[] = {
     {"target", KIND_INT, NULL},
     {"world_size", KIND_INT, NULL},
     {"step", KIND_INT, NULL},
+    {"steps", KIND_INT, NULL},
     {"progress", KIND_OBJECT, progress_shape},
     {"since", KIND_NUMBER, NULL},
     {"restarts", KIND_INT, NULL},
@@ -116,7 +118,9 @@ static const struct shape generation_shape[] = {
     {"size", KIND_INT, NULL},
     {"workers", KIND_INT, NULL},
     {"nodes", KIND_TEXTS, NULL},
+    {"pools", KIND_TEXTS, NULL},
     {"reason", KIND_TEXT, NULL},
+    {"steps", KIND_INT, NULL},
     {"pause", KIND_NUMBER, NULL},
     {"until", KIND_NUMBER, NULL},
     {"cost", KIND_NUMBER, NULL},
@@ -363,24 +367,6 @@ json_object *shape_history(uint32_t job, json_object *answer)
     return history;
 }
 
-/* Decode one UTF-8 sequence (RFC 3629) of at most 4 bytes. Returns its length, 0 when it is not
- * valid. */
-static int decode_utf8(const unsigned char *s, uint32_t *code)
-{
-    int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    *code = s[0] & (0xffu >> (length + 1));
-    for (int i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (s[i] & 0x3fu);
-    }
-    bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
-    return *code < smallest[length] || *code > 0x10ffff || surrogate ? 0 : length;
-}
-
 /* In serialised JSON a byte above 0x7e can only be part of a string, where \u means the same. */
 char *shape_serialize(json_object *object, int json_flags)
 {
@@ -394,7 +380,7 @@ char *shape_serialize(json_object *object, int json_flags)
             fputc(*s, out);
             continue;
         }
-        int length = *s == 0x7f ? 1 : decode_utf8(s, &code);
+        int length = *s == 0x7f ? 1 : utf8_decode(s, &code);
         if (length == 0)
             code = 0xfffd;
         else

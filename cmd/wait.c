@@ -201,7 +201,7 @@ const struct command wait_command = {
             "less may be missed. Slurm is asked only while the job's leader does not answer.\n"
             "\n"
             "      --size N|MIN:MAX  so many nodes train\n"
-            "      --step N          training has come to step N or a later one\n"
+            "      --step N          training has made N steps, in all its generations\n"
             "      --state STATE     pending, waiting, running, switching or ending\n"
             "      --ended           the job has ended, whatever its exit status\n"
             "      --timeout S       give up after S seconds (default: never)\n"

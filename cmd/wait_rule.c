@@ -87,7 +87,7 @@ static bool holds(const struct wait_goal *goal, json_object *state)
     const char *phase = json_get_string(state, "phase");
     int64_t size = field_int(state, "size", 0);
     return (goal->min == 0 || (size >= goal->min && size <= goal->max)) &&
-           (goal->step == 0 || field_int(state, "step", 0) >= goal->step) &&
+           (goal->step == 0 || field_int(state, "steps", 0) >= goal->step) &&
            (goal->state == NULL || (phase != NULL && strcmp(phase, goal->state) == 0));
 }
 

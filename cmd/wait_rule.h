@@ -14,7 +14,7 @@
 /* All that is asked for has to hold at the same time. */
 struct wait_goal {
     int min, max;      /* nodes; 0: not asked for */
-    int64_t step;      /* 0: not asked for */
+    int64_t step;      /* of all generations together; 0: not asked for */
     const char *state; /* one of the documented words; NULL: not asked for */
     bool ended;        /* the end of the job, and nothing else */
 };

@@ -42,6 +42,7 @@ nobase_dist_doc_DATA += \
     doc/run/history.jsonl \
     doc/user/containers.md \
     doc/user/mpi.md \
+    doc/user/picture.svg \
     doc/user/pools.md \
     doc/user/roles.md \
     doc/user/script.md \

@@ -21,7 +21,6 @@ EXTRA_DIST += \
     scripts/build.sh \
     scripts/check \
     scripts/demo \
-    scripts/draw-history \
     scripts/faults \
     scripts/fuzz \
     scripts/interfaces \

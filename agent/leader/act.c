@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The actions of the change of worlds become messages and calls (act.h). What is done here may post
  * facts, which wait until all actions have been carried out (post.c). */
-#include "agent/leader/act.h"
+#include <string.h>
 
+#include "agent/leader/act.h"
 #include "agent/leader/allocation.h"
 #include "agent/leader/costs.h"
 #include "agent/leader/end.h"
+#include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/members.h"
 #include "agent/leader/planning.h"
@@ -17,6 +19,7 @@
 #include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/world_store.h"
+#include "client/event_page.h"
 #include "common/log.h"
 
 /* ---- messages about worlds ------------------------------------------------------------------- */
@@ -94,6 +97,13 @@ static json_object *leave_message(bool with_save, bool save)
     return next;
 }
 
+/* The present world ends with this step, if that is one that workers can come to. */
+static void note_last_step(struct leader *leader, const struct change_action *action)
+{
+    if (action->step < EVENT_STEP_MASK)
+        report_step(leader, action->step);
+}
+
 /* To the next world, or out of the present one; before that, if a step is named, to that step. */
 static void send_next(struct leader *leader, struct leader_member *m,
                       const struct change_action *action)
@@ -105,6 +115,7 @@ static void send_next(struct leader *leader, struct leader_member *m,
 
     if (action->kind == CHANGE_RUN_TO_NEXT) /* also to step 0, of a world that has made none */
         json_object_object_add(msg, "step", json_object_new_int64((int64_t)action->step));
+    note_last_step(leader, action);
     json_object_object_add(msg, "next",
                            stays ? live_message("next", world, m->part->place, action->number)
                                  : leave_message(false, false));
@@ -147,7 +158,7 @@ static void send_run_to(struct leader *leader, struct leader_member *m,
 {
     json_object *msg = leader_message("run_to", action->generation);
 
-    (void)leader;
+    note_last_step(leader, action);
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)action->step));
     leader_send(m, msg);
 }
@@ -226,12 +237,35 @@ static void store_end(struct leader *leader)
     world_store_end(leader, &leader->relay);
 }
 
+/* The pool of each node of the world (report.h). NULL: memory was not there. */
+static char **pools_of_world(struct leader *leader)
+{
+    const struct world *world = change_world(leader->change);
+    char **pools = calloc((size_t)world->node_count + 1, sizeof(*pools));
+
+    for (int place = 0; pools != NULL && place < world->node_count; place++) {
+        const char *pool = "-";
+
+        for (int i = 0; i < roster_count(leader); i++) {
+            const struct leader_member *m = roster_at(leader, i);
+            const struct extension *ext;
+
+            if (m->part->place != place)
+                continue;
+            ext = m->part->base ? NULL : extensions_find(leader, m->part->job);
+            pool = m->part->base ? "" : ext != NULL && ext->pool != NULL ? ext->pool->name : "-";
+        }
+        pools[place] = strdup(pool);
+    }
+    return pools;
+}
+
 static void begin_world(struct leader *leader, const struct change_action *action)
 {
     pmix_relay_end(leader, &leader->relay);
     leader->relay = leader->next_relay;
     leader->next_relay = (struct pmix_relay){0};
-    report_generation(leader, action->seconds, costs_total(leader));
+    report_generation(leader, action->seconds, costs_total(leader), pools_of_world(leader));
     uv_update_time(leader->loop);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
 }

@@ -202,6 +202,7 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "world_size",
                            json_object_new_int(world != NULL ? world_size(world) : 0));
     json_object_object_add(msg, "step", json_object_new_int64((int64_t)highest_step(leader)));
+    json_object_object_add(msg, "steps", json_object_new_int64(report_steps(leader)));
     json_object_object_add(msg, "progress", report_progress_json(leader));
     json_object_object_add(msg, "since", json_object_new_double(report_since(leader)));
     json_object_object_add(msg, "restarts", json_object_new_int(change_faults(leader->change)));

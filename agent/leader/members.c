@@ -448,10 +448,14 @@ void members_out(struct leader *leader, struct leader_member *m, json_object *ms
 
 void members_beat(struct leader *leader, struct leader_member *m, json_object *msg)
 {
-    int64_t step;
+    int64_t step, gen;
 
     if (json_get_int(msg, "step", 0, INT64_MAX, &step))
         m->step = (uint64_t)step;
+    /* Before its workers have made a first step of this world, it tells of the world before. */
+    if (m->part->stepping && json_get_int(msg, "gen", 1, INT32_MAX, &gen) &&
+        gen == change_generation(leader->change))
+        report_step(leader, m->step);
     report_progress(leader, m, msg);
     lease_beat(leader, m, msg);
     facts_beat(leader, m, msg);

@@ -26,8 +26,9 @@ struct generation_record {
     double time, until, pause; /* Unix time, seconds; until and pause < 0: not known (yet) */
     struct costs_total total;  /* of the job until then */
     char kind[16];
+    int64_t steps; /* made in it; -1: it has not ended */
     char *reason;
-    char **nodes;
+    char **nodes, **pools;
 };
 
 /* Of so many of the latest changes report_pause() tells the longest. */
@@ -49,7 +50,9 @@ struct progress {
 struct report {
     struct generation_record *history;
     int history_count;
-    double started;  /* Unix time */
+    double started; /* Unix time */
+    /* Steps of the worlds before, and of the present one, as far as they are known. */
+    int64_t steps_before, steps;
     bool unwritable; /* the state directory: has been said */
     struct progress progress;
 };
@@ -107,6 +110,7 @@ static json_object *record_json(const struct generation_record *r)
     json_object_object_add(obj, "size", json_object_new_int(r->size));
     json_object_object_add(obj, "workers", json_object_new_int(r->workers));
     json_object_object_add(obj, "nodes", json_from_strings(r->nodes));
+    json_object_object_add(obj, "pools", json_from_strings(r->pools));
     json_object_object_add(obj, "reason",
                            json_object_new_string(r->reason != NULL ? r->reason : ""));
     if (r->total.cost >= 0)
@@ -124,18 +128,40 @@ static struct generation_record *last_record(const struct leader *leader)
                : NULL;
 }
 
-static int add_record(struct leader *leader, double pause_from, struct costs_total total)
+static json_object *steps_json(const struct generation_record *r)
+{
+    json_object *line = json_object_new_object();
+
+    json_object_object_add(line, "generation", json_object_new_int(r->generation));
+    json_object_object_add(line, "steps", json_object_new_int64(r->steps));
+    return line;
+}
+
+static void end_record(struct leader *leader, struct generation_record *r)
+{
+    r->until = unix_now();
+    r->steps = leader->report->steps;
+    leader->report->steps_before += r->steps;
+    leader->report->steps = 0;
+}
+
+static int add_record(struct leader *leader, double pause_from, struct costs_total total,
+                      char **pools)
 {
     struct generation_record *grown, *r;
     const struct world *world = change_world(leader->change);
 
     grown = realloc(leader->report->history,
                     ((size_t)leader->report->history_count + 1) * sizeof(*grown));
-    if (grown == NULL)
+    if (grown == NULL) {
+        strings_free(pools);
         return -1;
+    }
     leader->report->history = grown;
-    if ((r = last_record(leader)) != NULL && r->until < 0)
-        r->until = unix_now();
+    if ((r = last_record(leader)) != NULL && r->until < 0) {
+        end_record(leader, r);
+        append_history(leader, steps_json(r));
+    }
     r = &leader->report->history[leader->report->history_count++];
     memset(r, 0, sizeof(*r));
     r->generation = world->generation;
@@ -144,6 +170,8 @@ static int add_record(struct leader *leader, double pause_from, struct costs_tot
     r->time = unix_now();
     r->until = r->pause = -1;
     r->pause_from = pause_from;
+    r->steps = -1;
+    r->pools = pools;
     r->total = total;
     snprintf(r->kind, sizeof(r->kind), "%s", world->kind);
     r->reason = strdup(world->reason);
@@ -175,7 +203,8 @@ int report_last_generation(const struct leader_options *options)
     return (int)generation;
 }
 
-void report_generation(struct leader *leader, double pause_from, struct costs_total total)
+void report_generation(struct leader *leader, double pause_from, struct costs_total total,
+                       char **pools)
 {
     const struct world *world = change_world(leader->change);
     char incarnation[32];
@@ -193,7 +222,7 @@ void report_generation(struct leader *leader, double pause_from, struct costs_to
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
-    if (add_record(leader, pause_from, total) == 0)
+    if (add_record(leader, pause_from, total, pools) == 0)
         append_history(leader, record_json(last_record(leader)));
     /* A full disk must not stop a training that needs no host file; the log has said it. */
     write_file(leader, "generation.json", world_generation_json(world, incarnation, unix_now()),
@@ -247,9 +276,8 @@ void report_end(struct leader *leader)
 
     if (r == NULL || r->until >= 0)
         return;
-    r->until = unix_now();
-    line = json_object_new_object();
-    json_object_object_add(line, "generation", json_object_new_int(r->generation));
+    end_record(leader, r);
+    line = steps_json(r);
     json_object_object_add(line, "until", json_object_new_double(r->until));
     append_history(leader, line);
 }
@@ -266,6 +294,8 @@ json_object *report_history_json(const struct leader *leader)
                                r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
         json_object_object_add(obj, "until",
                                r->until >= 0 ? json_object_new_double(r->until) : NULL);
+        json_object_object_add(
+            obj, "steps", json_object_new_int64(r->until >= 0 ? r->steps : leader->report->steps));
         json_object_array_add(array, obj);
     }
     return array;
@@ -304,6 +334,7 @@ void report_destroy(struct report *report)
     for (int i = 0; i < report->history_count; i++) {
         free(report->history[i].reason);
         strings_free(report->history[i].nodes);
+        strings_free(report->history[i].pools);
     }
     free(report->history);
     free(report);
@@ -330,6 +361,17 @@ void report_failure(const char *node, const struct change_fact *exited, json_obj
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
+
+void report_step(struct leader *leader, uint64_t step)
+{
+    if (step <= INT64_MAX && (int64_t)step > leader->report->steps)
+        leader->report->steps = (int64_t)step;
+}
+
+int64_t report_steps(const struct leader *leader)
+{
+    return leader->report->steps_before + leader->report->steps;
+}
 
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat)
 {

@@ -24,8 +24,10 @@ void report_destroy(struct report *report);
  * before. 0: there was none. */
 int report_last_generation(const struct leader_options *options);
 /* The present world has been formed: files and history. pause_from: when the world before had been
- * held; < 0: there was none. total: of the job so far. */
-void report_generation(struct leader *leader, double pause_from, struct costs_total total);
+ * held; < 0: there was none. total: of the job so far. pools: the pool of each node, "" for one of
+ * the base, "-" if it is not known; NULL-terminated, taken over. */
+void report_generation(struct leader *leader, double pause_from, struct costs_total total,
+                       char **pools);
 /* The first step of the generation has been made; not aware: by a script of whose steps nothing is
  * known, so that all that is known is when its workers were ready. */
 void report_stepping(struct leader *leader, bool aware);
@@ -35,6 +37,10 @@ void report_end(struct leader *leader);
 /* A file of the state directory, with mode 0600. text is freed; NULL: memory was not there. */
 void report_write(struct leader *leader, const char *name, char *text);
 
+/* Workers of the present world have come to this step of it, or are to. */
+void report_step(struct leader *leader, uint64_t step);
+/* The steps of all worlds since this leader leads. */
+int64_t report_steps(const struct leader *leader);
 /* A member's beat says what its program has reported of its progress. */
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
 /* A worker's failure as one line, from what its agent has said. */

@@ -11,6 +11,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_admission \
     tests/fuzz/fuzz_conf \
     tests/fuzz/fuzz_frame \
+    tests/fuzz/fuzz_history \
     tests/fuzz/fuzz_http \
     tests/fuzz/fuzz_json \
     tests/fuzz/fuzz_leader \
@@ -41,6 +42,9 @@ tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_frame_LDADD = $(FUZZ_LIBS) $(SODIUM_LIBS)
+tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c
+tests_fuzz_fuzz_history_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_history_LDADD = cmd/libselastic.la $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_http_SOURCES = tests/fuzz/fuzz_http.c
 tests_fuzz_fuzz_http_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_http_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)

@@ -74,8 +74,16 @@ prose() {
     nothing "$(while read -r page; do [[ -e $page ]] || echo "$page"; done <<<"$named")" "no such page"
 }
 
-@test "the picture in README.md is drawn from its history" {
-    title=$(sed -n 's|.*font-weight="bold">\(scripts/demo: [^<]*\)</text>.*|\1|p' doc/run/demo.svg)
-    scripts/draw-history doc/run/history.jsonl "$title" >"$BATS_TEST_TMPDIR/demo.svg"
-    diff "$BATS_TEST_TMPDIR/demo.svg" doc/run/demo.svg
+# drawn PICTURE HISTORY TITLE: selastic draws it so.
+drawn() {
+    local place=$BATS_TEST_TMPDIR/place
+    mkdir -p "$place"
+    cp "$2" "$place/history.jsonl"
+    "$top_builddir/cmd/selastic" history 12 --state-dir "$place" --title "$3" --svg "$place/picture.svg"
+    diff "$place/picture.svg" "$1"
+}
+
+@test "the pictures in documents are drawn from their histories" {
+    drawn doc/run/demo.svg doc/run/history.jsonl "scripts/demo: sbatch --elastic=2:6, PyTorch on a private Slurm of six nodes"
+    drawn doc/user/picture.svg tests/fuzz/corpus/fuzz_history/pools "Elastic job 12"
 }

@@ -13,6 +13,7 @@ PYTHON_TESTS = \
     tests/python/test_flush.py \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
+    tests/python/test_picture.py \
     tests/python/test_ray.py \
     tests/python/test_roles.py \
     tests/python/test_sampler.py \

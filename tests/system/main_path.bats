@@ -28,6 +28,18 @@ teardown() { cancel_all; }
     [[ $output == 2*6 ]]
     steps_were_made_once "$job"
     wait_for 20 nothing_is_left_of "$job"
+    # What a picture is drawn from: whose the nodes are, and how far training had come.
+    history_json "$job" >"$BATS_TEST_TMPDIR/history"
+    json_value '[(len(g["nodes"]), g["pools"].count(""), g["pools"].count("elastic")) for g in s["generations"]][::len(s["generations"]) - 1]' \
+        <"$BATS_TEST_TMPDIR/history" >"$BATS_TEST_TMPDIR/pools"
+    [[ $(cat "$BATS_TEST_TMPDIR/pools") == "[(2, 2, 0), (6, 2, 4)]" ]]
+    # Each world's steps are what its rank 0 has made.
+    for generation in 1 $(json_value 's["generations"][-1]["generation"]' <"$BATS_TEST_TMPDIR/history"); do
+        steps=$(json_value "[g['steps'] for g in s['generations'] if g['generation'] == $generation][0]" <"$BATS_TEST_TMPDIR/history")
+        made=$(grep -c '^step' "$TB_WORK/log-$job/rank-$generation-0")
+        echo "generation $generation: $steps steps, rank 0 made $made" >&3
+        ((steps > 0 && steps <= made))
+    done
 }
 
 @test "a job in the higher tier gets its nodes long before grace ends, and they come back" {

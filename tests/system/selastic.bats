@@ -404,7 +404,7 @@ asked() { (($(asks "$2") >= $1)); }
     /usr/bin/python3 - <<PYTHON
 import json
 state = json.load(open("$TREE/tests/unit/selastic/state-growing.json"))
-states = [dict(state, size=2)] * 3 + [dict(state, size=4, step=9)]
+states = [dict(state, size=2)] * 3 + [dict(state, size=4, steps=9)]
 json.dump({"show": states}, open("$TB_WORK/steps.json", "w"))
 PYTHON
     job=$(lead steps answer)
@@ -453,7 +453,7 @@ PYTHON
     job=$(submit --hold --wrap "exec srun -n1 $TB_WORK/fake_leader $TB_WORK/good.json answer")
     run -0 as_user selastic wait "$job" --state pending
     run -3 as_user selastic wait "$job" --size 4 --timeout 1
-    waits_beside start "$job" --size 4 --step 1000
+    waits_beside start "$job" --size 4 --step 1234
     as_user scontrol release "$job"
     wait_for 60 says "$TB_HOME/wait.start" '^status 0'
     times=$(asks "$job")

@@ -14,7 +14,7 @@ load takeover
     wait_for 30 steps_exceed "$job" 10
     before=$(generation_of "$job")
     # Who waits for the job does not notice.
-    waits_beside takeover "$job" --step "$(($(show_json "$job" | json_value 's["step"]') + 100))"
+    waits_beside takeover "$job" --step "$(($(show_json "$job" | json_value 's["steps"]') + 100))"
     as_user kill -KILL "$(agent_of "$job" n1)"
     wait_for 20 led_by "$job" n2
     goes_on_after "$job" "$before"

@@ -12,7 +12,7 @@
 #include "lib/json_text.h"
 
 #define STATE(text) "{\"phase\": \"running\", \"min\": 2, \"max\": 8, " text "}"
-#define SIZE4       STATE("\"size\": 4, \"step\": 100")
+#define SIZE4       STATE("\"size\": 4, \"steps\": 100")
 
 static void test_table(void **unused)
 {
