@@ -52,7 +52,10 @@ enum {
     OPTION_WAIT_TIMEOUT,
     OPTION_SVG,
     OPTION_HTML,
-    OPTION_TITLE
+    OPTION_TITLE,
+    OPTION_HERE,
+    OPTION_TOKEN,
+    OPTION_JOB
 };
 
 #define JSON                                                                                       \
@@ -118,6 +121,16 @@ static const struct option clean_options[] = {
     END};
 static const struct option plan_options[] = {
     {"partition", required_argument, NULL, OPTION_PARTITION}, JSON, HELP, END};
+static const struct option doctor_options[] = {
+    {"here", no_argument, NULL, OPTION_HERE},
+    {"token", required_argument, NULL, OPTION_TOKEN}, /* of doctor_step.c */
+    {"nodes", required_argument, NULL, OPTION_NODES},
+    {"partition", required_argument, NULL, OPTION_PARTITION},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"job", required_argument, NULL, OPTION_JOB},
+    JSON,
+    HELP,
+    END};
 static const struct option topology_options[] = {HELP, END};
 static const struct option collect_options[] = {
     {"output", required_argument, NULL, OPTION_FILE},
@@ -311,6 +324,7 @@ static const struct syntax {
     {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
+    {"doctor", "no arguments besides options", 0, 0, NULL, doctor_options},
     {"topology", "an action first: collect, show, check or describe", -1, -1, NULL,
      topology_options},
 };
@@ -457,6 +471,14 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     case OPTION_PIECES:
         arguments->pieces = true;
         return 0;
+    case OPTION_HERE:
+        arguments->here = true;
+        return 0;
+    case OPTION_TOKEN:
+        arguments->token = value;
+        return 0;
+    case OPTION_JOB:
+        return parse_job(value, &arguments->job_id, err);
     case OPTION_ROLE:
         return parse_role(value, &arguments->role, err);
     case OPTION_FORMAT:
@@ -550,6 +572,13 @@ int arguments_unknown(const char *name, struct error *err)
     return error_set(err, "unknown command '%s'; commands: %shelp", error_value(name).text, known);
 }
 
+static int check_doctor(const struct arguments *arguments, struct error *err)
+{
+    if ((arguments->job_id != 0) + arguments->here + (arguments->hostlist != NULL) > 1)
+        return error_set(err, "'doctor' takes one of --job, --here and --nodes");
+    return 0;
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
     const struct syntax *syntax = NULL;
@@ -577,5 +606,7 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
     }
     if (parse_operands(syntax, argv + optind, argc - optind, arguments, err) < 0)
         return -1;
-    return syntax->options == wait_options ? wait_goal_check(&arguments->goal, err) : 0;
+    if (syntax->options == wait_options)
+        return wait_goal_check(&arguments->goal, err);
+    return syntax->options == doctor_options ? check_doctor(arguments, err) : 0;
 }

@@ -64,6 +64,8 @@ struct arguments {
     struct wait_goal goal; /* wait */
     int wait_seconds;      /* wait: 0: for ever */
     bool pieces;           /* describe: for collect */
+    bool here;             /* doctor: only this host */
+    const char *token;     /* doctor --here: a file that it looks for; NULL: none */
 };
 
 /* Parse the arguments of a subcommand. argv[0] is its name ("list", "show", "topology"), and argv

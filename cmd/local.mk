@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += cmd/libselastic.la
 cmd_libselastic_la_SOURCES = \
     cmd/arguments.c \
     cmd/arguments.h \
+    cmd/doctor_lines.c \
     cmd/endpoints.c \
     cmd/endpoints.h \
     cmd/history_file.c \
@@ -62,6 +63,15 @@ cmd_selastic_SOURCES = \
     cmd/command.h \
     cmd/deadline.c \
     cmd/deadline.h \
+    cmd/doctor_command.c \
+    cmd/doctor_files.c \
+    cmd/doctor_files.h \
+    cmd/doctor_job.c \
+    cmd/doctor_job.h \
+    cmd/doctor_look.c \
+    cmd/doctor_look.h \
+    cmd/doctor_step.c \
+    cmd/doctor_step.h \
     cmd/endpoints_command.c \
     cmd/fail.c \
     cmd/history.c \
@@ -91,11 +101,15 @@ cmd_selastic_SOURCES = \
     cmd/view.c \
     cmd/view.h \
     cmd/wait.c
-cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) \
-    -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS) \
+    -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
+    -DEXAMPLESDIR='"$(docdir)/examples"' \
+    -DSLURM_PLUGINS='"$(slurmplugindir)"' \
+    -DSLURM_SYSTEM_PLUGINS='"$(SLURM_SYSTEM_PLUGINDIR)"'
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 cmd_selastic_LDFLAGS = $(PROGRAM_LDFLAGS)
-cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)
+cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS) \
+    $(MUNGE_LIBS)
 
 # bash-completion looks for a file with the name of the command.
 completiondir = $(datadir)/bash-completion/completions

@@ -21,6 +21,8 @@ common_libelasticcommon_la_SOURCES = \
     common/log.h \
     common/memory.c \
     common/memory.h \
+    common/program.c \
+    common/program.h \
     common/release_own.c \
     common/release_own.h \
     common/roles_file.c \
@@ -33,6 +35,7 @@ common_libelasticcommon_la_SOURCES = \
     common/slurm_private.h \
     common/slurm_queue.c \
     common/slurm_queue.h \
+    common/slurm_show.c \
     common/slurm_site.c \
     common/slurm_users.c \
     common/tcp_sockets.c \

@@ -178,6 +178,16 @@ void slurm_switch_free_list(struct slurm_switch *list, int count);
 /* uid of SlurmUser and the cluster's name (new string). */
 int slurm_client_site(uid_t *slurm_user, char **cluster, struct error *err);
 
+/* What scontrol or sacctmgr print, as lib/doctor.h reads it. Needs no slurm_queue: each program is
+ * killed after 15 s. user: of the association. A new string; NULL with err. */
+enum slurm_show {
+    SLURM_SHOW_CONFIG,
+    SLURM_SHOW_PARTITIONS,
+    SLURM_SHOW_QOS,
+    SLURM_SHOW_ASSOCIATION
+};
+char *slurm_client_show(enum slurm_show what, const char *user, struct error *err);
+
 /* Is the user an operator or an administrator of the accounting database (AdminLevel)? slurmctld
  * answers by itself. Where PrivateData has "users" it tells nobody of others: then, and without
  * accounting, nobody is an operator. */

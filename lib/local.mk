@@ -74,6 +74,13 @@ lib_libelasticcore_la_SOURCES = \
     lib/majority.h \
     lib/notice.c \
     lib/notice.h \
+    lib/doctor.c \
+    lib/doctor.h \
+    lib/doctor_host.c \
+    lib/doctor_nodes.c \
+    lib/doctor_nodes.h \
+    lib/doctor_rules.h \
+    lib/doctor_slurm.c \
     lib/drain_notices.c \
     lib/drain_notices.h \
     lib/di_call.c \

@@ -8,15 +8,7 @@ dist_prolog_SCRIPTS = scripts/prolog.d/50-elastic
 epilogdir = $(pkglibexecdir)/epilog.d
 dist_epilog_SCRIPTS = scripts/epilog.d/50-elastic
 
-# What an admin runs after the installation; it knows the directories.
-pkglibexec_SCRIPTS = scripts/site-check
-CLEANFILES += scripts/site-check
-scripts/site-check: scripts/site-check.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) scripts && $(edit_paths) $(srcdir)/scripts/site-check.in >$@.tmp && \
-	    chmod 755 $@.tmp && mv $@.tmp $@
-
 EXTRA_DIST += \
-    scripts/site-check.in \
     scripts/README.md \
     scripts/build.sh \
     scripts/check \

@@ -10,6 +10,7 @@ noinst_HEADERS += tests/fuzz/fuzz.h tests/fuzz/write_policy.h
 FUZZ_TARGETS = \
     tests/fuzz/fuzz_admission \
     tests/fuzz/fuzz_conf \
+    tests/fuzz/fuzz_doctor \
     tests/fuzz/fuzz_frame \
     tests/fuzz/fuzz_history \
     tests/fuzz/fuzz_http \
@@ -39,6 +40,9 @@ tests_fuzz_fuzz_admission_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
 tests_fuzz_fuzz_conf_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_doctor_SOURCES = tests/fuzz/fuzz_doctor.c
+tests_fuzz_fuzz_doctor_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_doctor_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_frame_LDADD = $(FUZZ_LIBS) $(SODIUM_LIBS)

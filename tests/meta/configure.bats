@@ -92,7 +92,7 @@ slurm_source() {
     run -0 find root \( -path '*/doc/user/*.md' -o -path '*/doc/admin/*.md' \) -exec python3 "$top_srcdir/tests/meta/prose.py" links {} +
     [ -z "$output" ]
     grep -q "$own/extension.sh" "$(find root -name spank_elastic.8)"
-    run ! grep -rlE '@[a-zA-Z_]+@' root --include=50-elastic --include='*.conf' --include='*.8' --include=site-check
+    run ! grep -rlE '@[a-zA-Z_]+@' root --include=50-elastic --include='*.conf' --include='*.8'
     make -C "$top_builddir" DESTDIR="$PWD/root" uninstall >uninstall.log 2>&1
     [ -z "$(find "root$own" "root${own%/libexec/*}/share/doc/slurm-elastic" 2>/dev/null)" ]
     [ -z "$(find root ! -type d)" ]

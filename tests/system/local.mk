@@ -12,6 +12,7 @@ EXTRA_DIST += \
     tests/system/di_names.py \
     tests/system/di_program.py \
     tests/system/digits.bats \
+    tests/system/doctor.bats \
     tests/system/early.py \
     tests/system/early_start.bats \
     tests/system/cloud.bash \

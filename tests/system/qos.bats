@@ -91,3 +91,24 @@ accounted() {
     on_testbed scontrol reconfigure
     enough "$job"
 }
+
+# ids: of the mistakes that selastic doctor tells the user, of QOS and of associations.
+ids() {
+    as_user env ELASTIC_CONF="$1" selastic doctor --json |
+        json_value '" ".join(sorted(f["id"] for f in s["findings"] if "qos" in f["id"] or f["id"] in ("association", "job-comment")))'
+}
+
+@test "selastic doctor knows the QOS of pools, and the limits of the user" {
+    cp "$TB_DIR/etc/elastic.conf" "$TB_WORK/site.conf"
+    chmod 644 "$TB_WORK/site.conf"
+    run -0 ids "$TB_WORK/site.conf"
+    [[ -z $output ]]
+    on_testbed sacctmgr -i --quiet modify qos elastic set GraceTime=0
+    on_testbed sacctmgr -i --quiet modify user "$TB_USER" set MaxSubmitJobs=1
+    printf '[pool other]\npartition = elastic\nqos = nowhere\n' >>"$TB_WORK/site.conf"
+    run ids "$TB_WORK/site.conf"
+    on_testbed sacctmgr -i --quiet modify qos elastic set GraceTime="$GRACE"
+    on_testbed sacctmgr -i --quiet modify user "$TB_USER" set MaxSubmitJobs=-1
+    echo "$output"
+    [[ $output == *association* && $output == *pool-qos* && $output == *qos-grace* ]]
+}

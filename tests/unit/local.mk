@@ -704,3 +704,11 @@ tests_unit_test_http_SOURCES = tests/unit/test_http.c $(LINK_TEST_FIXTURE)
 tests_unit_test_http_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
 tests_unit_test_http_LDADD = http/libhttp.la agent/libelasticagent.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
+
+UNIT_TESTS += tests/unit/test_doctor
+tests_unit_test_doctor_SOURCES = tests/unit/test_doctor.c
+tests_unit_test_doctor_LDADD = $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_program
+tests_unit_test_program_SOURCES = tests/unit/test_program.c
+tests_unit_test_program_LDADD = common/libelasticcommon.la $(UNIT_LIBS)

@@ -100,6 +100,19 @@ static void test_wait(void **unused)
                    "--timeout=0 is not allowed; give seconds from 1 to 2592000");
 }
 
+static void test_doctor(void **unused)
+{
+    assert_int_equal(good("doctor").job_id, 0);
+    assert_int_equal(good("doctor --job 12 --json").job_id, 12);
+    assert_true(good("doctor --here --json").here);
+    assert_string_equal(good("doctor --nodes n[1-2] --timeout 5").hostlist, "n[1-2]");
+    assert_refused("doctor 12", "'doctor' takes no arguments besides options");
+    assert_refused("doctor --here --job 12", "'doctor' takes one of --job, --here and --nodes");
+    assert_refused("doctor --here --nodes n1", "'doctor' takes one of --job, --here and --nodes");
+    assert_refused("doctor --nodes n1 --timeout 0",
+                   "--timeout=0 is not allowed; give seconds from 1 to 3600");
+}
+
 static void test_watch(void **unused)
 {
     assert_true(good("show 12").watch <= 0);
@@ -479,7 +492,7 @@ static void test_bad_options(void **unused)
         "delete 12",
         "unknown command 'delete'; commands: list, show, wait, resize, history, "
         "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, clean, plan, "
-        "topology, help");
+        "doctor, topology, help");
 }
 
 int main(void)
@@ -488,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_doctor),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_topology),
         cmocka_unit_test(test_resize),

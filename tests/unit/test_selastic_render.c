@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What selastic shows, against the files in tests/unit/selastic: NAME.json in, NAME.txt or
  * NAME.out.json out. */
+#include "cmd/doctor_job.h"
 #include "cmd/history_file.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
@@ -209,6 +210,38 @@ static void test_history_end_before_start(void **unused)
     json_object_put(history);
 }
 
+/* doctor --job: what the answers know, and answers that know nothing. */
+static void test_doctor_lines(void **unused)
+{
+    json_object *state = read_json("state-growing.json"), *answer = read_json("history.json");
+    json_object *history = shape_history(12, answer), *nothing = json_object_new_object();
+    json_object *lines = doctor_job_lines(state, history, NOW);
+    assert_string_equal(
+        json_object_to_json_string_ext(lines, JSON_C_TO_STRING_SPACED),
+        "{ \"size\": \"running, 4 nodes, allowed 2:6\", "
+        "\"why\": \"4 nodes; 1 more has joined and takes part in the next generation\", "
+        "\"why_not_more\": \"extension job 17 (1 node) is powering up, 45 s\", "
+        "\"last\": \"30 s ago: grow to 6 nodes: extension 15 has joined; training paused for 12 "
+        "s\", "
+        "\"next\": \"5 nodes: workers start, 4 of 5 nodes ready\" }");
+    json_object_put(lines);
+    json_object_object_del(state, "next_world");
+    lines = doctor_job_lines(state, NULL, NOW);
+    assert_string_equal(json_object_get_string(json_object_object_get(lines, "next")),
+                        "1 extension job in the queue");
+    assert_string_equal(json_object_get_string(json_object_object_get(lines, "last")), "not known");
+    json_object_put(lines);
+    lines = doctor_job_lines(nothing, nothing, NOW);
+    assert_string_equal(json_object_get_string(json_object_object_get(lines, "next")),
+                        "no change is under way");
+    assert_string_equal(json_object_get_string(json_object_object_get(lines, "why")), "not known");
+    json_object_put(lines);
+    json_object_put(nothing);
+    json_object_put(history);
+    json_object_put(answer);
+    json_object_put(state);
+}
+
 static void test_timeline(void **unused)
 {
     json_object *history = read_history();
@@ -296,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_history_file_text),
         cmocka_unit_test(test_history_file_empty),
         cmocka_unit_test(test_history_end_before_start),
+        cmocka_unit_test(test_doctor_lines),
         cmocka_unit_test(test_timeline),
         cmocka_unit_test(test_timeline_gap),
         cmocka_unit_test(test_timeline_chart),

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lib/doctor.h wants to know of files (doctor_files.h). */
+#include "cmd/doctor_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/terminal_text.h"
+#include "common/files.h"
+
+#define CONF_MAX   ((size_t)1 << 20)
+#define SCRIPT_MAX ((size_t)1 << 16)
+#define DEPTH_MAX  4
+
+/* ---- plugstack.conf -------------------------------------------------------------------------- */
+
+static void add_file(FILE *out, const char *path, int depth);
+
+/* "include PATTERN", relative to the file's own directory. */
+static void add_included(FILE *out, const char *file, const char *pattern, int depth)
+{
+    char full[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    glob_t found;
+    snprintf(full, sizeof(full), "%.*s%s",
+             pattern[0] == '/' || slash == NULL ? 0 : (int)(slash - file + 1), file, pattern);
+    if (glob(full, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        add_file(out, found.gl_pathv[i], depth + 1);
+    globfree(&found);
+}
+
+static void add_file(FILE *out, const char *path, int depth)
+{
+    char *text = file_read(path, CONF_MAX, NULL, NULL), *rest = text, *line, pattern[PATH_MAX];
+    while (text != NULL && (line = strsep(&rest, "\n")) != NULL) {
+        fprintf(out, "%s\n", line);
+        if (depth < DEPTH_MAX && sscanf(line, " include %4095s", pattern) == 1)
+            add_included(out, path, pattern, depth);
+    }
+    free(text);
+}
+
+char *doctor_files_plugstack(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    if (access(path, R_OK) != 0 && errno != ENOENT)
+        return NULL;
+    FILE *out = text_need(open_memstream(&text, &size));
+    add_file(out, path, 0);
+    fclose(out);
+    return text_need(text);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+bool doctor_files_node(void)
+{
+    DIR *dir = opendir("/proc");
+    bool found = false;
+    for (const struct dirent *entry; dir != NULL && !found && (entry = readdir(dir)) != NULL;) {
+        char path[64], name[32] = "";
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        snprintf(path, sizeof(path), "/proc/%.20s/comm", entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (file == NULL)
+            continue;
+        found = fgets(name, sizeof(name), file) != NULL && strcmp(name, "slurmd\n") == 0;
+        fclose(file);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return found;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), rest = strlen(end);
+    return length >= rest && strcmp(text + length - rest, end) == 0;
+}
+
+/* The script that starts ours has a line "hook=PATH". */
+static bool starts_ours(const char *file)
+{
+    char *text = file_read(file, SCRIPT_MAX, NULL, NULL);
+    const char *hook = text != NULL ? strstr(text, "\nhook=") : NULL;
+    bool ours = false;
+    if (hook != NULL) {
+        char *line = text_need(strndup(hook + 1, strcspn(hook + 1, "\n")));
+        ours = ends_with(line, "/slurm-elastic/epilog.d/50-elastic");
+        free(line);
+    }
+    free(text);
+    return ours;
+}
+
+/* Ours, a link to it, or the script that starts it. */
+static bool is_ours(const char *file)
+{
+    char real[PATH_MAX];
+    return (realpath(file, real) != NULL &&
+            (ends_with(real, "/slurm-elastic/prolog.d/50-elastic") ||
+             ends_with(real, "/slurm-elastic/epilog.d/50-elastic"))) ||
+           starts_ours(file);
+}
+
+static void look_at_script(const char *file, struct doctor_hook *hook)
+{
+    struct stat st;
+    if (stat(file, &st) != 0) {
+        if (errno == ENOENT && hook->broken[0] == '\0')
+            snprintf(hook->broken, sizeof(hook->broken), "%s", file);
+    } else if (is_ours(file)) {
+        snprintf(hook->found, sizeof(hook->found), "%s", file);
+        hook->executable = (st.st_mode & S_IXUSR) != 0;
+    }
+}
+
+void doctor_files_hook(const char *config, const char *name, struct doctor_hook *hook)
+{
+    char pattern[PATH_MAX];
+    *hook = (struct doctor_hook){.executable = false};
+    for (int n = 0; doctor_config_value(config, name, n, pattern, sizeof(pattern)); n++) {
+        glob_t found;
+        if (pattern[0] == '\0' || glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            look_at_script(found.gl_pathv[i], hook);
+        globfree(&found);
+    }
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+bool doctor_files_missing(const char *libexec, char *path, size_t size)
+{
+    static const char *const names[] = {"elastic-flush", "elastic-runs", "elastic-notice",
+                                        "epilog.d/50-elastic", "extension.sh"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, size, "%s/%s", libexec, names[i]);
+        if (access(path, X_OK) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool doctor_files_writable(const char *libexec, const char *plugins, char *path, size_t size)
+{
+    const char *const patterns[][2] = {
+        {libexec, "/*"}, {libexec, "/*/50-elastic"}, {plugins, "/*elastic*.so"}};
+    bool writable = false;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns) && !writable; i++) {
+        glob_t found;
+        struct stat st;
+        snprintf(path, size, "%s%s", patterns[i][0], patterns[i][1]);
+        if (glob(path, 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; k < found.gl_pathc && !writable; k++) {
+            writable = lstat(found.gl_pathv[k], &st) == 0 && !S_ISLNK(st.st_mode) &&
+                       (st.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+            snprintf(path, size, "%s", found.gl_pathv[k]);
+        }
+        globfree(&found);
+    }
+    return writable;
+}
+
+int doctor_files_mode(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (int)(st.st_mode & 07777) : -1;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* Root's, and nobody else may rename what is in it. */
+static bool is_safe(const struct stat *st)
+{
+    return st->st_uid == 0 &&
+           ((st->st_mode & (S_IWGRP | S_IWOTH)) == 0 || (st->st_mode & S_ISVTX) != 0);
+}
+
+enum doctor_snapshot_state doctor_files_snapshot(const char *dir, char *why, size_t size)
+{
+    char path[PATH_MAX], *slash;
+    struct stat st, above;
+    bool there = stat(dir, &st) == 0;
+    snprintf(path, sizeof(path), "%s", dir);
+    do {
+        if (stat(path, &above) == 0 && !is_safe(&above)) {
+            snprintf(why, size, "%.200s has mode %o and owner %u", path,
+                     (unsigned int)(above.st_mode & 07777), above.st_uid);
+            return DOCTOR_SNAPSHOT_UNSAFE;
+        }
+        slash = strrchr(path, '/');
+        if (slash != NULL)
+            slash[slash == path ? 1 : 0] = '\0';
+    } while (slash != NULL && slash != path);
+    if (!there)
+        return DOCTOR_SNAPSHOT_ABSENT;
+    snprintf(path, sizeof(path), "%s/..", dir);
+    return stat(path, &above) == 0 && above.st_dev != st.st_dev ? DOCTOR_SNAPSHOT_MOUNTED
+                                                                : DOCTOR_SNAPSHOT_THERE;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lib/doctor.h wants to know of files. */
+#ifndef SELASTIC_DOCTOR_FILES_H
+#define SELASTIC_DOCTOR_FILES_H
+
+#include "lib/doctor.h"
+
+/* The text of plugstack.conf and of the files that it includes: a new string. NULL: it cannot be
+ * read. */
+char *doctor_files_plugstack(const char *path);
+
+/* Does a slurmd run here? */
+bool doctor_files_node(void);
+
+/* Which of the scripts that Slurm starts as Prolog or Epilog starts ours. */
+void doctor_files_hook(const char *config, const char *name, struct doctor_hook *hook);
+
+/* The first of our programs that is not there; that others than its owner may change. */
+bool doctor_files_missing(const char *libexec, char *path, size_t size);
+bool doctor_files_writable(const char *libexec, const char *plugins, char *path, size_t size);
+int doctor_files_mode(const char *path); /* -1: not there */
+
+/* The directory for snapshots, and those above it. */
+enum doctor_snapshot_state doctor_files_snapshot(const char *dir, char *why, size_t size);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# selastic doctor on a real Slurm: a good site, and sites with mistakes. tests/unit/test_doctor.c has each rule.
+# Takes 40 s
+
+bats_require_minimum_version 1.5.0
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 3
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    make_good
+}
+
+teardown_file() { testbed_down; }
+
+teardown() { cancel_all; }
+
+# What a testbed has on purpose, and a site should not: its plugin is required, other users may write where jobs keep
+# their state, and all snapshots of a node's jobs lie below a directory of the testbed.
+make_good() {
+    local etc=$TB_DIR/etc
+    sed -i 's/^required/optional/' "$etc/plugstack.conf"
+    grep -vE '^(snapshot_dir|state_dir)' "$etc/elastic.conf" >"$TB_WORK/good.conf"
+    chmod 644 "$TB_WORK/good.conf"
+    # A copy of the installation, which a testbed makes where the user cannot read it, may be read by all.
+    [[ ! -e $TB_DIR/inst ]] || chmod 711 "$TB_DIR/inst/libexec/slurm-elastic/elastic-flush"
+    # The simple form has no such line.
+    grep -qi '^JobSubmitPlugins=.*elastic' "$etc/slurm.conf" || echo 'JobSubmitPlugins=elastic' >>"$etc/slurm.conf"
+    cp "$etc/slurm.conf" "$etc/plugstack.conf" "$TB_HOME/"
+    on_testbed scontrol reconfigure
+}
+
+# ids: of the mistakes in the JSON on stdin; with an argument those of this level.
+ids() { json_value "*sorted({f['id'] for f in s['findings'] if f['level'] == '${1:-mistake}'})"; }
+
+# doctor CONF [ARGUMENT...]: as root, with that elastic.conf; prints JSON.
+doctor() { on_testbed env ELASTIC_CONF="$1" selastic doctor --json "${@:2}"; }
+
+@test "a good site has no mistakes, for root and for a user" {
+    run -0 on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor
+    echo "$output"
+    [[ ${lines[-1]} == "no mistakes" ]]
+    run -0 as_user env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json
+    [[ $(json_value 's["mistakes"], s["release"]' <<<"$output") == "0 $(as_user selastic --version | awk '{ print $2 }')" ]]
+    run -0 as_user env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --here --json
+    [[ ${#lines[@]} == 1 ]]
+}
+
+@test "mistakes in slurm.conf, plugstack.conf and the hooks are found, and what to do" {
+    local etc=$TB_DIR/etc
+    sed -i 's/^optional/required/' "$etc/plugstack.conf"
+    ln -s /nonexistent/50-elastic "$etc/epilog.d/60-gone"
+    # The last line of a key counts.
+    cat >>"$etc/slurm.conf" <<'CONF'
+PrologEpilogTimeout=10
+KillWait=2
+MinJobAge=20
+PrivateData=nodes
+CONF
+    sed -i 's/^\(PartitionName=spare .*\)GraceTime=[0-9]*/\1GraceTime=0/' "$etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    run -1 doctor "$TB_WORK/good.conf"
+    report=$output
+    run -1 on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor
+    words=$output
+    rm "$etc/epilog.d/60-gone"
+    cp "$TB_HOME/slurm.conf" "$TB_HOME/plugstack.conf" "$etc/"
+    on_testbed scontrol reconfigure
+    echo "$words"
+    [[ $(ids <<<"$report") == "hook-broken hook-limit kill-wait pool-grace private-nodes spank-required" ]]
+    [[ $(ids note <<<"$report") == *job-age* ]]
+    [[ $words == *"epilog.d/60-gone, a link that leads nowhere"* ]]
+    [[ $words == *"->   in slurm.conf: PrologEpilogTimeout=45, or more"* ]]
+    [[ $words == *$'\nmistakes: 6' ]]
+}
+
+@test "mistakes in elastic.conf and in the plugin's file are found" {
+    local etc=$TB_DIR/etc
+    printf 'color = red\n' >"$TB_WORK/wrong.conf"
+    echo "optional $TB_WORK/spank_elastic.so" >"$etc/plugstack.conf"
+    run -1 doctor "$TB_WORK/wrong.conf"
+    absent=$output
+    echo nothing >"$TB_WORK/spank_elastic.so"
+    { cat "$TB_WORK/good.conf" && printf '[pool nowhere]\n[pool whole]\nqos = none\n'; } >"$TB_WORK/pools.conf"
+    sed -i '1i state_dir = /dev/shm/elastic-%u-%j' "$TB_WORK/pools.conf"
+    run -1 doctor "$TB_WORK/pools.conf"
+    broken=$output
+    : >"$etc/plugstack.conf"
+    run -1 doctor "$TB_WORK/no.conf"
+    none=$output
+    cp "$TB_HOME/plugstack.conf" "$etc/"
+    [[ $(ids <<<"$absent") == "conf-wrong spank-absent" ]]
+    [[ $absent == *"wrong.conf:1: unknown key 'color'"* ]]
+    echo "$broken"
+    # /dev/shm belongs to everybody, and is memory.
+    [[ $(ids <<<"$broken") == "plugin-broken pool-partition pool-preempt-off pool-qos-accounting pool-tier state-memory state-unsafe" ||
+        $(ids <<<"$broken") == "plugin-broken pool-partition pool-preempt-off pool-qos-accounting state-memory state-unsafe" ]]
+    [[ $(ids <<<"$none") == "conf-wrong spank-not-named" || $(ids <<<"$none") == "conf-absent spank-not-named" ]]
+}
+
+@test "without slurmctld it says so, and what of this host is wrong" {
+    "$TESTBED" stop-controller --dir "$TB_DIR"
+    run -1 doctor "$TB_WORK/good.conf"
+    "$TESTBED" start-controller --dir "$TB_DIR"
+    [[ $(ids <<<"$output") == "slurmctld" ]]
+}
+
+@test "--nodes: all alike; then a node with another elastic.conf, and one without" {
+    run as_user env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --nodes 'n[1-3]' --partition batch --timeout 50
+    echo "$output"
+    [[ ${lines[-1]} == "no mistakes" ]]
+    { cat "$TB_WORK/good.conf" && echo '# another'; } >"$TB_WORK/other.conf"
+    script prolog <<SH
+#!/bin/bash
+case \$SLURMD_NODENAME in
+    n2) echo "export ELASTIC_CONF=$TB_WORK/other.conf" ;;
+    n3) echo "export ELASTIC_CONF=$TB_WORK/pools.conf" ;;
+esac
+SH
+    printf 'color = red\n' >"$TB_WORK/pools.conf"
+    run -1 as_user env ELASTIC_CONF="$TB_WORK/good.conf" SLURM_TASK_PROLOG="$TB_WORK/prolog" \
+        selastic doctor --json --nodes 'n[1-3]' --partition batch --timeout 50
+    echo "$output"
+    [[ $(ids <<<"$output") == "nodes-conf nodes-mistake" ]]
+    [[ $output == *"elastic.conf differs on n2,n3"* && $output == *"n3: "*"unknown key 'color'"* ]]
+    run -1 as_user selastic doctor --nodes , --timeout 5
+    [[ ${#lines[@]} == 1 && $output == *"--nodes=, names no nodes"* ]]
+    run -1 as_user selastic doctor --nodes n9 --partition batch --timeout 5
+    [[ $output == "selastic: error: "* ]]
+}
+
+@test "--job: why a job has its size, and what happened last, in five lines" {
+    job=$(train 1:2 100000 0.2)
+    wait_for 60 size_is "$job" 2
+    run -0 as_user selastic doctor --job "$job"
+    echo "$output"
+    [[ ${#lines[@]} == 5 ]]
+    [[ ${lines[0]} == "Size                running, 2 nodes, allowed 1:2" ]]
+    [[ ${lines[2]} == "Why not more        MAX is 2" ]]
+    [[ ${lines[3]} == "What happened last  "*" ago: grow to 2 nodes: "* ]]
+    [[ $(as_user selastic doctor --job "$job" --json | json_value 's["job"], s["why_not_more"]') == "$job MAX is 2" ]]
+    run -1 as_user selastic doctor --job 999999
+    [[ ${#lines[@]} == 1 ]]
+}
