@@ -324,6 +324,7 @@ static const struct syntax {
     {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
+    {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */
     {"doctor", "no arguments besides options", 0, 0, NULL, doctor_options},
     {"topology", "an action first: collect, show, check or describe", -1, -1, NULL,
      topology_options},

@@ -22,12 +22,14 @@ struct command {
     const char *summary; /* a few words for the list of commands */
     const char *help;    /* usage and options, whole lines */
     enum exit_status (*run)(const struct arguments *arguments);
+    /* Instead of help and run: another program does it all. Returns where it cannot be started. */
+    enum exit_status (*become)(char **argv);
 };
 
 extern const struct command list_command, show_command, resize_command, history_command,
     roles_command, replicas_command, scale_command, fail_command, remove_command, endpoints_command,
-    logs_command, reports_command, proxy_command, clean_command, plan_command, topology_command,
-    wait_command, doctor_command;
+    logs_command, reports_command, proxy_command, clean_command, plan_command, states_command,
+    topology_command, wait_command, doctor_command;
 
 /* Columns of the terminal on stdout, 0 if stdout is no terminal. */
 int terminal_width(void);

@@ -81,6 +81,8 @@ cmd_selastic_SOURCES = \
     cmd/order.h \
     cmd/plan_command.c \
     cmd/print.c \
+    cmd/libexec.c \
+    cmd/libexec.h \
     cmd/proxy.c \
     cmd/query.c \
     cmd/query.h \
@@ -90,6 +92,7 @@ cmd_selastic_SOURCES = \
     cmd/scale.c \
     cmd/selastic.c \
     cmd/show.c \
+    cmd/states_command.c \
     cmd/topology.c \
     cmd/topology_collect.c \
     cmd/topology_render.c \

@@ -21,6 +21,7 @@
 #include "cmd/ask.h"
 #include "cmd/command.h"
 #include "cmd/deadline.h"
+#include "cmd/libexec.h"
 #include "cmd/query.h"
 #include "cmd/terminal_text.h"
 #include "lib/json_get.h"
@@ -29,19 +30,6 @@
 #define NUMBER_SIZE     32
 #define EXIT_CANNOT_RUN 127
 #define LOOK_MS         5000 /* between two questions to Slurm whether the job has ended */
-
-/* Beside this program, so that an installation can be moved. */
-static const char *find_program(void)
-{
-    static char path[PATH_MAX], found[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    snprintf(found, sizeof(found), "%.4000s/../libexec/slurm-elastic/elasticrun-http", path);
-    return access(found, X_OK) == 0 ? found : PKGLIBEXECDIR "/elasticrun-http";
-}
 
 /* The address of a socket that listens, or -1 with err. *port 0: any. The next program gets it. */
 static int listen_at(int *port, struct error *err)
@@ -74,7 +62,7 @@ static char *number_option(const char *name, uint32_t number)
 static void become(const struct job_info *info, char *const *addresses, char *state_dir, int fd)
 {
     char *argv[FIXED_ARGUMENTS + 2 * ASK_NODES_MAX];
-    const char *program = find_program();
+    const char *program = libexec_find("elasticrun-http");
     struct error err;
     int count = 0;
     argv[count++] = text_need(strdup("elasticrun-http"));

@@ -11,10 +11,10 @@
 #include "common/release_own.h"
 
 static const struct command *const commands[] = {
-    &list_command,      &show_command,     &wait_command,    &resize_command, &history_command,
-    &roles_command,     &replicas_command, &scale_command,   &fail_command,   &remove_command,
-    &endpoints_command, &logs_command,     &reports_command, &proxy_command,  &clean_command,
-    &plan_command,      &doctor_command,   &topology_command};
+    &list_command,      &show_command,     &wait_command,    &resize_command,  &history_command,
+    &roles_command,     &replicas_command, &scale_command,   &fail_command,    &remove_command,
+    &endpoints_command, &logs_command,     &reports_command, &proxy_command,   &clean_command,
+    &plan_command,      &states_command,   &doctor_command,  &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)
@@ -51,9 +51,12 @@ static enum exit_status unknown_command(const char *name)
 
 static enum exit_status run_help(const char *name)
 {
+    static char help_option[] = "--help";
     const struct command *command = name != NULL ? find_command(name) : NULL;
     if (name != NULL && command == NULL)
         return unknown_command(name);
+    if (command != NULL && command->become != NULL)
+        return command->become((char *[]){NULL, help_option, NULL});
     if (command != NULL)
         fputs(command->help, stdout);
     else
@@ -68,6 +71,8 @@ static enum exit_status run_command(int argc, char **argv)
     const struct command *command = find_command(argv[0]);
     if (command == NULL)
         return unknown_command(argv[0]);
+    if (command->become != NULL)
+        return command->become(argv);
     if (arguments_parse(argc, argv, &arguments, &err) < 0)
         return wrong_usage(&err);
     return arguments.help ? run_help(argv[0]) : command->run(&arguments);

@@ -71,4 +71,24 @@ common_libelasticcheckpoints_la_SOURCES = \
 common_libelasticcheckpoints_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 common_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 
+# S3, for processes that may wait: without Slurm, munge and a loop.
+noinst_LTLIBRARIES += common/libelastics3client.la
+common_libelastics3client_la_SOURCES = \
+    common/files.c \
+    common/files.h \
+    common/s3.c \
+    common/s3.h \
+    common/s3_account.c \
+    common/s3_account.h \
+    common/s3_private.h \
+    common/s3_request.c \
+    common/s3_upload.c
+common_libelastics3client_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(CURL_CFLAGS)
+common_libelastics3client_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+common_libelastics3client_la_LIBADD = \
+    common/libelasticcheckpoints.la \
+    lib/libelastics3.la \
+    $(CURL_LIBS) \
+    $(SODIUM_LIBS)
+
 EXTRA_DIST += common/README.md

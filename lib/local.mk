@@ -154,6 +154,12 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_template.c \
     lib/rollout.c \
     lib/rollout.h \
+    lib/s3_parts.c \
+    lib/s3_parts.h \
+    lib/s3_place.c \
+    lib/s3_place.h \
+    lib/s3_profile.c \
+    lib/s3_profile.h \
     lib/setbacks.c \
     lib/setbacks.h \
     lib/shapes.c \
@@ -185,6 +191,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/ledger.h \
     lib/spending.c \
     lib/spending.h \
+    lib/state_manifest.c \
+    lib/state_manifest.h \
+    lib/states.c \
+    lib/states.h \
     lib/store.c \
     lib/store.h \
     lib/strangers.c \
@@ -211,5 +221,13 @@ lib_libelasticcore_la_SOURCES = \
     lib/world_list.c
 lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS) -lm
+
+# What an S3 server answers: with expat, which nothing else needs.
+noinst_LTLIBRARIES += lib/libelastics3.la
+lib_libelastics3_la_SOURCES = \
+    lib/s3_answer.c \
+    lib/s3_answer.h
+lib_libelastics3_la_CPPFLAGS = $(AM_CPPFLAGS) $(EXPAT_CFLAGS)
+lib_libelastics3_la_LIBADD = lib/libelasticcore.la $(EXPAT_LIBS)
 
 EXTRA_DIST += lib/README.md

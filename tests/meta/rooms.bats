@@ -23,6 +23,7 @@ agent/workers    agent/[^/]+$|client/event_page\.h|common/|lib/
 http             common/|lib/|config\.h
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
+state            common/|lib/|config\.h
 notice           agent/member/http\.h|common/|lib/
 cmd              common/|lib/|config\.h
 spank            common/|lib/|config\.h

@@ -492,7 +492,7 @@ static void test_bad_options(void **unused)
         "delete 12",
         "unknown command 'delete'; commands: list, show, wait, resize, history, "
         "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, clean, plan, "
-        "doctor, topology, help");
+        "states, doctor, topology, help");
 }
 
 int main(void)

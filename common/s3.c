@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Objects of a bucket (s3.h). Files are put by s3_upload.c. */
+#include "common/s3.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/s3_private.h"
+
+#define PAGES_MAX 100000 /* of a listing: a thousand keys each */
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **text, size_t *len,
+                           char etag[S3_ETAG_SIZE], struct error *err)
+{
+    const struct s3_request request = {.what = "get", .method = "GET", .key = key, .most = max};
+    struct s3_reply reply;
+    enum s3_result result = s3_ask(s3, &request, &reply, err);
+
+    *text = NULL;
+    if (result == S3_OK && etag != NULL)
+        memcpy(etag, reply.etag, S3_ETAG_SIZE);
+    if (result == S3_OK && reply.text == NULL)
+        reply.text = calloc(1, 1);
+    if (result == S3_OK && reply.text == NULL) {
+        error_set(err, "out of memory");
+        return S3_FAILED;
+    }
+    if (result == S3_OK) {
+        *text = reply.text;
+        *len = reply.len;
+    } else {
+        s3_reply_clear(&reply);
+    }
+    return result;
+}
+
+enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
+                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
+                      void *arg, struct error *err)
+{
+    const struct s3_request request = {
+        .what = "get", .method = "GET", .key = key, .take = take, .arg = arg, .bytes = bytes};
+    struct s3_reply reply;
+    enum s3_result result = s3_ask(s3, &request, &reply, err);
+
+    s3_reply_clear(&reply);
+    return result;
+}
+
+enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err)
+{
+    const struct s3_request request = {.what = "look at", .method = "HEAD", .key = key};
+    struct s3_reply reply;
+    enum s3_result result = s3_ask(s3, &request, &reply, err);
+
+    memcpy(etag, reply.etag, S3_ETAG_SIZE);
+    s3_reply_clear(&reply);
+    return result;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* An earlier try may have been the one that made the condition false. Then the object is ours. */
+static bool is_ours(struct s3 *s3, const char *key, const char *text, size_t len,
+                    char etag[S3_ETAG_SIZE])
+{
+    char *found = NULL;
+    size_t found_len = 0;
+    bool ours = s3_get_text(s3, key, len, &found, &found_len, etag, NULL) == S3_OK &&
+                found_len == len && memcmp(found, text, len) == 0;
+
+    free(found);
+    return ours;
+}
+
+enum s3_result s3_put_text(struct s3 *s3, const char *key, const char *text, size_t len,
+                           const struct s3_condition *condition, char etag[S3_ETAG_SIZE],
+                           struct error *err)
+{
+    char line[S3_ETAG_SIZE + 16] = "If-None-Match: *", found[S3_ETAG_SIZE];
+    struct s3_request request = {.what = "put",
+                                 .method = "PUT",
+                                 .key = key,
+                                 .body = text,
+                                 .body_len = len,
+                                 .most = S3_ANSWER_MAX};
+    struct s3_reply reply;
+    enum s3_result result;
+
+    /* Without its quotes: RADOS gateways compare it as it is, and Amazon takes both. */
+    if (condition != NULL && condition->etag != NULL)
+        snprintf(line, sizeof(line), "If-Match: %.*s",
+                 (int)strcspn(condition->etag + (condition->etag[0] == '"'), "\""),
+                 condition->etag + (condition->etag[0] == '"'));
+    if (condition != NULL && (condition->absent || condition->etag != NULL))
+        request.headers[0] = line;
+    result = s3_ask(s3, &request, &reply, err);
+    memcpy(found, reply.etag, sizeof(found));
+    if (result == S3_CLASH && reply.repeated && is_ours(s3, key, text, len, found))
+        result = S3_OK;
+    if (result == S3_OK && etag != NULL)
+        memcpy(etag, found, sizeof(found));
+    s3_reply_clear(&reply);
+    return result;
+}
+
+enum s3_result s3_delete(struct s3 *s3, const char *key, struct error *err)
+{
+    const struct s3_request request = {
+        .what = "delete", .method = "DELETE", .key = key, .most = S3_ANSWER_MAX};
+    struct s3_reply reply;
+    enum s3_result result = s3_ask(s3, &request, &reply, err);
+
+    s3_reply_clear(&reply);
+    return result == S3_ABSENT ? S3_OK : result;
+}
+
+/* ---- listing --------------------------------------------------------------------------------- */
+
+/* *next, the token of the page, becomes that of the following one; NULL at the end. */
+static enum s3_result list_page(struct s3 *s3, const char *prefix, bool shallow, char **next,
+                                struct s3_listing *listing, struct error *err)
+{
+    struct s3_parameter parameters[] = {
+        {"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix}, {0}, {0}, {0}};
+    int count = 3;
+    struct s3_request request = {.what = "list",
+                                 .method = "GET",
+                                 .key = "",
+                                 .parameters = parameters,
+                                 .most = S3_ANSWER_MAX};
+    struct s3_reply reply;
+    enum s3_result result;
+
+    if (shallow)
+        parameters[count++] = (struct s3_parameter){"delimiter", "/"};
+    if (*next != NULL)
+        parameters[count++] = (struct s3_parameter){"continuation-token", *next};
+    result = s3_ask(s3, &request, &reply, err);
+    if (result == S3_ABSENT)
+        result = S3_FAILED;
+    free(*next);
+    *next = NULL;
+    if (result == S3_OK && s3_listing_parse(reply.text, reply.len, listing, err) != 0)
+        result = S3_FAILED;
+    s3_reply_clear(&reply);
+    if (result == S3_OK) {
+        *next = listing->next;
+        listing->next = NULL;
+    }
+    return result;
+}
+
+enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
+                       int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
+                       void *arg, struct error *err)
+{
+    enum s3_result result = S3_OK;
+    char *next = NULL;
+
+    for (int pages = 0; result == S3_OK && (pages == 0 || next != NULL); pages++) {
+        struct s3_listing listing = {0};
+
+        result = list_page(s3, prefix, shallow, &next, &listing, err);
+        if (pages == PAGES_MAX) {
+            error_set(err, "the listing of s3 has no end");
+            result = S3_FAILED;
+        }
+        for (size_t i = 0; result == S3_OK && i < listing.count; i++)
+            if (each(&listing.entries[i], arg, err) != 0)
+                result = S3_FAILED;
+        s3_listing_clear(&listing);
+    }
+    free(next);
+    return result;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One bucket of an S3 server, through libcurl. Each call waits: this is for processes that do
+ * nothing else.
+ *
+ * What can pass is tried again, with pauses that double: an answer 429 or 5xx, a connection that
+ * is refused, cut or silent. Bodies are signed, so that the server refuses what is not what was
+ * sent. stop_asked() ends each call. */
+#ifndef ELASTIC_COMMON_S3_H
+#define ELASTIC_COMMON_S3_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/s3_account.h"
+#include "lib/error.h"
+#include "lib/s3_answer.h"
+
+struct s3_limits {
+    int connect; /* seconds for a connection */
+    int stall;   /* seconds without a byte, after which a connection is given up */
+    int tries;   /* of one request */
+};
+
+#define S3_LIMITS                                                                                  \
+    {                                                                                              \
+        .connect = 10, .stall = 30, .tries = 6                                                     \
+    }
+
+enum s3_result {
+    S3_OK,
+    S3_ABSENT, /* there is no such key; err says it, too */
+    S3_CLASH,  /* the condition does not hold: somebody else was first; err says it, too */
+    S3_FAILED, /* for the reason in err */
+};
+
+/* What must hold for a put. */
+struct s3_condition {
+    bool absent;      /* there is no such key yet */
+    const char *etag; /* the key has this ETag; NULL: whatever it has */
+};
+
+struct s3;
+
+/* The account is borrowed. NULL with err. */
+struct s3 *s3_open(const struct s3_account *account, const char *bucket,
+                   const struct s3_limits *limits, struct error *err);
+/* NULL is accepted. */
+void s3_close(struct s3 *s3);
+
+/* The text of an object of at most max bytes, a new string with a NUL behind it. etag may be
+ * NULL. */
+enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **text, size_t *len,
+                           char etag[S3_ETAG_SIZE], struct error *err);
+
+/* Hand an object of exactly so many bytes piece by piece to take(), which returns -1 with err to
+ * stop. A cut connection goes on where it was cut. */
+enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
+                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
+                      void *arg, struct error *err);
+
+/* The ETag of an object. */
+enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err);
+
+/* Put a small object. condition and etag (of what was put) may be NULL. */
+enum s3_result s3_put_text(struct s3 *s3, const char *key, const char *text, size_t len,
+                           const struct s3_condition *condition, char etag[S3_ETAG_SIZE],
+                           struct error *err);
+
+/* Put a file from its beginning, in parts if it is large. saw() gets each piece that is sent, once
+ * and in order. */
+enum s3_result s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes,
+                           void (*saw)(const void *data, size_t len, void *arg), void *arg,
+                           struct error *err);
+
+/* Call each() for all keys with that prefix, in the order of their bytes. With shallow, what has a
+ * slash behind the prefix is one entry. each() returns -1 with err to stop. */
+enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
+                       int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
+                       void *arg, struct error *err);
+
+/* Delete an object; one that is not there is deleted. */
+enum s3_result s3_delete(struct s3 *s3, const char *key, struct error *err);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* States of a place (states.h). */
+#include "lib/states.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGITS_MIN 6
+#define DIGITS_MAX 18
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static int64_t read_number(const char *text, size_t len)
+{
+    int64_t number = 0;
+
+    if (len < DIGITS_MIN || len > DIGITS_MAX)
+        return 0;
+    for (size_t i = 0; i < len; i++)
+        number = 10 * number + (text[i] - '0');
+    return number;
+}
+
+int64_t state_number(const char *name, bool *partial)
+{
+    size_t len = strspn(name, "0123456789");
+
+    *partial = strcmp(name + len, STATE_PARTIAL) == 0;
+    return *partial || name[len] == '\0' ? read_number(name, len) : 0;
+}
+
+void state_name(char name[STATE_NAME_SIZE], int64_t number)
+{
+    snprintf(name, STATE_NAME_SIZE, "%06" PRId64, number);
+}
+
+int64_t state_pointer_number(const char *text, size_t len)
+{
+    size_t digits = 0;
+
+    while (digits < len && text[digits] >= '0' && text[digits] <= '9')
+        digits++;
+    if (digits != len && !(digits + 1 == len && text[digits] == '\n'))
+        return 0;
+    return read_number(text, digits);
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static struct state *insert(struct states *states, int64_t number)
+{
+    struct state *grown = reallocarray(states->list, states->count + 1, sizeof(*grown));
+    size_t at = states->count;
+
+    if (grown == NULL)
+        return NULL;
+    states->list = grown;
+    for (; at > 0 && grown[at - 1].number > number; at--)
+        grown[at] = grown[at - 1];
+    states->count++;
+    grown[at] = (struct state){.number = number};
+    return &grown[at];
+}
+
+int states_add(struct states *states, const char *name)
+{
+    bool partial;
+    int64_t number = state_number(name, &partial);
+    struct state *state = (struct state *)(uintptr_t)states_find(states, number);
+    size_t len = strcspn(name, ".");
+
+    if (number == 0)
+        return 0;
+    if (state == NULL) {
+        state = insert(states, number);
+        if (state == NULL)
+            return -1;
+        state->kind = partial ? STATE_IS_PARTIAL : STATE_IS_TORN;
+        snprintf(state->name, sizeof(state->name), "%.*s", (int)len, name);
+    } else if (strlen(state->name) != len) {
+        states_judge_torn(state, "there are two names of this number");
+    } else if (!partial) {
+        state->kind = STATE_IS_TORN;
+    }
+    return 0;
+}
+
+void states_judge_torn(struct state *state, const char *why)
+{
+    state_manifest_destroy(state->manifest);
+    state->manifest = NULL;
+    free(state->why);
+    state->kind = STATE_IS_TORN;
+    state->why = strdup(why);
+}
+
+static int compare_files(const struct state_manifest *manifest,
+                         int64_t (*size)(const char *file, void *arg), void *arg, struct error *err)
+{
+    for (size_t i = 0; i < manifest->count; i++) {
+        const struct state_file *file = &manifest->files[i];
+        int64_t found = size(file->name, arg);
+
+        if (found < 0)
+            return error_set(err, "%s is missing", error_value(file->name).text);
+        if (found != file->bytes)
+            return error_set(err, "%s has %" PRId64 " bytes of %" PRId64,
+                             error_value(file->name).text, found, file->bytes);
+    }
+    return 0;
+}
+
+void states_judge(struct state *state, const char *text, size_t len,
+                  int64_t (*size)(const char *file, void *arg), void *arg)
+{
+    struct error err = {""};
+    struct state_manifest *manifest = state_manifest_parse(text, len, &err);
+
+    if (manifest == NULL)
+        error_prefix(&err, "%s", STATE_MANIFEST);
+    if (manifest == NULL || compare_files(manifest, size, arg, &err) != 0) {
+        state_manifest_destroy(manifest);
+        states_judge_torn(state, err.text);
+        return;
+    }
+    state_manifest_destroy(state->manifest);
+    state->manifest = manifest;
+    state->kind = STATE_IS_COMPLETE;
+}
+
+void states_clear(struct states *states)
+{
+    for (size_t i = 0; i < states->count; i++) {
+        state_manifest_destroy(states->list[i].manifest);
+        free(states->list[i].why);
+    }
+    free(states->list);
+    *states = (struct states){0};
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+const struct state *states_find(const struct states *states, int64_t number)
+{
+    for (size_t i = 0; i < states->count; i++)
+        if (states->list[i].number == number)
+            return &states->list[i];
+    return NULL;
+}
+
+/* Did a world write it that had been given up? A later world of the same job had written a state
+ * with a smaller number. */
+static bool is_late(const struct states *states, const struct state *state)
+{
+    for (size_t i = 0; i < states->count && states->list[i].number < state->number; i++) {
+        const struct state *before = &states->list[i];
+
+        if (before->kind != STATE_IS_COMPLETE || !before->manifest->has_key ||
+            !state->manifest->has_key || before->manifest->key.job != state->manifest->key.job)
+            continue;
+        if (before->manifest->key.restarts > state->manifest->key.restarts ||
+            (before->manifest->key.restarts == state->manifest->key.restarts &&
+             before->manifest->key.generation > state->manifest->key.generation))
+            return true;
+    }
+    return false;
+}
+
+const struct state *states_latest(const struct states *states)
+{
+    const struct state *newest = NULL, *newest_late = NULL;
+
+    for (size_t i = 0; i < states->count; i++) {
+        const struct state *state = &states->list[i];
+
+        if (state->kind != STATE_IS_COMPLETE ||
+            (states->current > 0 && state->number > states->current))
+            continue;
+        if (is_late(states, state))
+            newest_late = state;
+        else
+            newest = state;
+    }
+    return newest != NULL ? newest : newest_late;
+}
+
+int64_t states_next(const struct states *states)
+{
+    int64_t last = states->count > 0 ? states->list[states->count - 1].number : 0;
+
+    return last < STATE_NUMBER_MAX ? last + 1 : 0;
+}
+
+bool states_may_go(const struct states *states, const struct state *state, int keep, int64_t own)
+{
+    int newer = 0;
+
+    if (state->number >= own || (states->current > 0 && state->number >= states->current))
+        return false;
+    for (size_t i = 0; i < states->count; i++)
+        if (states->list[i].kind == STATE_IS_COMPLETE && states->list[i].number > state->number)
+            newer++;
+    return newer >= (state->kind == STATE_IS_PARTIAL ? 1 : keep);
+}
+
+static const struct state *need(const struct states *states, int64_t number, struct error *err)
+{
+    const struct state *state = states_find(states, number);
+
+    if (state == NULL)
+        error_set(err, "there is no state %06" PRId64, number);
+    return state;
+}
+
+int states_check_remove(const struct states *states, int64_t number, bool force, struct error *err)
+{
+    const struct state *state = need(states, number, err);
+
+    if (state == NULL)
+        return -1;
+    if (number == states->current)
+        return error_set(err, "%s is the current state: use another one first", state->name);
+    if (state->kind == STATE_IS_PARTIAL && !force)
+        return error_set(err,
+                         "%s is being written, or its writer has died: --force removes it all "
+                         "the same",
+                         state->name);
+    return 0;
+}
+
+int states_check_use(const struct states *states, int64_t number, struct error *err)
+{
+    const struct state *state = need(states, number, err);
+
+    if (state == NULL)
+        return -1;
+    if (state->kind == STATE_IS_COMPLETE)
+        return 0;
+    return error_set(err, "%s is not complete: %s", state->name,
+                     state->kind == STATE_IS_PARTIAL ? "it is being written, or its writer has died"
+                     : state->why != NULL            ? state->why
+                                                     : "it has no " STATE_MANIFEST);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What elastic-state can be told to do. */
+#ifndef STATE_COMMAND_H
+#define STATE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+#include "state/place.h"
+
+struct options {
+    bool json, force, verify;
+    int keep;        /* 0: all */
+    int64_t state;   /* 0: not given */
+    const char *run; /* NULL: not given */
+};
+
+/* Each prints what it has done. -1 with err. */
+int command_list(struct place *place, const struct options *options, struct error *err);
+int command_show(struct place *place, const struct options *options, struct error *err);
+int command_use(struct place *place, const struct options *options, struct error *err);
+int command_remove(struct place *place, const struct options *options, struct error *err);
+
+/* Write the files of a directory as a new state, which becomes the current one. */
+int command_push(struct place *place, const char *directory, const struct options *options,
+                 struct error *err);
+
+/* Copy a state into a directory of states of this user. One that is there already is not copied
+ * again; of several processes one copies, and the others wait. */
+int command_pull(struct place *place, const char *directory, const struct options *options,
+                 struct error *err);
+
+/* The latest state, or the one that was asked for. NULL with err. */
+const struct state *command_choose(struct place *place, const struct states *states,
+                                   const struct options *options, struct error *err);
+
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* States in a directory (place.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/entry.h"
+#include "common/files.h"
+#include "common/stop.h"
+#include "state/place_private.h"
+#include "state/tree.h"
+
+#define PIECE     ((size_t)1 << 20)
+#define NAME_SIZE (STATE_NAME_SIZE + 16)
+
+struct directory {
+    char *path;
+    char partial[NAME_SIZE]; /* the state that is being written; "" : none */
+    int fd;                  /* of that directory */
+};
+
+void *place_directory_open(const char *path, struct error *err)
+{
+    struct directory *own = calloc(1, sizeof(*own));
+
+    if (own == NULL || (own->path = strdup(path)) == NULL) {
+        free(own);
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    own->fd = -1;
+    return own;
+}
+
+static void close_directory(void *arg)
+{
+    struct directory *own = arg;
+
+    if (own->fd >= 0)
+        close(own->fd);
+    free(own->path);
+    free(own);
+}
+
+static int failed(const struct directory *own, const char *name, struct error *err)
+{
+    return error_set(err, "%s/%s: %s", error_path(own->path).text, name, strerror(errno));
+}
+
+static int open_base(const struct directory *own, struct error *err)
+{
+    int fd = open(own->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int saved = errno;
+
+    if (fd < 0)
+        error_set(err, "%s: %s", error_path(own->path).text, strerror(saved));
+    errno = saved;
+    return fd;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static int64_t size_of(const char *file, void *arg)
+{
+    int64_t bytes = -1;
+    int fd = tree_open(*(const int *)arg, file, &bytes, NULL);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 ? bytes : -1;
+}
+
+static void judge(int base, struct state *state)
+{
+    struct error err = {""};
+    struct stat st;
+    size_t len = 0;
+    char *text = NULL;
+    int fd, manifest = -1, dir = entry_open(base, state->name, S_IFDIR, &st, &err);
+
+    if (dir >= 0)
+        manifest = entry_open(dir, STATE_MANIFEST, S_IFREG, &st, &err);
+    fd = manifest;
+    if (manifest >= 0)
+        text = entry_text(fd, STATE_MANIFEST_MAX, &len, &err);
+    if (text != NULL)
+        states_judge(state, text, len, size_of, &dir);
+    else
+        states_judge_torn(state, err.text);
+    free(text);
+    if (manifest >= 0)
+        close(manifest);
+    if (dir >= 0)
+        close(dir);
+}
+
+static int64_t read_pointer(int base)
+{
+    char target[STATE_NAME_SIZE];
+    ssize_t len = readlinkat(base, STATE_POINTER, target, sizeof(target));
+
+    return len > 0 && (size_t)len < sizeof(target) ? state_pointer_number(target, (size_t)len) : 0;
+}
+
+static int list_open(int base, struct states *states, struct error *err)
+{
+    DIR *list = entry_list(base);
+    const char *name;
+    int rc = 0;
+
+    if (list == NULL)
+        return error_set(err, "%s", strerror(errno));
+    while (rc == 0 && (name = entry_next(list)) != NULL)
+        rc = states_add(states, name);
+    closedir(list);
+    if (rc != 0)
+        return error_set(err, "out of memory");
+    states->current = read_pointer(base);
+    for (size_t i = 0; i < states->count && !stop_asked(); i++)
+        if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL)
+            judge(base, &states->list[i]);
+    return stop_asked() ? error_set(err, "stopped, or out of time") : 0;
+}
+
+static int list_directory(void *arg, struct states *states, struct error *err)
+{
+    struct directory *own = arg;
+    int rc, base = open_base(own, err);
+
+    if (base < 0)
+        return errno == ENOENT ? 0 : -1;
+    rc = list_open(base, states, err);
+    if (rc != 0)
+        error_prefix(err, "%s", error_path(own->path).text);
+    close(base);
+    return rc;
+}
+
+/* ---- writing a state ------------------------------------------------------------------------- */
+
+static enum place_result begin_state(void *arg, int64_t number, struct error *err)
+{
+    struct directory *own = arg;
+    char name[STATE_NAME_SIZE];
+    enum place_result result = PLACE_FAILED;
+    int base;
+
+    if (dir_make(own->path, err) != 0 || (base = open_base(own, err)) < 0)
+        return PLACE_FAILED;
+    state_name(name, number);
+    snprintf(own->partial, sizeof(own->partial), "%s" STATE_PARTIAL, name);
+    if (mkdirat(base, own->partial, 0700) == 0) {
+        /* Somebody may have written this state since the number was chosen. */
+        if (faccessat(base, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+            unlinkat(base, own->partial, AT_REMOVEDIR);
+            own->partial[0] = '\0';
+            close(base);
+            error_set(err, "%s/%s is there already", error_path(own->path).text, name);
+            return PLACE_CLASH;
+        }
+        own->fd = openat(base, own->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (own->fd >= 0)
+            result = PLACE_OK;
+    } else if (errno == EEXIST) {
+        result = PLACE_CLASH;
+    }
+    if (result != PLACE_OK) {
+        failed(own, own->partial, err);
+        own->partial[0] = '\0';
+    }
+    close(base);
+    return result;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+
+        if (n < 0 && errno == EINTR && !stop_asked())
+            continue;
+        if (n <= 0)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* Exactly that many bytes. */
+static int copy(int from, int to, int64_t bytes, char *buffer,
+                void (*saw)(const void *data, size_t len, void *arg), void *arg, struct error *err)
+{
+    for (int64_t at = 0; at < bytes;) {
+        size_t room = bytes - at < (int64_t)PIECE ? (size_t)(bytes - at) : PIECE;
+        ssize_t n = pread(from, buffer, room, at);
+
+        if (stop_asked())
+            return error_set(err, "stopped, or out of time");
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            return error_set(err, "the file became shorter meanwhile");
+        if (n < 0 || write_all(to, buffer, (size_t)n) != 0)
+            return error_set(err, "%s", strerror(errno));
+        saw(buffer, (size_t)n, arg);
+        at += n;
+    }
+    return fsync(to) == 0 ? 0 : error_set(err, "%s", strerror(errno));
+}
+
+static int put_file(void *arg, const char *name, int fd, int64_t bytes,
+                    void (*saw)(const void *data, size_t len, void *arg), void *saw_arg,
+                    struct error *err)
+{
+    struct directory *own = arg;
+    int to = tree_make(own->fd, name, err), rc = -1;
+    char *buffer = malloc(PIECE);
+
+    if (to >= 0 && buffer != NULL)
+        rc = copy(fd, to, bytes, buffer, saw, saw_arg, err);
+    else if (to >= 0)
+        error_set(err, "out of memory");
+    if (to >= 0)
+        close(to);
+    free(buffer);
+    return rc == 0 ? 0 : error_prefix(err, "%s", error_path(name).text);
+}
+
+static int write_manifest(const struct directory *own, const char *manifest, struct error *err)
+{
+    int rc, fd = tree_make(own->fd, STATE_MANIFEST, err);
+
+    if (fd < 0)
+        return -1;
+    rc = write_all(fd, manifest, strlen(manifest)) == 0 && fsync(fd) == 0
+             ? 0
+             : error_set(err, STATE_MANIFEST ": %s", strerror(errno));
+    close(fd);
+    return rc;
+}
+
+static int publish(struct directory *own, int base, struct error *err)
+{
+    char name[NAME_SIZE];
+    size_t len = strlen(own->partial) - strlen(STATE_PARTIAL);
+
+    snprintf(name, sizeof(name), "%.*s", (int)len, own->partial);
+    /* A state of that name has files, and so is not replaced. */
+    if (renameat(base, own->partial, base, name) != 0 || fsync(base) != 0)
+        return failed(own, name, err);
+    own->partial[0] = '\0';
+    return 0;
+}
+
+static int finish_state(void *arg, const char *manifest, struct error *err)
+{
+    struct directory *own = arg;
+    int rc, base = open_base(own, err);
+
+    if (base < 0)
+        return -1;
+    rc = write_manifest(own, manifest, err);
+    if (rc == 0)
+        rc = tree_flush(own->fd, err);
+    if (rc == 0)
+        rc = publish(own, base, err);
+    close(base);
+    return rc;
+}
+
+/* By its path, as dir_remove() looks at the owner of each step. */
+static int remove_entry(const struct directory *own, const char *name, struct error *err)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof(path), "%s/%s", own->path, name) >= (int)sizeof(path))
+        return error_set(err, "%s: too long", error_path(own->path).text);
+    return dir_remove(path, err);
+}
+
+static void give_up_state(void *arg)
+{
+    struct directory *own = arg;
+
+    if (own->partial[0] != '\0')
+        remove_entry(own, own->partial, NULL);
+    own->partial[0] = '\0';
+}
+
+/* ---- others ---------------------------------------------------------------------------------- */
+
+static enum place_result use_state(void *arg, int64_t from, const struct state *state,
+                                   struct error *err)
+{
+    struct directory *own = arg;
+    char link[NAME_SIZE];
+    int rc, base = open_base(own, err);
+
+    if (base < 0)
+        return PLACE_FAILED;
+    if (read_pointer(base) != from) {
+        close(base);
+        error_set(err, "%s/" STATE_POINTER ": somebody else has changed it meanwhile",
+                  error_path(own->path).text);
+        return PLACE_CLASH;
+    }
+    snprintf(link, sizeof(link), ".new-" STATE_POINTER "-%d", (int)getpid());
+    unlinkat(base, link, 0);
+    rc = symlinkat(state->name, base, link) == 0 &&
+                 renameat(base, link, base, STATE_POINTER) == 0 && fsync(base) == 0
+             ? 0
+             : failed(own, STATE_POINTER, err);
+    close(base);
+    return rc == 0 ? PLACE_OK : PLACE_FAILED;
+}
+
+static int take_open(int fd, int64_t bytes, char *buffer,
+                     int (*take)(const void *data, size_t len, void *arg, struct error *err),
+                     void *arg, struct error *err)
+{
+    for (int64_t at = 0; at < bytes;) {
+        ssize_t n = pread(fd, buffer, PIECE, at);
+
+        if (n < 0 && errno == EINTR && !stop_asked())
+            continue;
+        if (n <= 0 || stop_asked())
+            return error_set(err, "%s", n == 0 ? "it became shorter meanwhile" : strerror(errno));
+        if (take(buffer, (size_t)n, arg, err) != 0)
+            return -1;
+        at += n;
+    }
+    return 0;
+}
+
+static int take_file(void *arg, const struct state *state, const struct state_file *file,
+                     int (*take)(const void *data, size_t len, void *arg, struct error *err),
+                     void *take_arg, struct error *err)
+{
+    struct directory *own = arg;
+    char *buffer = malloc(PIECE);
+    struct stat st;
+    int64_t bytes = 0;
+    int base = open_base(own, err), dir = -1, fd = -1, rc = -1;
+
+    if (base >= 0)
+        dir = entry_open(base, state->name, S_IFDIR, &st, err);
+    if (dir >= 0)
+        fd = tree_open(dir, file->name, &bytes, err);
+    if (fd >= 0 && bytes != file->bytes)
+        error_set(err, "%s changed meanwhile", error_path(file->name).text);
+    else if (fd >= 0 && buffer == NULL)
+        error_set(err, "out of memory");
+    else if (fd >= 0)
+        rc = take_open(fd, bytes, buffer, take, take_arg, err);
+    for (int i = 0, open[] = {base, dir, fd}; i < 3; i++)
+        if (open[i] >= 0)
+            close(open[i]);
+    free(buffer);
+    return rc;
+}
+
+/* Without its manifest it is no state any more, whatever becomes of the rest. */
+static int remove_manifest(const struct directory *own, const struct state *state,
+                           struct error *err)
+{
+    struct stat st;
+    int rc = 0, dir, base = open_base(own, err);
+
+    if (base < 0)
+        return -1;
+    dir = entry_open(base, state->name, S_IFDIR, &st, err);
+    if (dir < 0 || (unlinkat(dir, STATE_MANIFEST, 0) != 0 && errno != ENOENT))
+        rc = failed(own, state->name, err);
+    if (dir >= 0)
+        close(dir);
+    close(base);
+    return rc;
+}
+
+static int remove_state(void *arg, const struct state *state, struct error *err)
+{
+    struct directory *own = arg;
+    char name[NAME_SIZE];
+
+    snprintf(name, sizeof(name), "%s" STATE_PARTIAL, state->name);
+    if (state->kind != STATE_IS_PARTIAL &&
+        (remove_manifest(own, state, err) != 0 || remove_entry(own, state->name, err) != 0))
+        return -1;
+    return remove_entry(own, name, err);
+}
+
+const struct place_kind place_directory = {
+    .close = close_directory,
+    .list = list_directory,
+    .begin = begin_state,
+    .put = put_file,
+    .finish = finish_state,
+    .give_up = give_up_state,
+    .use = use_state,
+    .take = take_file,
+    .remove = remove_state,
+};

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A state is copied into a directory (command.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "common/stop.h"
+#include "state/command.h"
+#include "state/digest.h"
+#include "state/tree.h"
+
+#define LOCK_NAME ".lock"
+
+struct pull {
+    struct place *from;
+    const struct state *state;
+    const char *directory;
+    char *text; /* the manifest */
+    int base;   /* the directory, open */
+};
+
+static int failed(const struct pull *pull, const char *name, struct error *err)
+{
+    return error_set(err, "%s/%s: %s", error_path(pull->directory).text, name, strerror(errno));
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+struct sink {
+    int fd;
+    struct digest digest;
+};
+
+static int take(const void *data, size_t len, void *arg, struct error *err)
+{
+    struct sink *sink = arg;
+    const char *at = data;
+
+    digest_saw(data, len, &sink->digest);
+    while (len > 0) {
+        ssize_t n = write(sink->fd, at, len);
+
+        if (n < 0 && errno == EINTR && !stop_asked())
+            continue;
+        if (n <= 0)
+            return error_set(err, "%s", strerror(errno));
+        at += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int copy_file(const struct pull *pull, int dir, const struct state_file *file,
+                     struct error *err)
+{
+    struct sink sink = {.fd = tree_make(dir, file->name, err)};
+    int rc;
+
+    if (sink.fd < 0)
+        return -1;
+    digest_begin(&sink.digest);
+    rc = place_take(pull->from, pull->state, file, take, &sink, err);
+    if (rc == 0)
+        rc = digest_check(&sink.digest, file, err);
+    if (rc == 0 && fsync(sink.fd) != 0)
+        rc = failed(pull, file->name, err);
+    close(sink.fd);
+    return rc;
+}
+
+static int copy_manifest(const struct pull *pull, int dir, struct error *err)
+{
+    struct sink sink = {.fd = tree_make(dir, STATE_MANIFEST, err)};
+    int rc;
+
+    if (sink.fd < 0)
+        return -1;
+    digest_begin(&sink.digest);
+    rc = take(pull->text, strlen(pull->text), &sink, err);
+    if (rc == 0 && fsync(sink.fd) != 0)
+        rc = failed(pull, STATE_MANIFEST, err);
+    close(sink.fd);
+    return rc;
+}
+
+static int copy_files(const struct pull *pull, int dir, struct error *err)
+{
+    const struct state_manifest *manifest = pull->state->manifest;
+
+    for (size_t i = 0; i < manifest->count; i++)
+        if (copy_file(pull, dir, &manifest->files[i], err) != 0)
+            return -1;
+    return copy_manifest(pull, dir, err) == 0 ? tree_flush(dir, err) : -1;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int remove_below(const struct pull *pull, const char *name, struct error *err)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof(path), "%s/%s", pull->directory, name) >= (int)sizeof(path))
+        return error_set(err, "%s: too long", error_path(pull->directory).text);
+    return dir_remove(path, err);
+}
+
+/* The lock is ours: what another process has left here is dead. */
+static int copy_state(const struct pull *pull, struct error *err)
+{
+    char partial[STATE_NAME_SIZE + 16];
+    int dir, rc;
+
+    snprintf(partial, sizeof(partial), "%s" STATE_PARTIAL, pull->state->name);
+    if (remove_below(pull, partial, err) != 0 || remove_below(pull, pull->state->name, err) != 0)
+        return -1;
+    if (mkdirat(pull->base, partial, 0700) != 0)
+        return failed(pull, partial, err);
+    dir = openat(pull->base, partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    rc = dir >= 0 ? copy_files(pull, dir, err) : failed(pull, partial, err);
+    if (dir >= 0)
+        close(dir);
+    if (rc == 0 && (renameat(pull->base, partial, pull->base, pull->state->name) != 0 ||
+                    fsync(pull->base) != 0))
+        rc = failed(pull, pull->state->name, err);
+    if (rc != 0)
+        remove_below(pull, partial, NULL);
+    return rc;
+}
+
+static bool is_same(const struct pull *pull, const struct states *have)
+{
+    const struct state *state = states_find(have, pull->state->number);
+    char *text = NULL;
+    bool same = false;
+
+    if (state != NULL && state->kind == STATE_IS_COMPLETE)
+        text = state_manifest_text(state->manifest);
+    if (text != NULL)
+        same = strcmp(text, pull->text) == 0;
+    free(text);
+    return same;
+}
+
+static void prune(struct place *to, const struct states *have, int keep, int64_t own)
+{
+    for (size_t i = 0; keep > 0 && i < have->count; i++) {
+        const struct state *state = &have->list[i];
+        struct error err;
+
+        /* keep counts the state that came, which may not be in the list. */
+        if (state->number != own && states_may_go(have, state, keep, own) &&
+            place_remove(to, state, &err) != 0)
+            fprintf(stderr, "elastic-state: %s stays: %s\n", state->name, err.text);
+    }
+}
+
+static int pull_locked(const struct pull *pull, const struct options *options, struct error *err)
+{
+    const struct s3_limits limits = S3_LIMITS;
+    struct place *to = place_open(pull->directory, &limits, err);
+    struct states have = {0};
+    int rc = to != NULL ? place_list(to, &have, err) : -1;
+
+    if (rc == 0 && !is_same(pull, &have))
+        rc = copy_state(pull, err);
+    states_clear(&have);
+    if (rc == 0)
+        rc = place_list(to, &have, err);
+    if (rc == 0)
+        prune(to, &have, options->keep, pull->state->number);
+    states_clear(&have);
+    place_close(to);
+    return rc;
+}
+
+/* Of the processes of a node one copies. */
+static int lock(const struct pull *pull, struct error *err)
+{
+    int fd = openat(pull->base, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return failed(pull, LOCK_NAME, err);
+    while (flock(fd, LOCK_EX) != 0)
+        if (errno != EINTR || stop_asked()) {
+            failed(pull, LOCK_NAME, err);
+            close(fd);
+            return -1;
+        }
+    return fd;
+}
+
+static int pull_chosen(struct pull *pull, const struct options *options, struct error *err)
+{
+    int fd, rc;
+
+    pull->text = state_manifest_text(pull->state->manifest);
+    if (pull->text == NULL)
+        return error_set(err, "out of memory");
+    if (dir_make(pull->directory, err) != 0)
+        return -1;
+    pull->base = open(pull->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    fd = pull->base >= 0 ? lock(pull, err) : failed(pull, ".", err);
+    rc = fd >= 0 ? pull_locked(pull, options, err) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (pull->base >= 0)
+        close(pull->base);
+    if (rc == 0)
+        printf("%s/%s\n", pull->directory, pull->state->name);
+    return rc;
+}
+
+int command_pull(struct place *place, const char *directory, const struct options *options,
+                 struct error *err)
+{
+    struct pull pull = {.from = place, .directory = directory};
+    struct states states;
+    int rc = -1;
+
+    if (place_list(place, &states, err) != 0)
+        return -1;
+    pull.state = command_choose(place, &states, options, err);
+    if (pull.state != NULL)
+        rc = pull_chosen(&pull, options, err);
+    free(pull.text);
+    states_clear(&states);
+    return rc;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A directory becomes a state (command.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/entry.h"
+#include "state/command.h"
+#include "state/digest.h"
+#include "state/tree.h"
+
+#define CLASHES_MAX 20
+
+struct push {
+    struct place *place;
+    const struct options *options;
+    const char *directory;
+    int dir;                      /* open */
+    struct state_manifest *files; /* what is to be written */
+    struct state_manifest *done;  /* with their digests */
+    struct states states;         /* of the place */
+};
+
+/* ---- what is to be written ------------------------------------------------------------------- */
+
+static int add_file(const char *path, int64_t bytes, void *arg, struct error *err)
+{
+    struct push *push = arg;
+
+    if (strcmp(path, STATE_MANIFEST) == 0)
+        return 0;
+    return state_manifest_add(push->files, path, bytes, NULL, err);
+}
+
+static int walk(struct push *push, struct error *err)
+{
+    push->files = state_manifest_create();
+    if (push->files == NULL)
+        return error_set(err, "out of memory");
+    if (tree_walk(push->dir, add_file, push, err) != 0 ||
+        state_manifest_sort(push->files, err) != 0)
+        return -1;
+    return push->files->count > 0 ? 0 : error_set(err, "there are no files");
+}
+
+/* A checkpoint has a list of its files already. */
+static int find_files(struct push *push, struct error *err)
+{
+    struct stat st;
+    char *text;
+    size_t len;
+    int fd = entry_open(push->dir, STATE_MANIFEST, S_IFREG, &st, err);
+
+    if (fd < 0)
+        return errno == ENOENT ? walk(push, err) : -1;
+    text = entry_text(fd, STATE_MANIFEST_MAX, &len, err);
+    close(fd);
+    if (text != NULL)
+        push->files = state_manifest_parse(text, len, err);
+    free(text);
+    return push->files != NULL ? 0 : error_prefix(err, STATE_MANIFEST);
+}
+
+static int begin_manifest(struct push *push, struct error *err)
+{
+    const struct state *latest = states_latest(&push->states);
+    struct state_manifest *done = state_manifest_create();
+
+    push->done = done;
+    if (done == NULL)
+        return error_set(err, "out of memory");
+    done->previous = latest != NULL ? latest->number : 0;
+    done->has_key = push->files->has_key;
+    done->key = push->files->key;
+    if (push->options->run == NULL)
+        return 0;
+    done->run = strdup(push->options->run);
+    return done->run != NULL ? 0 : error_set(err, "out of memory");
+}
+
+/* ---- writing it ------------------------------------------------------------------------------ */
+
+static int put_open(struct push *push, const struct state_file *file, int fd, int64_t bytes,
+                    struct error *err)
+{
+    struct digest digest;
+    char hex[STATE_DIGEST_SIZE];
+
+    if (bytes != file->bytes)
+        return error_set(err, "%s has not the size that " STATE_MANIFEST " says",
+                         error_path(file->name).text);
+    digest_begin(&digest);
+    if (place_put(push->place, file->name, fd, bytes, digest_saw, &digest, err) != 0)
+        return -1;
+    digest_end(&digest, hex);
+    if (file->digest[0] != '\0' && strcmp(file->digest, hex) != 0)
+        return error_set(err, "%s is not what was written, its BLAKE2b is another",
+                         error_path(file->name).text);
+    return state_manifest_add(push->done, file->name, bytes, hex, err);
+}
+
+static int put_files(struct push *push, struct error *err)
+{
+    for (size_t i = 0; i < push->files->count; i++) {
+        const struct state_file *file = &push->files->files[i];
+        int64_t bytes;
+        int rc, fd = tree_open(push->dir, file->name, &bytes, err);
+
+        if (fd < 0)
+            return -1;
+        rc = put_open(push, file, fd, bytes, err);
+        close(fd);
+        if (rc != 0)
+            return -1;
+    }
+    return state_manifest_sort(push->done, err);
+}
+
+/* The number of the state that was begun; 0 with err. */
+static int64_t begin_state(struct push *push, struct error *err)
+{
+    int64_t number = states_next(&push->states);
+
+    for (int clashes = 0; clashes < CLASHES_MAX && number > 0; clashes++) {
+        switch (place_begin(push->place, number, err)) {
+        case PLACE_OK:
+            return number;
+        case PLACE_FAILED:
+            return 0;
+        case PLACE_CLASH:
+            break;
+        }
+        number++;
+    }
+    if (number == 0)
+        error_set(err, "there is no number after the last state");
+    return 0;
+}
+
+static int64_t size_of(const char *file, void *arg)
+{
+    const struct state_file *found = state_manifest_find(arg, file);
+
+    return found != NULL ? found->bytes : -1;
+}
+
+/* What the place has now. NULL: out of memory. */
+static struct state *note(struct push *push, int64_t number, const char *text)
+{
+    char name[STATE_NAME_SIZE];
+    struct state *state;
+
+    state_name(name, number);
+    if (states_add(&push->states, name) != 0)
+        return NULL;
+    state = (struct state *)(uintptr_t)states_find(&push->states, number);
+    states_judge(state, text, strlen(text), size_of, push->done);
+    return state;
+}
+
+static int finish(struct push *push, int64_t number, struct error *err)
+{
+    char *text = state_manifest_text(push->done);
+    int rc = -1;
+
+    if (text == NULL)
+        error_set(err, "out of memory");
+    else if (place_finish(push->place, text, err) == 0)
+        rc = note(push, number, text) != NULL ? 0 : error_set(err, "out of memory");
+    free(text);
+    return rc;
+}
+
+/* ---- and then -------------------------------------------------------------------------------- */
+
+/* Another writer may have a later one. */
+static int use(struct push *push, int64_t number, struct error *err)
+{
+    for (int clashes = 0; clashes < CLASHES_MAX; clashes++) {
+        const struct state *state = states_find(&push->states, number);
+
+        if (state == NULL)
+            return error_set(err, "another writer has removed it");
+        if (push->states.current > number)
+            return 0;
+        switch (place_use(push->place, push->states.current, state, err)) {
+        case PLACE_OK:
+            push->states.current = number;
+            return 0;
+        case PLACE_FAILED:
+            return -1;
+        case PLACE_CLASH:
+            states_clear(&push->states);
+            if (place_list(push->place, &push->states, err) != 0)
+                return -1;
+        }
+    }
+    return -1;
+}
+
+/* The state is written, whatever becomes of this. */
+static void prune(struct push *push, int64_t own)
+{
+    for (size_t i = 0; push->options->keep > 0 && i < push->states.count; i++) {
+        const struct state *state = &push->states.list[i];
+        struct error err;
+
+        if (states_may_go(&push->states, state, push->options->keep, own) &&
+            place_remove(push->place, state, &err) != 0)
+            fprintf(stderr, "elastic-state: %s stays: %s\n", state->name, err.text);
+    }
+}
+
+static int write_state(struct push *push, int64_t *number, struct error *err)
+{
+    if (place_list(push->place, &push->states, err) != 0 || begin_manifest(push, err) != 0)
+        return -1;
+    *number = begin_state(push, err);
+    if (*number == 0)
+        return -1;
+    if (put_files(push, err) == 0 && finish(push, *number, err) == 0)
+        return 0;
+    place_give_up(push->place);
+    return -1;
+}
+
+int command_push(struct place *place, const char *directory, const struct options *options,
+                 struct error *err)
+{
+    struct push push = {.place = place, .options = options, .directory = directory};
+    char name[STATE_NAME_SIZE];
+    int64_t number = 0;
+    int rc;
+
+    push.dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = push.dir >= 0 ? find_files(&push, err) : error_set(err, "%s", strerror(errno));
+    if (rc != 0)
+        error_prefix(err, "%s", error_path(directory).text);
+    if (rc == 0)
+        rc = write_state(&push, &number, err);
+    if (rc == 0)
+        rc = use(&push, number, err);
+    if (rc == 0) {
+        state_name(name, number);
+        printf("%s/%s\n", place_where(place), name);
+        prune(&push, number);
+    }
+    state_manifest_destroy(push.files);
+    state_manifest_destroy(push.done);
+    states_clear(&push.states);
+    if (push.dir >= 0)
+        close(push.dir);
+    return rc;
+}

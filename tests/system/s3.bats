@@ -1,0 +1,376 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# States on S3, with a real gateway of Ceph, a bad network before it, and boto3 as a second opinion.
+
+load helpers
+
+PLACE=s3://states/p
+
+setup_file() {
+    RGW=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-s3.XXXXXX")
+    export RGW
+    /usr/bin/python3 -c 'import boto3' 2>/dev/null || skip "boto3 is not installed (scripts/setup --s3)"
+    status=0
+    why=$("$TREE/tests/system/radosgw" up "$RGW/server") || status=$?
+    ((status != 77)) || skip "$why"
+    ((status == 0)) || { echo "$why" && return 1; }
+    take_keys
+    second bucket states
+    head -c 21000000 /dev/urandom >"$RGW/random"
+}
+
+teardown_file() {
+    [[ ! -e $RGW/server ]] || "$TREE/tests/system/radosgw" down "$RGW/server"
+    rm -rf -- "$RGW"
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    HOME=$BATS_TEST_TMPDIR # no ~/.aws
+    take_keys
+    proxy=
+    PLACE=s3://states/$BATS_TEST_NUMBER
+}
+
+teardown() {
+    [[ -z $proxy ]] || { kill "$proxy" && wait "$proxy" || true; }
+}
+
+take_keys() {
+    local line
+    unset AWS_SESSION_TOKEN AWS_PROFILE
+    while read -r line; do export "${line?}"; done < <("$TREE/tests/system/radosgw" env "$RGW/server")
+}
+
+second() { /usr/bin/python3 "$TREE/tests/system/s3_object.py" "$@"; }
+
+states() { "${prefix:-$TREE/build/inst}/bin/selastic" states "$@" 3>&-; }
+
+# through RULE...: from now on the server is behind a proxy with these rules.
+through() {
+    local rules=("$@")
+    stop_proxy
+    rm -f port log
+    python3 "$TREE/tests/system/s3_proxy.py" "$(cat "$RGW/server/endpoint")" port log "${rules[@]}" \
+        3>&- 2>proxy.err &
+    proxy=$!
+    wait_for 20 test -e port
+    export AWS_ENDPOINT_URL
+    AWS_ENDPOINT_URL=http://127.0.0.1:$(cat port)
+}
+
+stop_proxy() {
+    [[ -z $proxy ]] || { kill "$proxy" && wait "$proxy" || true; }
+    proxy=
+}
+
+direct() {
+    stop_proxy
+    take_keys
+}
+
+# make_files DIR: a small state, with a file of three parts if that is asked for.
+make_files() {
+    mkdir -p "$1/sub"
+    echo "${2:-one}" >"$1/a"
+    : >"$1/empty"
+    echo three >"$1/sub/b"
+}
+
+make_large() {
+    make_files "$1"
+    cp "$RGW/random" "$1/large"
+}
+
+# field JSON_PATH: of the list of states, by python: [s["state"] for s in states]
+listed() {
+    states list "$PLACE" --json | python3 -c "
+import json, sys
+all = json.load(sys.stdin)
+print($1)"
+}
+
+complete() { listed "*[s['state'] for s in all['states'] if s['kind'] == 'complete']"; }
+kinds() { listed "*[s['state'] + '=' + s['kind'] for s in all['states']]"; }
+current() { listed "all['current']"; }
+
+# fails TEXT COMMAND...: with status 1 and one line, which has the text.
+fails() {
+    local text=$1
+    shift
+    run -1 "$@"
+    echo "$output"
+    [[ ${#lines[@]} == 1 && $output == *"$text"* ]]
+}
+
+# ends PID STATUS: waits for a process of this shell.
+ends() {
+    local ended=0
+    wait "$1" || ended=$?
+    echo "ended: $ended"
+    ((ended == $2))
+}
+
+@test "odd names, an empty file and a file in parts: what was written is there, byte for byte" {
+    make_large src
+    echo x >"src/sub/a b+c ü%26&=.txt"
+    echo y >"src/sub/~-_.'(1)!*"
+    mkdir -p "src/a+b/ c"
+    echo z >"src/a+b/ c/;,:@\$?#[]"
+    run -0 states push "$PLACE" src --run "fit 1"
+    [ "$output" = "$PLACE/000001" ]
+    run -0 states show "$PLACE" --verify
+    [[ $output == *"(current)"*"fit 1"*", as they were written"* ]]
+    states pull "$PLACE" dst >out || { cat log && false; }
+    output=$(cat out)
+    [ "$output" = dst/000001 ]
+    second same states "$BATS_TEST_NUMBER/000001/" dst/000001
+    rm dst/000001/complete.json
+    diff -r src dst/000001
+    [ "$(second get states "$BATS_TEST_NUMBER/current")" = 000001 ]
+}
+
+@test "1,001 keys are listed, written by this client and by another" {
+    mkdir src other
+    (cd src && seq -f 'f%04g' 1001 | xargs touch)
+    states push "$PLACE" src
+    run -0 states show "$PLACE" --verify
+    [[ $output == *"Files:    1001, 0 bytes"* ]]
+    [ "$(second keys states "$BATS_TEST_NUMBER/000001/" | wc -l)" = 1002 ]
+    second put-many states "$BATS_TEST_NUMBER/000002/x" 1001
+    python3 -c 'import json
+print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))' >other/complete.json
+    second put states "$BATS_TEST_NUMBER/000002/complete.json" other/complete.json
+    [ "$(complete)" = "000001 000002" ]
+    states rm "$PLACE" 000002
+    [ -z "$(second keys states "$BATS_TEST_NUMBER/000002/")" ]
+}
+
+@test "each request that is refused with 503, cut, answered by nothing or by half is asked again" {
+    local kind method
+    make_large src
+    for kind in 503 cut lost half; do
+        through "$kind:1:GET:list-type" "$kind:1:PUT:partial" "$kind:1:PUT:000001/a" \
+            "$kind:1:PUT:partNumber=2" "$kind:1:POST:uploads" "$kind:1:POST:uploadId" \
+            "$kind:1:PUT:complete.json" "$kind:1:PUT:current" "$kind:1:HEAD:" "$kind:1:DELETE:" \
+            "$kind:1:GET:large" "$kind:1:GET:complete.json"
+        PLACE=s3://states/$BATS_TEST_NUMBER-$kind
+        [ "$(states push "$PLACE" src)" = "$PLACE/000001" ]
+        states pull "$PLACE" "dst-$kind"
+        sed 's/.* //' log | sort | uniq -c
+        [ "$(grep -c " $kind$" log)" -ge 11 ]
+        direct
+        second same states "$BATS_TEST_NUMBER-$kind/000001/" "dst-$kind/000001"
+        [ "$(complete)" = 000001 ]
+        # What is unknown to us, a server may have begun twice: but for that, nothing is left.
+        [[ $kind == lost || $kind == half || $(second uploads states) != *"$BATS_TEST_NUMBER-$kind/"* ]]
+    done
+}
+
+@test "a download that is cut goes on where it was cut" {
+    make_large src
+    states push "$PLACE" src
+    through half:1:GET:large
+    states pull "$PLACE" dst
+    [ "$(grep -c 'GET .*large' log)" = 2 ]
+    cmp src/large dst/000001/large
+}
+
+@test "a fault that does not pass is one line, and leaves neither a state nor parts of one" {
+    make_files src
+    states push "$PLACE" src
+    mkdir big
+    cp "$RGW/random" big/large
+    through "503:0:PUT:partNumber=2"
+    fails "answers 503 SlowDown: later" states push "$PLACE" big --tries=2
+    direct
+    [[ $(second uploads states) != *"$BATS_TEST_NUMBER/"* ]]
+    [ "$(kinds)" = 000001=complete ]
+    [ "$(current)" = 000001 ]
+    through "silent:0:GET:list-type"
+    fails "is silent for 1 s (2 tries)" states list "$PLACE" --stall=1 --tries=2
+    through "silent:0:GET:list-type"
+    fails "stopped, or out of time" states list "$PLACE" --timeout=1
+    AWS_ENDPOINT_URL=http://127.0.0.1:1 fails "127.0.0.1:1" states list "$PLACE" --tries=2
+    through "half:0:GET:000001/a"
+    fails "get s3://states/$BATS_TEST_NUMBER/000001/a" states pull "$PLACE" dst --tries=2
+    [ -z "$(ls dst)" ]
+}
+
+@test "answers that are no S3 are one line each" {
+    make_files src
+    states push "$PLACE" src
+    echo '<html><body>Sign in</body></html>' >portal
+    echo '<!DOCTYPE x [<!ENTITY a "b">]><ListBucketResult>&a;</ListBucketResult>' >bomb
+    head -c 9000000 /dev/zero >zeros
+    for file in portal bomb zeros; do
+        through "$PWD/$file:0:GET:list-type"
+        fails "" states list "$PLACE"
+    done
+    [[ $output == *"longer than 8388608 bytes"* ]]
+}
+
+@test "wrong keys, a missing bucket, a foreign bucket, a wrong clock: one line each says what to do" {
+    make_files src
+    AWS_SECRET_ACCESS_KEY=wrong fails "refuses the keys of OWNERKEY (AWS_ACCESS_KEY_ID)" \
+        states push "$PLACE" src
+    AWS_ACCESS_KEY_ID=NOBODY fails "refuses the keys of NOBODY" states push "$PLACE" src
+    fails "has no bucket nowhere" states push s3://nowhere/p src
+    AWS_ACCESS_KEY_ID=OTHERKEY AWS_SECRET_ACCESS_KEY=other-secret \
+        fails "refuses the keys of OTHERKEY" states push "$PLACE" src
+    unset AWS_SECRET_ACCESS_KEY
+    fails "AWS_SECRET_ACCESS_KEY is not" states push "$PLACE" src
+    unset AWS_ACCESS_KEY_ID
+    fails "or write profile default into $HOME/.aws/credentials" states push "$PLACE" src
+    mkdir .aws
+    printf '[default]\naws_access_key_id = x\n[fit]\naws_access_key_id = OWNERKEY\naws_secret_access_key=owner-secret\n' \
+        >.aws/credentials
+    AWS_PROFILE=fit states push "$PLACE" src
+    take_keys
+    command -v faketime >/dev/null || skip "faketime is not installed (scripts/setup --s3)"
+    fails "is 36" faketime -f +1h "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" list "$PLACE"
+    [[ $output == *"ahead of that of 127.0.0.1:"*": set it" ]]
+}
+
+@test "writers at one time get a number each, and the last one counts" {
+    local i pids=()
+    for i in 1 2 3 4; do
+        make_files "src$i" "$i"
+        states push "$PLACE" "src$i" >"out$i" 2>&1 &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i" || { cat out* && false; }; done
+    [ "$(complete)" = "000001 000002 000003 000004" ]
+    [ "$(current)" = 000004 ]
+    for i in 1 2 3 4; do
+        [ "$(second get states "$(sed 's|s3://states/||' "out$i")/a")" = "$i" ]
+    done
+}
+
+@test "the pointer is not moved by who has not seen it" {
+    make_files src
+    states push "$PLACE" src
+    states push "$PLACE" src
+    states push "$PLACE" src
+    echo 000001 >pointer
+    through wait:1:PUT:current
+    states use "$PLACE" 000002 >out 2>&1 &
+    user=$!
+    wait_for 30 grep -qs PUT log
+    second put states "$BATS_TEST_NUMBER/current" pointer
+    touch go
+    ends "$user" 1
+    grep "somebody else has changed it meanwhile" out
+    direct
+    [ "$(current)" = 000001 ]
+    states use "$PLACE" 000002
+    [ "$(current)" = 000002 ]
+}
+
+@test "a writer that is killed leaves a partial state, which the next one removes" {
+    local writer
+    make_large src
+    make_files small
+    states push "$PLACE" small
+    through "silent:0:PUT:partNumber=2"
+    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src 3>&- &
+    writer=$!
+    wait_for 30 grep -qs 'partNumber=2' log
+    kill -KILL "$writer"
+    wait "$writer" || true
+    direct
+    [ "$(kinds)" = "000001=complete 000002=partial" ]
+    fails "its writer has died: --force" states rm "$PLACE" 000002
+    fails "is not complete" states use "$PLACE" 000002
+    run -0 states push "$PLACE" small --keep=2
+    [ "$output" = "$PLACE/000003" ]
+    [ "$(kinds)" = "000001=complete 000003=complete" ]
+    [ -z "$(second keys states "$BATS_TEST_NUMBER/000002")" ]
+}
+
+@test "a writer that is asked to end removes what it has put" {
+    local writer
+    make_large src
+    through "silent:0:PUT:partNumber=2"
+    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src 3>&- 2>err &
+    writer=$!
+    wait_for 30 grep -qs 'partNumber=2' log
+    kill -TERM "$writer"
+    ends "$writer" 1
+    cat err
+    direct
+    [ -z "$(second keys states "$BATS_TEST_NUMBER/")" ]
+    [[ $(second uploads states) != *"$BATS_TEST_NUMBER/"* ]]
+}
+
+@test "a slow writer whose claim another one has removed ends with a line, and writes no state" {
+    local writer
+    make_large src
+    make_files small
+    through "silent:1:PUT:partNumber=2"
+    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src --stall=20 3>&- 2>err &
+    writer=$!
+    wait_for 30 grep -qs 'partNumber=2' log
+    states push "$PLACE" small --keep=1
+    ends "$writer" 1
+    cat err
+    [ "$(wc -l <err)" = 1 ]
+    direct
+    [ "$(complete)" = 000002 ]
+    [ "$(current)" = 000002 ]
+}
+
+@test "torn and hostile states are one line each, and the one before is used" {
+    local name
+    make_files src
+    states push "$PLACE" src
+    printf '{"format": 1, "files": {"a": 4' >cut
+    echo '{"format": 1, "files": {"../a": 4}}' >out
+    echo '{"format": 1, "files": {"a": 4, "a/b": 4}}' >both
+    echo '{"format": 1, "files": {"none": 4}}' >none
+    echo '{"format": 2, "files": {"a": 4}}' >future
+    echo '[]' >list
+    number=2
+    for name in cut out both none future list; do
+        second put states "$BATS_TEST_NUMBER/00000$number/a" src/a
+        second put states "$BATS_TEST_NUMBER/00000$((number++))/complete.json" "$name"
+    done
+    echo "nonsense" >pointer
+    second put states "$BATS_TEST_NUMBER/current" pointer
+    second put states "$BATS_TEST_NUMBER/0000001/a" src/a
+    run -0 states list "$PLACE"
+    echo "$output"
+    [ "$(grep -c torn <<<"$output")" = 7 ]
+    [[ $output == *"there are two names of this number"* ]]
+    fails "has no complete state; 000007: complete.json" states pull "$PLACE" dst
+    PLACE=s3://states/$BATS_TEST_NUMBER-b
+    states push "$PLACE" src
+    second put states "$BATS_TEST_NUMBER-b/000002/complete.json" cut
+    run -0 states pull "$PLACE" dst
+    [ "$output" = dst/000001 ]
+}
+
+@test "a file that is not what was written is noticed, and nothing is left of the copy" {
+    make_files src
+    states push "$PLACE" src
+    echo six >src/a
+    second put states "$BATS_TEST_NUMBER/000001/a" src/a
+    fails "a is not what was written" states show "$PLACE" --verify
+    fails "a is not what was written" states pull "$PLACE" dst
+    [ -z "$(ls dst)" ]
+}
+
+@test "session credentials for one prefix write there, and nowhere else" {
+    local line
+    make_files src
+    states push "$PLACE" src
+    while read -r line; do export "${line?}"; done < <(second session states "$BATS_TEST_NUMBER-fit")
+    states push "s3://states/$BATS_TEST_NUMBER-fit" src
+    states show "s3://states/$BATS_TEST_NUMBER-fit" --verify
+    fails "refuses the keys" states push "$PLACE" src
+    fails "refuses the keys" states pull "$PLACE" dst
+    AWS_SESSION_TOKEN=wrong fails "" states list "s3://states/$BATS_TEST_NUMBER-fit"
+    take_keys
+    run -0 states pull "s3://states/$BATS_TEST_NUMBER-fit" dst
+    diff src/a dst/000001/a
+}
