@@ -27,6 +27,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_shards \
     tests/fuzz/fuzz_sizes \
     tests/fuzz/fuzz_snapshot \
+    tests/fuzz/fuzz_states \
     tests/fuzz/fuzz_values \
     tests/fuzz/fuzz_world
 check_PROGRAMS += $(FUZZ_TARGETS)
@@ -96,6 +97,9 @@ tests_fuzz_fuzz_sizes_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_snapshot_SOURCES = tests/fuzz/fuzz_snapshot.c
 tests_fuzz_fuzz_snapshot_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_snapshot_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_states_SOURCES = tests/fuzz/fuzz_states.c
+tests_fuzz_fuzz_states_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_states_LDADD = lib/libelastics3.la $(FUZZ_LIBS)
 tests_fuzz_fuzz_values_SOURCES = tests/fuzz/fuzz_values.c
 tests_fuzz_fuzz_values_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_values_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)

@@ -52,6 +52,11 @@ EXTRA_DIST += \
     tests/system/mpi/collectives.py \
     tests/system/mpi/names.c \
     tests/system/package.bats \
+    tests/system/radosgw \
+    tests/system/s3.bats \
+    tests/system/s3_object.py \
+    tests/system/s3_proxy.py \
+    tests/system/states.bats \
     tests/system/pmix_publish.bats \
     tests/system/pmix_faults.bats \
     tests/system/pmix_tools.bats \

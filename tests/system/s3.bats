@@ -307,11 +307,12 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     local writer
     make_large src
     make_files small
-    through "silent:1:PUT:partNumber=2"
-    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src --stall=20 3>&- 2>err &
+    through "wait:1:PUT:partNumber=2"
+    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src 3>&- 2>err &
     writer=$!
     wait_for 30 grep -qs 'partNumber=2' log
     states push "$PLACE" small --keep=1
+    touch go
     ends "$writer" 1
     cat err
     [ "$(wc -l <err)" = 1 ]

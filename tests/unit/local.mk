@@ -302,6 +302,13 @@ tests_unit_test_promotion_SOURCES = tests/unit/test_promotion.c
 tests_unit_test_promotion_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_promotion_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
+tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
+tests_unit_test_s3_text_LDADD = lib/libelastics3.la $(UNIT_LIBS)
+tests_unit_test_states_SOURCES = tests/unit/test_states.c
+tests_unit_test_states_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_states_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_snapshot
 tests_unit_test_snapshot_SOURCES = tests/unit/test_snapshot.c
 tests_unit_test_snapshot_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
