@@ -42,7 +42,9 @@
 #include "common/slurm_client.h"
 #include "lib/drain_notices.h"
 #include "lib/roles_site.h"
+#include "lib/s3_place.h"
 #include "lib/text.h"
+#include "lib/world_names.h"
 
 #define BASE_CONNECT_MS      60000   /* how long agents of the base wait for the leader */
 #define EXTENSION_CONNECT_MS 10000   /* an extension whose base is gone gives its nodes back */
@@ -123,14 +125,26 @@ static char *find_state_dir(const struct run *run, const char *cluster)
                : NULL;
 }
 
+/* Where checkpoints on S3 are, for workers on all nodes; what is flushed stays in STATE_DIR. */
+static int say_checkpoint_url(const struct run *run, struct error *err)
+{
+    const char *place = run->options.checkpoint_dir;
+    const char *url = place != NULL && s3_place_is(place) ? place : NULL;
+    int rc = url != NULL ? setenv(WORLD_CHECKPOINT_URL, url, 1) : unsetenv(WORLD_CHECKPOINT_URL);
+
+    return rc == 0 ? 0 : error_set(err, "out of memory");
+}
+
 static int make_directories(struct run *run, struct error *err)
 {
+    const char *checkpoints = run->options.checkpoint_dir;
+    bool named = checkpoints != NULL && !s3_place_is(checkpoints);
     struct job_record record;
 
     run->state_dir = find_state_dir(run, run->cluster != NULL ? run->cluster : "cluster");
     if (run->state_dir == NULL || run->state_dir[0] != '/')
         return error_set(err, "--state-dir must be an absolute path");
-    if (run->options.checkpoint_dir != NULL)
+    if (named)
         run->checkpoint_dir = strdup(run->options.checkpoint_dir);
     else if (asprintf(&run->checkpoint_dir, "%s/checkpoint", run->state_dir) < 0)
         run->checkpoint_dir = NULL;
@@ -139,7 +153,7 @@ static int make_directories(struct run *run, struct error *err)
     describe_job(run, &record);
     if (state_dir_take(run->state_dir, run->options.state_dir != NULL, &record, err) != 0)
         return -1;
-    return run->options.checkpoint_dir != NULL
+    return named
                ? state_dir_take_checkpoints(run->checkpoint_dir, &record, err)
                : dir_make(run->checkpoint_dir, err);
 }
@@ -409,6 +423,8 @@ static int start(struct run *run, struct error *err)
         run->expected_dir = find_state_dir(run, getenv("SLURM_CLUSTER_NAME"));
         m->state_dir = run->expected_dir;
     }
+    if (!run->options.extension && say_checkpoint_url(run, err) != 0)
+        return -1;
     run->agent_options.lead = describe_lead(run);
     run->agent = agent_create(&run->loop, &run->agent_options, on_done, run);
     if (run->agent == NULL)

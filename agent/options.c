@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/release_own.h"
 #include "lib/roles.h"
+#include "lib/s3_place.h"
 #include "lib/text.h"
 #include "lib/world.h"
 
@@ -52,7 +53,8 @@ static const char usage_tail[] =
     "                                  the script waits for its turn (auto)\n"
     "  --pmix=auto|no                  a PMIx server for the workers, as MPI needs (auto)\n"
     "  --state-dir=DIR                 state of the job, on a shared file system\n"
-    "  --checkpoint-dir=DIR            ELASTIC_CHECKPOINT_DIR (STATE_DIR/checkpoint)\n"
+    "  --checkpoint-dir=DIR            ELASTIC_CHECKPOINT_DIR (STATE_DIR/checkpoint), or\n"
+    "                                  s3://BUCKET/PREFIX\n"
     "  -m, --module                    COMMAND is a Python module\n"
     "  --no-python                     do not put python before script.py\n"
     "  --help, --version\n"
@@ -342,7 +344,7 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         return 0;
     case OPT_CHECKPOINT_DIR:
         o->checkpoint_dir = optarg;
-        return 0;
+        return s3_place_is(optarg) ? s3_place_parse(optarg, &(struct s3_place){0}, err) : 0;
     case OPT_EXTENSION:
         o->extension = true;
         return 0;

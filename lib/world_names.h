@@ -10,6 +10,10 @@
 /* The ports of a task, by their names in the job file. world_names cannot have these. */
 #define WORLD_NAMES_PORT "ELASTIC_PORT_"
 
+/* s3://BUCKET/PREFIX of a job whose checkpoints are there. It is in the environment of elasticrun
+ * itself, and so of all that it starts. */
+#define WORLD_CHECKPOINT_URL "ELASTIC_CHECKPOINT_URL"
+
 extern const char *const world_names[]; /* NULL after the last one */
 
 /* The names, without values, of the first `max` variables of the environment that begin with

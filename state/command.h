@@ -16,7 +16,10 @@ struct options {
     const char *run; /* NULL: not given */
 };
 
-/* Each prints what it has done. -1 with err. */
+/* There is no state at all yet, complete or not. */
+#define COMMAND_NOTHING 1
+
+/* Each prints what it has done. -1, or COMMAND_NOTHING, with err. */
 int command_list(struct place *place, const struct options *options, struct error *err);
 int command_show(struct place *place, const struct options *options, struct error *err);
 int command_use(struct place *place, const struct options *options, struct error *err);
@@ -31,8 +34,8 @@ int command_push(struct place *place, const char *directory, const struct option
 int command_pull(struct place *place, const char *directory, const struct options *options,
                  struct error *err);
 
-/* The latest state, or the one that was asked for. NULL with err. */
-const struct state *command_choose(struct place *place, const struct states *states,
-                                   const struct options *options, struct error *err);
+/* Set *state to the latest state, or to the one that was asked for. */
+int command_choose(struct place *place, const struct states *states, const struct options *options,
+                   const struct state **state, struct error *err);
 
 #endif

@@ -23,29 +23,31 @@ static const char *why(const struct state *state)
     return state->why != NULL ? state->why : "it has no " STATE_MANIFEST;
 }
 
-const struct state *command_choose(struct place *place, const struct states *states,
-                                   const struct options *options, struct error *err)
+/* None is complete: why? */
+static int nothing_complete(struct place *place, const struct states *states, struct error *err)
 {
-    const struct state *state;
+    const struct state *last = states->count > 0 ? &states->list[states->count - 1] : NULL;
 
-    if (options->state > 0) {
-        if (states_check_use(states, options->state, err) == 0)
-            return states_find(states, options->state);
-        error_prefix(err, "%s", error_path(place_where(place)).text);
-        return NULL;
-    }
-    state = states_latest(states);
-    if (state != NULL)
-        return state;
-    if (states->count == 0) {
+    if (last == NULL) {
         error_set(err, "%s has no states", error_path(place_where(place)).text);
-    } else {
-        const struct state *last = &states->list[states->count - 1];
-
-        error_set(err, "%s has no complete state; %s: %s", error_path(place_where(place)).text,
-                  last->name, last->kind == STATE_IS_PARTIAL ? "it was not finished" : why(last));
+        return COMMAND_NOTHING;
     }
-    return NULL;
+    return error_set(err, "%s has no complete state; %s: %s", error_path(place_where(place)).text,
+                     last->name,
+                     last->kind == STATE_IS_PARTIAL ? "it was not finished" : why(last));
+}
+
+int command_choose(struct place *place, const struct states *states, const struct options *options,
+                   const struct state **state, struct error *err)
+{
+    if (options->state > 0) {
+        if (states_check_use(states, options->state, err) != 0)
+            return error_prefix(err, "%s", error_path(place_where(place)).text);
+        *state = states_find(states, options->state);
+        return 0;
+    }
+    *state = states_latest(states);
+    return *state != NULL ? 0 : nothing_complete(place, states, err);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -195,11 +197,14 @@ static void print_state(const struct place *place, const struct states *states,
 static int show(struct place *place, const struct states *states, const struct options *options,
                 struct error *err)
 {
-    const struct state *state = command_choose(place, states, options, err);
+    const struct state *state;
     json_object *object;
+    int rc = command_choose(place, states, options, &state, err);
 
-    if (state == NULL || (options->verify && verify(place, state, err) != 0))
-        return -1;
+    if (rc == 0 && options->verify)
+        rc = verify(place, state, err);
+    if (rc != 0)
+        return rc;
     if (!options->json) {
         print_state(place, states, state, options->verify);
         return 0;

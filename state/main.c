@@ -23,7 +23,7 @@
 #define SECONDS_MAX 31536000
 #define TRIES_MAX   100
 
-enum status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
+enum status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NOTHING = 3 };
 
 static void print_help(void)
 {
@@ -47,7 +47,7 @@ static void print_help(void)
         "  --tries=N          ask a server N times before it counts as failed (default: 6)\n"
         "  --json             print JSON\n"
         "\n"
-        "Exit status: 0 success, 1 failed, 2 wrong command line. See selastic(1).\n",
+        "Exit status: 0 success, 1 failed, 2 wrong command line, 3 there are no states yet.\n",
         program_invocation_short_name);
 }
 
@@ -210,6 +210,7 @@ int main(int argc, char **argv)
 {
     struct arguments arguments;
     struct error err = {""};
+    int rc;
 
     if (read_arguments(&arguments, argc, argv, &err) != 0)
         return say(STATUS_USAGE, &err);
@@ -220,8 +221,9 @@ int main(int argc, char **argv)
         return say(STATUS_FAILED, &err);
     }
     stop_watch(arguments.timeout);
-    if (run(&arguments, &err) != 0)
-        return say(STATUS_FAILED, &err);
+    rc = run(&arguments, &err);
+    if (rc != 0)
+        return say(rc == COMMAND_NOTHING ? STATUS_NOTHING : STATUS_FAILED, &err);
     if (fflush(stdout) == 0)
         return STATUS_OK;
     error_set(&err, "cannot write the output: %s", strerror(errno));

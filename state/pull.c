@@ -222,12 +222,12 @@ int command_pull(struct place *place, const char *directory, const struct option
 {
     struct pull pull = {.from = place, .directory = directory};
     struct states states;
-    int rc = -1;
+    int rc;
 
     if (place_list(place, &states, err) != 0)
         return -1;
-    pull.state = command_choose(place, &states, options, err);
-    if (pull.state != NULL)
+    rc = command_choose(place, &states, options, &pull.state, err);
+    if (rc == 0)
         rc = pull_chosen(&pull, options, err);
     free(pull.text);
     states_clear(&states);

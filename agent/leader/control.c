@@ -25,6 +25,8 @@
 #include "lib/frame.h"
 #include "lib/json_get.h"
 #include "lib/roles.h"
+#include "lib/text.h"
+#include "lib/world_names.h"
 
 /* A message with more cannot be sent. */
 #define HISTORY_MAX (FRAME_KEYED_MAX - 65536)
@@ -180,6 +182,7 @@ static json_object *state_json(struct leader *leader)
     const struct world *world = change_world(leader->change);
     json_object *msg = leader_message("state", -1);
     char text[512], left_out[256];
+    const char *url;
 
     json_object_object_add(msg, "job", json_object_new_int64(o->job));
     snprintf(text, sizeof(text), "%u.%u", o->job, o->restarts);
@@ -234,7 +237,9 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
-    json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
+    url = strings_filled_value(o->env, WORLD_CHECKPOINT_URL);
+    json_object_object_add(msg, "checkpoint_dir",
+                           json_object_new_string(url != NULL ? url : o->checkpoint_dir));
     json_object_object_add(msg, "pmix", pmix_json(leader));
     json_object_object_add(msg, "conf",
                            json_object_new_string(conf_file_used(o->conf, text, sizeof(text))));

@@ -17,6 +17,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \
     client/python/slurm_elastic/_sharing.py \
+    client/python/slurm_elastic/_s3.py \
     client/python/slurm_elastic/_signature.py \
     client/python/slurm_elastic/_snapshot.py \
     client/python/slurm_elastic/_store.py \

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # States on S3, with a real gateway of Ceph, a bad network before it, and boto3 as a second opinion.
 
-load helpers
+# Time limit: 300 s
+# Takes 60 s
 
-PLACE=s3://states/p
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=240
+load helpers
+load elastic
 
 setup_file() {
     RGW=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-s3.XXXXXX")
@@ -17,9 +21,13 @@ setup_file() {
     take_keys
     second bucket states
     head -c 21000000 /dev/urandom >"$RGW/random"
+    # Nodes must reach this machine's 127.0.0.1.
+    testbed_up --nodes 2 --grace 2
+    cp "$TREE/tests/system/snapshots.py" "$TB_WORK/"
 }
 
 teardown_file() {
+    testbed_down
     [[ ! -e $RGW/server ]] || "$TREE/tests/system/radosgw" down "$RGW/server"
     rm -rf -- "$RGW"
 }
@@ -374,4 +382,48 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     take_keys
     run -0 states pull "s3://states/$BATS_TEST_NUMBER-fit" dst
     diff src/a dst/000001/a
+}
+
+# keeper PLACE WORD...: submits snapshots.py with checkpoints there; prints the job id.
+keeper() {
+    local place=$1 keys
+    shift
+    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
+    submit --elastic=1:1 --elastic-grow=ask --exclusive -t 10 --requeue --open-mode=append --wrap \
+        "export $keys; srun --mpi=none elasticrun --checkpoint-dir=$place \
+            /usr/bin/python3 $TB_WORK/snapshots.py $TB_WORK/log-\$SLURM_JOB_ID 10 $*"
+}
+
+made() { (($(awk '/^step/ { step = $2 } END { print step + 0 }' "$TB_WORK/log-$1" 2>/dev/null || echo 0) >= $2)); }
+
+began_again() { awk '/^start/ && $2 ~ /\.1$/ { print $4; exit }' "$TB_WORK/log-$1"; }
+
+has_begun_again() { [[ -n $(began_again "$1") ]]; }
+
+@test "a job goes on from its checkpoint on S3, or from a newer snapshot in the memory of its nodes" {
+    local saved lost
+    saved=$(keeper "$PLACE-saved" save=25 deaf)
+    lost=$(keeper "$PLACE-lost" save=5 again deaf)
+    wait_for 60 made "$saved" 33
+    wait_for 60 made "$lost" 33
+    run -0 as_user selastic show "$saved"
+    [[ $output == *"$PLACE-saved"* ]]
+    as_user scontrol requeue "$saved,$lost"
+    wait_for 90 starts_again "$saved"
+    ASKED=
+    wait_for 90 starts_again "$lost"
+    wait_for 60 has_begun_again "$saved"
+    wait_for 60 has_begun_again "$lost"
+    echo "saved: $(began_again "$saved"), lost: $(began_again "$lost")"
+    (($(began_again "$saved") == 25 && $(began_again "$lost") >= 30))
+    as_user scancel "$saved" "$lost"
+    PLACE=$PLACE-saved
+    [[ $(complete) == 000001* ]]
+    cancel_all
+}
+
+@test "a wrong URL is refused when the job starts" {
+    run -2 as_user srun -n1 elasticrun --checkpoint-dir=s3://x true
+    echo "$output"
+    [[ $output == *"the name of a bucket has"* ]]
 }

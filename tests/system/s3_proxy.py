@@ -74,7 +74,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in headers:
             if name.lower() not in ("connection", "content-length", "transfer-encoding"):
                 self.send_header(name, value)
-        length = dict((n.lower(), v) for n, v in headers).get("content-length", str(len(body)))
+        length = {n.lower(): v for n, v in headers}.get("content-length", str(len(body)))
         self.send_header("Content-Length", length if self.command == "HEAD" else str(len(body)))
         self.end_headers()
         if self.command != "HEAD":

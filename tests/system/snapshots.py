@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A training without a model that keeps snapshots, for system tests.
 
-Usage: snapshots.py LOG EVERY [save=STEP] [deaf]
+Usage: snapshots.py LOG EVERY [save=STEP [again]] [deaf]
 
 Rank 0 appends to LOG "start INCARNATION GENERATION STEP" and a line "step STEP" for each; every so
 many steps it keeps a snapshot, and waits for it. save=STEP: one checkpoint is saved then, and no
-snapshot is kept after. deaf: goes on whatever happens, until it is killed.
+snapshot is kept after, but with again. deaf: goes on whatever happens, until it is killed.
 """
 
 import os
@@ -43,6 +43,6 @@ while True:
         break
     if state["step"] == save_at:
         slurm_elastic.save(state)
-    elif state["step"] % every == 0 and not 0 < save_at < state["step"]:
+    elif state["step"] % every == 0 and ("again" in options or not 0 < save_at < state["step"]):
         slurm_elastic.snapshot(state)
         slurm_elastic.wait_for_snapshot()

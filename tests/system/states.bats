@@ -112,7 +112,8 @@ e.save({"step": 7}, "checkpoints", rank=0)'
 
 @test "each wrong state, directory and argument is one line" {
     local home=$PWD
-    fails "p has no states" states show p
+    run -3 states show p
+    [[ $output == *"p has no states" ]]
     fails "none: No such file" states push p none
     mkdir nothing
     fails "nothing: there are no files" states push p nothing

@@ -13,6 +13,9 @@ complete checkpoint, and what is being written when the power fails has none. co
 there for file systems and people that copy half a directory, and for bits that are not what they
 were; and it tells the world that has written, so that one that was believed dead, and writes last,
 is not taken for the newest.
+
+Checkpoints on S3 (s3://BUCKET/PREFIX) are states: doc/user/states.md. What elasticrun flushes from
+the memory of nodes stays in STATE_DIR until the next checkpoint is on S3.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
-from . import _events, _flat, _torch_compat, _world
+from . import _events, _flat, _s3, _torch_compat, _world
 from ._world import generation, incarnation, rank_and_size
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -58,16 +61,26 @@ def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
     return Path(_world.value("ELASTIC_CHECKPOINT_DIR") or default)
 
 
+def _place(directory: Optional[PathLike]) -> Union[Path, str]:
+    """Where checkpoints are: a directory, or a URL of S3."""
+    if directory is None:
+        return _world.value("ELASTIC_CHECKPOINT_URL") or checkpoint_dir()
+    if isinstance(directory, Path) and str(directory).startswith("s3:"):
+        raise ValueError(f"{directory}: a URL of S3 is text; a Path of it loses a slash")
+    return str(directory) if _s3.is_url(directory) else Path(directory)
+
+
 # ---- writing -------------------------------------------------------------------------------------
 
 
 def save(
     state: Any, directory: Optional[PathLike] = None, *, keep: int = 2, rank: Optional[int] = None
-) -> Optional[Path]:
+) -> Union[Path, str, None]:
     """Write `state` as the latest checkpoint. Only rank 0 does, and gets the path. No collective.
 
     state      anything that torch.save() can write; without torch, anything that pickle can write.
-    directory  checkpoint_dir() by default; created if needed.
+    directory  checkpoint_dir() by default; created if needed. Or s3://BUCKET/PREFIX, which
+               `elasticrun --checkpoint-dir` makes the default; rank 0 gets the URL then.
     keep       number of complete checkpoints to keep, the new one included. While it is written
                there
                is one more.
@@ -77,26 +90,45 @@ def save(
     """
     if (rank_and_size()[0] if rank is None else rank) != 0:
         return None
-    with new_checkpoint(directory, keep=keep) as path:
+    place = _place(directory)
+    written: List[str] = []
+    with _new_checkpoint(place, keep, written) as path:
         if "torch" in sys.modules:
             sys.modules["torch"].save(state, str(path / "state.pt"))
         else:
             with open(path / "state.pickle", "wb") as file:
                 pickle.dump(state, file, protocol=4)
-    return _latest(checkpoint_dir() if directory is None else Path(directory), verify=False)
+    return written[0] if isinstance(place, str) else _latest(place, verify=False)
 
 
-@contextlib.contextmanager
-def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> Iterator[Path]:
+def new_checkpoint(
+    directory: Optional[PathLike] = None, *, keep: int = 2
+) -> contextlib.AbstractContextManager[Path]:
     """A directory to write any files into, which becomes the latest checkpoint when the block ends
     without an exception. For formats of one's own; one process at a time writes.
 
         with slurm_elastic.new_checkpoint() as path:
             numpy.savez(path / "model.npz", **parameters)
     """
+    return _new_checkpoint(_place(directory), keep, [])
+
+
+@contextlib.contextmanager
+def _new_checkpoint(place: Union[Path, str], keep: int, written: List[str]) -> Iterator[Path]:
+    """`written` gets the URL of what was written to S3."""
     if keep < 1:
         raise ValueError(f"keep={keep}: must be at least 1")
-    base = checkpoint_dir() if directory is None else Path(directory)
+    if isinstance(place, str):
+        temporary = _s3.new_directory()
+        try:
+            yield temporary
+            _seal(temporary)
+            written.append(_s3.push(temporary, place, keep))
+            _drop_flushed(temporary)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return
+    base = place
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_leftovers(base)
     temporary = base / f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}"
@@ -110,6 +142,19 @@ def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> It
         raise
     _point_latest(base, number)
     _prune(base, number, keep)
+
+
+def _drop_flushed(newer: Path) -> None:
+    """Remove what was flushed from the memory of nodes, of the same job, before this checkpoint."""
+    key = _key(newer)
+    base = _world.value("ELASTIC_CHECKPOINT_DIR")
+    if key is None or not _world.value("ELASTIC_CHECKPOINT_URL") or not base:
+        return
+    for number in _numbers(Path(base)):
+        path = Path(base) / _name(number)
+        before = _key(path)
+        if before is not None and before[0] == key[0] and before < key:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _prune(base: Path, number: int, keep: int) -> None:
@@ -278,9 +323,51 @@ def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
     them.
     """
     _events.loading()
-    return _latest(
-        checkpoint_dir() if directory is None else Path(directory), verify=_uses_digests()
-    )
+    place = _place(directory)
+    if not isinstance(place, str):
+        return _latest(place, verify=_uses_digests())
+    try:
+        far = _s3.pull(place)
+    except OSError as error:
+        raise CheckpointError(str(error)) from error
+    reason = None if far is None else _incomplete(far)
+    if far is not None and reason is None and _uses_digests():
+        reason = _corrupt(far)
+    if reason is not None:
+        raise CheckpointError(f"the copy {far} of {place} is corrupt: {reason}")
+    return _newer(far, None if directory is not None else _flushed())
+
+
+def _flushed() -> Optional[Path]:
+    """What elasticrun has brought from the memory of nodes to the file system, if it is usable."""
+    base = _world.value("ELASTIC_CHECKPOINT_DIR")
+    try:
+        return _latest(Path(base), verify=_uses_digests()) if base else None
+    except CheckpointError as error:
+        print(f"slurm_elastic: {error}", file=sys.stderr, flush=True)
+        return None
+
+
+def _key(path: Path) -> Optional[Tuple[str, int, int, float]]:
+    """Job, restarts, generation and step of a checkpoint; None if unknown."""
+    written = _written(path)
+    if written is None:
+        return None
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+        step = json.loads((path / _MANIFEST).read_text())["step"]
+        return (*written, float("inf") if step is None else float(step))
+    return (*written, float("inf"))
+
+
+def _newer(far: Optional[Path], near: Optional[Path]) -> Optional[Path]:
+    """The checkpoint on S3, or the one that was flushed. Of two jobs the flushed one is ours."""
+    if far is None or near is None:
+        return far or near
+    there, here = _key(far), _key(near)
+    job = (incarnation() or "").split(".")[0]
+    if here is None or here[0] != job:
+        return far
+    return near if there is None or there[0] != job or here > there else far
 
 
 def _latest(base: Path, verify: bool) -> Optional[Path]:

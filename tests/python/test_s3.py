@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checkpoints on S3, with a `selastic` that keeps buckets in directories. A real server:
+tests/system/s3.bats."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+import slurm_elastic
+import tap
+from slurm_elastic import _s3, checkpoint
+
+STATE = pathlib.Path(os.environ.get("top_builddir", ".")) / "state" / "elastic-state"
+# s3://bucket/p becomes $BUCKETS/bucket/p.
+SELASTIC = """#!/bin/bash
+set -- "${@//s3:\\/\\//$BUCKETS/}"
+shift
+exec "$STATE" "$@"
+"""
+URL = "s3://bucket/p"
+
+
+class S3(unittest.TestCase):
+    def setUp(self):
+        self.top = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.top)
+        (self.top / "bin").mkdir()
+        (self.top / "tmp").mkdir()
+        program = self.top / "bin" / "selastic"
+        program.write_text(SELASTIC)
+        program.chmod(0o755)
+        self.set(
+            PATH=f"{self.top / 'bin'}:{os.environ['PATH']}",
+            BUCKETS=str(self.top),
+            STATE=str(STATE.absolute()),
+        )
+        patch = mock.patch.object(tempfile, "tempdir", str(self.top / "tmp"))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def set(self, **values):
+        patch = mock.patch.dict(os.environ, values)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def states(self):
+        return sorted(p.name for p in (self.top / "bucket" / "p").iterdir() if p.is_dir())
+
+    def elastic(self, generation, step=None):
+        """As in a job whose checkpoints are on S3; what is flushed lies in `flushed`."""
+        self.set(
+            ELASTIC_EVENT_FILE=str(self.top / "event"),
+            ELASTIC_JOB_ID="12",
+            SLURM_JOB_ID="12",
+            ELASTIC_INCARNATION="12.0",
+            ELASTIC_GENERATION=str(generation),
+            ELASTIC_CHECKPOINT_DIR=str(self.top / "flushed"),
+            ELASTIC_CHECKPOINT_URL=URL,
+        )
+        patch = mock.patch.object(checkpoint._events, "step", lambda: step)
+        patch.start()
+        self.addCleanup(patch.stop)
+        for name in ("loading", "training"):
+            patch = mock.patch.object(checkpoint._events, name, lambda: None)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_what_was_saved_is_loaded(self):
+        self.assertIsNone(slurm_elastic.load_latest(URL))
+        self.assertIsNone(slurm_elastic.latest_checkpoint(URL))
+        for n in range(1, 5):
+            path = slurm_elastic.save({"n": n}, URL, rank=0, keep=2)
+            self.assertEqual(path, str(self.top / f"bucket/p/{n:06d}"))
+            self.assertEqual(slurm_elastic.load_latest(URL), {"n": n})
+        self.assertEqual(self.states(), ["000003", "000004"] + ["current"])
+        self.assertIsNone(slurm_elastic.save({}, URL, rank=1))
+
+    def test_nothing_is_left_where_temporary_files_are_but_one_copy(self):
+        slurm_elastic.save(1, URL, rank=0)
+        slurm_elastic.load_latest(URL)
+        slurm_elastic.save(2, URL, rank=0)
+        slurm_elastic.load_latest(URL)
+        (mine,) = (self.top / "tmp").iterdir()
+        (copies,) = mine.iterdir()
+        self.assertEqual([p.name for p in copies.iterdir() if p.name != ".lock"], ["000002"])
+        self.assertEqual(mine.stat().st_mode & 0o777, 0o700)
+
+    def test_files_of_ones_own_and_a_writer_that_fails(self):
+        with slurm_elastic.new_checkpoint(URL) as path:
+            (path / "sub").mkdir()
+            (path / "sub" / "model").write_text("x")
+        with self.assertRaises(KeyError), slurm_elastic.new_checkpoint(URL) as path:
+            (path / "half").write_text("x")
+            raise KeyError("of the script")
+        found = slurm_elastic.latest_checkpoint(URL)
+        self.assertEqual((found / "sub" / "model").read_text(), "x")
+        self.assertEqual(len(list((self.top / "tmp").glob("*/new-*"))), 0)
+
+    def test_faults_are_one_line_each(self):
+        slurm_elastic.save(1, URL, rank=0)
+        manifest = self.top / "bucket/p/000001/complete.json"
+        manifest.write_text("{")
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "no complete state; 000001"):
+            slurm_elastic.load_latest(URL)
+        with self.assertRaisesRegex(ValueError, "a URL of S3 is text"):
+            slurm_elastic.save(1, pathlib.Path(URL), rank=0)
+        with mock.patch.dict(os.environ, PATH="/nonexistent"):
+            with self.assertRaisesRegex(OSError, "not in PATH"):
+                slurm_elastic.save(1, URL, rank=0)
+            with self.assertRaisesRegex(slurm_elastic.CheckpointError, "not in PATH"):
+                slurm_elastic.load_latest(URL)
+
+    def test_a_directory_of_somebody_else_is_not_used(self):
+        mine = self.top / "tmp" / f"slurm-elastic-{os.geteuid()}"
+        mine.mkdir()
+        mine.chmod(0o777)
+        with self.assertRaisesRegex(OSError, "not a directory of this user alone"):
+            slurm_elastic.save(1, URL, rank=0)
+        mine.rmdir()
+        mine.symlink_to(self.top)
+        with self.assertRaisesRegex(OSError, "not a directory of this user alone"):
+            slurm_elastic.save(1, URL, rank=0)
+
+    def flush(self, n, generation, step):
+        """As elasticrun does, from the memory of nodes."""
+        with mock.patch.object(checkpoint._events, "step", lambda: step), mock.patch.dict(
+            os.environ, ELASTIC_GENERATION=str(generation)
+        ):
+            slurm_elastic.save(n, self.top / "flushed", rank=0)
+
+    def test_of_s3_and_what_was_flushed_the_newer_one_is_loaded(self):
+        self.elastic(2, step=40)
+        self.assertIsNone(slurm_elastic.load_latest())
+        self.flush("flushed", 1, 30)
+        self.assertEqual(slurm_elastic.load_latest(), "flushed")
+        slurm_elastic.save("s3", rank=0)
+        self.assertEqual(slurm_elastic.load_latest(), "s3")
+        self.assertEqual([p.name for p in (self.top / "flushed").glob("0*")], [])
+        self.flush("later", 2, 50)
+        self.assertEqual(slurm_elastic.load_latest(), "later")
+        self.assertEqual(slurm_elastic.load_latest(URL), "s3")
+
+    def test_a_world_that_was_given_up_removes_nothing_newer(self):
+        self.elastic(2, step=40)
+        self.flush("newer", 3, 60)
+        slurm_elastic.save("late", rank=0)
+        self.assertEqual(slurm_elastic.load_latest(), "newer")
+
+    def test_what_another_job_has_left_is_used_only_if_nothing_is_on_s3(self):
+        self.elastic(1, step=1)
+        with mock.patch.dict(os.environ, ELASTIC_INCARNATION="11.0"):
+            self.flush("of another job", 9, 90)
+        self.assertEqual(slurm_elastic.load_latest(), "of another job")
+        with mock.patch.dict(os.environ, ELASTIC_INCARNATION="10.0"):
+            slurm_elastic.save("s3", rank=0)
+        self.assertEqual(slurm_elastic.load_latest(), "s3")
+
+    def test_the_manifest_tells_who_wrote(self):
+        self.elastic(3, step=7)
+        slurm_elastic.save("x", rank=0)
+        manifest = json.loads((self.top / "bucket/p/000001/complete.json").read_text())
+        self.assertEqual(
+            [manifest[key] for key in ("incarnation", "generation", "step")], ["12.0", 3, 7]
+        )
+
+
+if __name__ == "__main__":
+    subprocess.run([str(STATE), "--help"], stdout=subprocess.DEVNULL, check=True)
+    assert _s3.is_url(URL)
+    tap.main()
