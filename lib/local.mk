@@ -45,6 +45,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/cover.h \
     lib/error.c \
     lib/error.h \
+    lib/fit.c \
+    lib/fit.h \
     lib/frame.c \
     lib/frame.h \
     lib/gather.c \

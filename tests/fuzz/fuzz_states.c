@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fuzz target: manifests and names of states, answers of S3 servers, profiles of AWS. */
+/* Fuzz target: manifests and names of states, records of fits, answers of S3 servers, profiles of
+ * AWS. */
 #include "tests/fuzz/fuzz.h"
 
+#include "lib/fit.h"
 #include "lib/s3_answer.h"
 #include "lib/s3_place.h"
 #include "lib/s3_profile.h"
@@ -71,6 +73,21 @@ static void check_answer(const char *text, size_t size)
     fuzz_check_refusal(&err);
 }
 
+/* Whatever was accepted ends, and nothing is open then. */
+static void check_fit(const char *text, size_t size)
+{
+    struct error err = {""};
+    struct fit fit;
+
+    if (fit_record_parse(text, size, &fit, &err) != 0) {
+        fuzz_check_refusal(&err);
+        return;
+    }
+    for (int i = 0; i < FIT_ACTIONS; i++)
+        fit_tell(&fit, &(struct fit_fact){.kind = FIT_FACT_DONE, .action = fit.action}, 1);
+    MUST(fit_is_over(&fit) && !fit.granted && !fit.partial && !fit.dedicated);
+}
+
 static void check_place(const char *text)
 {
     static const struct s3_parameter none[] = {{0}};
@@ -98,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_state(text, size);
     check_answer(text, size);
     check_place(text);
+    check_fit(text, size);
     free(s3_profile_value(text, "default", true, "region"));
     free(text);
     return 0;

@@ -302,6 +302,11 @@ tests_unit_test_promotion_SOURCES = tests/unit/test_promotion.c
 tests_unit_test_promotion_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_promotion_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_fit
+tests_unit_test_fit_SOURCES = tests/unit/test_fit.c
+tests_unit_test_fit_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_fit_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
 tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
 tests_unit_test_s3_text_LDADD = lib/libelastics3.la $(UNIT_LIBS)
