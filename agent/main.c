@@ -153,9 +153,8 @@ static int make_directories(struct run *run, struct error *err)
     describe_job(run, &record);
     if (state_dir_take(run->state_dir, run->options.state_dir != NULL, &record, err) != 0)
         return -1;
-    return named
-               ? state_dir_take_checkpoints(run->checkpoint_dir, &record, err)
-               : dir_make(run->checkpoint_dir, err);
+    return named ? state_dir_take_checkpoints(run->checkpoint_dir, &record, err)
+                 : dir_make(run->checkpoint_dir, err);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -75,14 +75,14 @@ cmd_selastic_SOURCES = \
     cmd/endpoints_command.c \
     cmd/fail.c \
     cmd/history.c \
+    cmd/libexec.c \
+    cmd/libexec.h \
     cmd/list.c \
     cmd/logs_command.c \
     cmd/order.c \
     cmd/order.h \
     cmd/plan_command.c \
     cmd/print.c \
-    cmd/libexec.c \
-    cmd/libexec.h \
     cmd/proxy.c \
     cmd/query.c \
     cmd/query.h \

@@ -36,6 +36,7 @@ nobase_dist_doc_DATA += \
     doc/internals/serve.md \
     doc/internals/takeover.md \
     doc/internals/signals.md \
+    doc/internals/states.md \
     doc/internals/testbed.md \
     doc/stability.md \
     doc/run/demo.svg \
@@ -46,5 +47,6 @@ nobase_dist_doc_DATA += \
     doc/user/pools.md \
     doc/user/roles.md \
     doc/user/script.md \
+    doc/user/states.md \
     doc/user/tutorial.md \
     doc/user/watching.md

@@ -92,7 +92,7 @@ struct fit {
     double since;    /* when the status began, seconds of the epoch */
     double deadline; /* of the status; 0: none */
     int tries;       /* of the present action of the clean-up that have failed */
-    /* What there may be: set before the action that makes it, cleared after the one that ends it. */
+    /* What there may be: set before the action that makes it, cleared after what ends it. */
     bool granted, partial, dedicated, pointed, replaced;
     bool counted;
     int count;                    /* of replicas before the first one was replaced */

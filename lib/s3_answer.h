@@ -26,8 +26,8 @@ struct s3_listing {
     char *next; /* the token for the rest; NULL: this is the end */
 };
 
-/* Parse a listing that was asked for with list-type=2 and encoding-type=url. -1 with err; nothing is
- * in the listing then. */
+/* Parse a listing that was asked for with list-type=2 and encoding-type=url. -1 with err; nothing
+ * is in the listing then. */
 int s3_listing_parse(const char *text, size_t len, struct s3_listing *listing, struct error *err);
 void s3_listing_clear(struct s3_listing *listing);
 

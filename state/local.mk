@@ -8,7 +8,6 @@ state_libstate_la_SOURCES = \
     state/command.h \
     state/digest.c \
     state/digest.h \
-    state/look.c \
     state/place.c \
     state/place.h \
     state/place_bucket.c \
@@ -16,6 +15,7 @@ state_libstate_la_SOURCES = \
     state/place_private.h \
     state/pull.c \
     state/push.c \
+    state/show.c \
     state/tree.c \
     state/tree.h
 state_libstate_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)

@@ -46,6 +46,7 @@ static void print_help(void)
         "  --stall=SECONDS    give a connection up that is silent for so long (default: 30)\n"
         "  --tries=N          ask a server N times before it counts as failed (default: 6)\n"
         "  --json             print JSON\n"
+        "  --help             print this text\n"
         "\n"
         "Exit status: 0 success, 1 failed, 2 wrong command line, 3 there are no states yet.\n",
         program_invocation_short_name);

@@ -78,7 +78,7 @@ class S3(unittest.TestCase):
             path = slurm_elastic.save({"n": n}, URL, rank=0, keep=2)
             self.assertEqual(path, str(self.top / f"bucket/p/{n:06d}"))
             self.assertEqual(slurm_elastic.load_latest(URL), {"n": n})
-        self.assertEqual(self.states(), ["000003", "000004"] + ["current"])
+        self.assertEqual(self.states(), ["000003", "000004", "current"])
         self.assertIsNone(slurm_elastic.save({}, URL, rank=1))
 
     def test_nothing_is_left_where_temporary_files_are_but_one_copy(self):

@@ -333,14 +333,14 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     local name
     make_files src
     states push "$PLACE" src
-    printf '{"format": 1, "files": {"a": 4' >cut
+    printf '{"format": 1, "files": {"a": 4' >half
     echo '{"format": 1, "files": {"../a": 4}}' >out
     echo '{"format": 1, "files": {"a": 4, "a/b": 4}}' >both
     echo '{"format": 1, "files": {"none": 4}}' >none
     echo '{"format": 2, "files": {"a": 4}}' >future
     echo '[]' >list
     number=2
-    for name in cut out both none future list; do
+    for name in half out both none future list; do
         second put states "$BATS_TEST_NUMBER/00000$number/a" src/a
         second put states "$BATS_TEST_NUMBER/00000$((number++))/complete.json" "$name"
     done
@@ -354,7 +354,7 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     fails "has no complete state; 000007: complete.json" states pull "$PLACE" dst
     PLACE=s3://states/$BATS_TEST_NUMBER-b
     states push "$PLACE" src
-    second put states "$BATS_TEST_NUMBER-b/000002/complete.json" cut
+    second put states "$BATS_TEST_NUMBER-b/000002/complete.json" half
     run -0 states pull "$PLACE" dst
     [ "$output" = dst/000001 ]
 }

@@ -10,6 +10,8 @@
     keys BUCKET PREFIX        print keys
     uploads BUCKET            print keys of uploads that were begun and not ended
     session BUCKET PREFIX     credentials for this prefix only, as NAME=VALUE lines
+
+Server and keys are those of the environment.
 """
 
 import json
