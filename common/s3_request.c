@@ -17,8 +17,7 @@
 #define PAUSE_MAX   8.0
 #define HOST_SIZE   256
 #define HEX_SIZE    (2 * crypto_hash_sha256_BYTES + 1)
-/* Waiting for an answer after all was sent: a server that assembles a large upload is silent. */
-#define RANGE_SIZE 64
+#define RANGE_SIZE  64
 
 struct s3 {
     CURL *easy;

@@ -102,6 +102,16 @@ class S3(unittest.TestCase):
         self.assertEqual((found / "sub" / "model").read_text(), "x")
         self.assertEqual(len(list((self.top / "tmp").glob("*/new-*"))), 0)
 
+    def test_a_damaged_copy_is_made_again(self):
+        slurm_elastic.save("x" * 1000, URL, rank=0)
+        copy = slurm_elastic.latest_checkpoint(URL)
+        data = bytearray((copy / "state.pickle").read_bytes())
+        data[500] ^= 1
+        (copy / "state.pickle").write_bytes(data)
+        manifest = copy / "complete.json"
+        os.utime(manifest, ns=(1, 1))  # for another process it is a manifest that it has not seen
+        self.assertEqual(slurm_elastic.load_latest(URL), "x" * 1000)
+
     def test_faults_are_one_line_each(self):
         slurm_elastic.save(1, URL, rank=0)
         manifest = self.top / "bucket/p/000001/complete.json"

@@ -326,16 +326,24 @@ def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
     place = _place(directory)
     if not isinstance(place, str):
         return _latest(place, verify=_uses_digests())
-    try:
-        far = _s3.pull(place)
-    except OSError as error:
-        raise CheckpointError(str(error)) from error
-    reason = None if far is None else _incomplete(far)
-    if far is not None and reason is None and _uses_digests():
-        reason = _corrupt(far)
-    if reason is not None:
-        raise CheckpointError(f"the copy {far} of {place} is corrupt: {reason}")
-    return _newer(far, None if directory is not None else _flushed())
+    return _newer(_copy_of(place), None if directory is not None else _flushed())
+
+
+def _copy_of(url: str) -> Optional[Path]:
+    """The copy of the latest checkpoint on S3; None if there is no checkpoint yet."""
+    damage: Optional[str] = None
+    for _ in range(2):  # a copy that was there already, and is damaged, is made again
+        try:
+            copy = _s3.pull(url)
+        except OSError as error:
+            raise CheckpointError(str(error)) from error
+        damage = _corrupt(copy) if copy is not None and _uses_digests() else None
+        if copy is None or damage is None:
+            return copy
+        print(f"slurm_elastic: {copy} is copied again: {damage}", file=sys.stderr, flush=True)
+        _bad.discard(str(copy.absolute()))
+        shutil.rmtree(copy, ignore_errors=True)
+    raise CheckpointError(f"{url}: the copy on this node is damaged each time: {damage}")
 
 
 def _flushed() -> Optional[Path]:
