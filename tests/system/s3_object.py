@@ -3,7 +3,7 @@
 """A second opinion on what is on S3, by boto3: s3_object.py COMMAND ARGUMENT...
 
     bucket BUCKET             make a bucket
-    put BUCKET KEY FILE       put an object
+    put BUCKET KEY FILE ...   put objects
     put-many BUCKET KEY N     put N objects KEY0000, KEY0001, ... of one byte each
     get BUCKET KEY            print an object
     same BUCKET PREFIX DIR    compare all objects below a prefix with the files of a directory
@@ -14,6 +14,7 @@
 Server and keys are those of the environment.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -80,12 +81,12 @@ def main(command, *arguments):
     if command == "bucket":
         s3.create_bucket(Bucket=arguments[0])
     elif command == "put":
-        s3.put_object(
-            Bucket=arguments[0], Key=arguments[1], Body=pathlib.Path(arguments[2]).read_bytes()
-        )
+        for key, file in zip(arguments[1::2], arguments[2::2]):
+            s3.put_object(Bucket=arguments[0], Key=key, Body=pathlib.Path(file).read_bytes())
     elif command == "put-many":
-        for number in range(int(arguments[2])):
-            s3.put_object(Bucket=arguments[0], Key=f"{arguments[1]}{number:04d}", Body=b"x")
+        keys = (f"{arguments[1]}{number:04d}" for number in range(int(arguments[2])))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda key: s3.put_object(Bucket=arguments[0], Key=key, Body=b"x"), keys))
     elif command == "get":
         body = s3.get_object(Bucket=arguments[0], Key=arguments[1])["Body"]
         sys.stdout.buffer.write(body.read())
