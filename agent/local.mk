@@ -178,6 +178,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/reclaim.h \
     agent/member/replica.c \
     agent/member/replica.h \
+    agent/member/replica_order.c \
+    agent/member/replica_order.h \
     agent/member/replica_ports.c \
     agent/member/replica_ports.h \
     agent/member/replica_private.h \

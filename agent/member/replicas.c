@@ -10,13 +10,12 @@
 
 #include "agent/member/late.h"
 #include "agent/member/replica.h"
+#include "agent/member/replica_order.h"
 #include "agent/member/shared_dir.h"
 #include "agent/node_room.h"
-#include "agent/port.h"
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "lib/json_get.h"
-#include "lib/role_needs.h"
 #include "lib/role_task.h"
 
 #define NOT_STARTED 126 /* as of a command that cannot be executed */
@@ -91,12 +90,7 @@ static void send_room(struct replicas *all)
     all->hooks.send(msg, all->arg);
 }
 
-/* What a message is about. */
-struct which {
-    int64_t id, start;
-};
-
-static bool read_which(json_object *msg, struct which *which)
+static bool read_which(json_object *msg, struct replica_which *which)
 {
     return json_get_int(msg, "replica", 1, INT64_MAX, &which->id) &&
            json_get_int(msg, "start", 1, INT64_MAX, &which->start);
@@ -194,7 +188,7 @@ static const struct replica_hooks replica_hooks = {
     .drained = on_drained,
 };
 
-static struct replica *find(const struct replicas *all, const struct which *which)
+static struct replica *find(const struct replicas *all, const struct replica_which *which)
 {
     for (const struct entry *entry = all->list; entry != NULL; entry = entry->next)
         if (replica_is(entry->replica, which->id, which->start))
@@ -204,70 +198,8 @@ static struct replica *find(const struct replicas *all, const struct which *whic
 
 /* ---- task_start ------------------------------------------------------------------------------ */
 
-/* What a task_start says. */
-struct order {
-    struct which which;
-    const struct role *role;
-    struct slots_gang gang; /* what it needs */
-    const char *owner;
-    int64_t owner_port;
-    const char *name;
-    struct world *world;
-    int64_t index;
-    int master_fd; /* -1: another node has chosen MASTER_PORT */
-    bool no_port;
-};
-
-/* The first node of a gang chooses MASTER_PORT, which it adds to the message. */
-static int choose_port(json_object *msg, struct order *order, struct error *err)
-{
-    int64_t index, port;
-    int chosen;
-
-    if (!json_get_int(msg, "node_index", 0, INT32_MAX, &index) || index != 0 ||
-        !json_get_int(msg, "master_port", 0, 0, &port))
-        return 0;
-    order->master_fd = port_hold(&chosen, err);
-    order->no_port = order->master_fd < 0;
-    if (order->no_port)
-        return -1;
-    json_object_object_add(msg, "master_port", json_object_new_int(chosen));
-    return 0;
-}
-
-static int read_order(const struct replicas *all, json_object *msg, struct order *order,
-                      struct error *err)
-{
-    const char *role = json_get_string(msg, "role");
-    int index = role != NULL ? roles_find(all->roles, role) : -1;
-
-    if (index < 0 || all->roles->list[index].kind != ROLE_REPLICAS)
-        return error_set(err, "no role of replicas is called '%s'", error_value(role).text);
-    order->role = &all->roles->list[index];
-    order->name = json_get_string(msg, "name");
-    if (order->name == NULL)
-        return error_set(err, "it has no name");
-    if (choose_port(msg, order, err) != 0)
-        return -1;
-    order->world = world_from_json(msg, err);
-    if (order->world == NULL)
-        return -1;
-    order->owner = json_get_string(msg, "owner");
-    if (!json_get_int(msg, "owner_port", 0, 65535, &order->owner_port))
-        order->owner_port = 0;
-    order->gang = order->role->gang;
-    if (!role_needs_read(msg, &order->gang))
-        return error_set(err, "what it needs is not clear");
-    if (world_size(order->world) != order->gang.tasks)
-        return error_set(err, "%d tasks for a gang of %d", world_size(order->world),
-                         order->gang.tasks);
-    if (!json_get_int(msg, "node_index", 0, order->world->node_count - 1, &order->index))
-        return error_set(err, "there is no place in it for this node");
-    return 0;
-}
-
 /* Other nodes of the gang wait for it. */
-static void say_port(struct replicas *all, const struct order *order)
+static void say_port(struct replicas *all, const struct replica_order *order)
 {
     json_object *msg;
 
@@ -278,7 +210,7 @@ static void say_port(struct replicas *all, const struct order *order)
     all->hooks.send(msg, all->arg);
 }
 
-static int create(struct replicas *all, struct order *order, struct error *err)
+static int create(struct replicas *all, struct replica_order *order, struct error *err)
 {
     struct workers_options common = {0};
     struct replica_options options = {
@@ -326,7 +258,7 @@ static int create(struct replicas *all, struct order *order, struct error *err)
 }
 
 /* Another start may find a port. */
-static void say_unstarted_task(struct replicas *all, const struct order *order, int task,
+static void say_unstarted_task(struct replicas *all, const struct replica_order *order, int task,
                                int status, const char *why)
 {
     json_object *msg = replica_exit_message(order->which.id, order->which.start, task, status,
@@ -339,7 +271,7 @@ static void say_unstarted_task(struct replicas *all, const struct order *order, 
 }
 
 /* Each task of this node has ended before it began. */
-static void say_unstarted(struct replicas *all, const struct order *order, const char *why)
+static void say_unstarted(struct replicas *all, const struct replica_order *order, const char *why)
 {
     int first, count;
 
@@ -354,15 +286,15 @@ static void say_unstarted(struct replicas *all, const struct order *order, const
         say_unstarted_task(all, order, first + i, order->no_port ? NO_PORT : NOT_STARTED, why);
 }
 
-static void handle_start(struct replicas *all, const struct which *which, json_object *msg)
+static void handle_start(struct replicas *all, const struct replica_which *which, json_object *msg)
 {
-    struct order order = {.which = *which, .index = -1, .master_fd = -1};
+    struct replica_order order = {.which = *which, .index = -1, .master_fd = -1};
     struct error err = {""};
     int rc;
 
     if (all->stopped || find(all, which) != NULL)
         return;
-    rc = read_order(all, msg, &order, &err);
+    rc = replica_order_read(&order, all->roles, msg, &err);
     if (rc == 0) {
         say_port(all, &order);
         rc = shared_dir_make(all->shared, &err);
@@ -378,7 +310,8 @@ static void handle_start(struct replicas *all, const struct which *which, json_o
 
 /* ---- task_drain, task_kill ------------------------------------------------------------------- */
 
-static void end_tasks(struct replicas *all, const struct which *which, int signal, double seconds)
+static void end_tasks(struct replicas *all, const struct replica_which *which, int signal,
+                      double seconds)
 {
     struct replica *replica = find(all, which);
 
@@ -390,7 +323,7 @@ static void end_tasks(struct replicas *all, const struct which *which, int signa
                         all->arg);
 }
 
-static void handle_drain(struct replicas *all, const struct which *which, json_object *msg)
+static void handle_drain(struct replicas *all, const struct replica_which *which, json_object *msg)
 {
     int64_t signal;
 
@@ -399,7 +332,7 @@ static void handle_drain(struct replicas *all, const struct which *which, json_o
     end_tasks(all, which, (int)signal, json_get_double(msg, "within", 0));
 }
 
-static void handle_kill(struct replicas *all, const struct which *which, json_object *msg)
+static void handle_kill(struct replicas *all, const struct replica_which *which, json_object *msg)
 {
     (void)msg;
     end_tasks(all, which, SIGKILL, 0);
@@ -457,13 +390,13 @@ bool replicas_on_message(struct replicas *all, const char *type, json_object *ms
 {
     static const struct {
         const char *type;
-        void (*handle)(struct replicas *all, const struct which *which, json_object *msg);
+        void (*handle)(struct replicas *all, const struct replica_which *which, json_object *msg);
     } table[] = {
         {"task_start", handle_start},
         {"task_drain", handle_drain},
         {"task_kill", handle_kill},
     };
-    struct which which;
+    struct replica_which which;
 
     if (strcmp(type, "world_room") == 0) {
         handle_world(all, msg);

@@ -318,7 +318,7 @@ YAML
     wait_for 30 ready_are "$job" idle 2
     after=$(endpoints "$job")
     [ "$(grep -c . <<<"$after")" = 2 ]
-    ! grep -q " $port\$" <<<"$after"
+    run ! grep -q " $port\$" <<<"$after"
     [ "$(grep '^idle-1 ' <<<"$after")" = "$(grep '^idle-1 ' <<<"$before")" ]
     exec {hold}>&-
     ends "$job"

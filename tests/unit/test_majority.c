@@ -61,10 +61,8 @@ static void test_spread(void **state)
         most = majority(numbers, count);
         assert_true(slots_place(
             nodes, count,
-            &(struct slots_gang){{1, 1, 0},
-                                 cases[i].gpus,
-                                 most < cases[i].gpus ? most : cases[i].gpus,
-                                 true},
+            &(struct slots_gang){
+                {1, 1, 0}, cases[i].gpus, most < cases[i].gpus ? most : cases[i].gpus, true},
             where));
         for (int task = 0; task < cases[i].gpus; task++) {
             used += task > 0 && where[task] != where[task - 1];

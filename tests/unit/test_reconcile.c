@@ -842,8 +842,8 @@ static void scale_pairs(int count)
 {
     struct slots_gang gang = {{1, 0, 0}, 2, 0, true};
 
-    feed((struct reconcile_fact){
-        .kind = RECONCILE_SCALE, .role = 1, .count = count, .gang = &gang});
+    feed(
+        (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = 1, .count = count, .gang = &gang});
 }
 
 static void both_tasks(enum reconcile_fact_kind kind, const char *name, int status)

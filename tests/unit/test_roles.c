@@ -609,8 +609,8 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    static const char *const files[] = {"job.yaml", "good.yaml", "bad.yaml", "torn.yaml",
-                                        "nested.yaml", "aggregator.yaml"};
+    static const char *const files[] = {"job.yaml",  "good.yaml",   "bad.yaml",
+                                        "torn.yaml", "nested.yaml", "aggregator.yaml"};
     char path[128];
 
     for (size_t i = 0; i < COUNT(files); i++) {
