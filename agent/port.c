@@ -159,7 +159,7 @@ int port_hold(int *port, struct error *err)
     return held; /* if not claimed: a socket without a name */
 }
 
-/* That very port, if nothing is bound there. With named: and no other elasticrun has it. Else -1. */
+/* That very port, if nothing is bound there; with named, if no other elasticrun has it. Else -1. */
 static int hold_this(int port, bool named)
 {
     int bound = port <= PORT_LAST ? bound_to(port, false) : -1, held;
