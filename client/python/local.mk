@@ -16,6 +16,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \
+    client/python/slurm_elastic/_reshard.py \
     client/python/slurm_elastic/_sharing.py \
     client/python/slurm_elastic/_s3.py \
     client/python/slurm_elastic/_signature.py \

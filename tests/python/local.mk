@@ -15,6 +15,7 @@ PYTHON_TESTS = \
     tests/python/test_live_transfer.py \
     tests/python/test_picture.py \
     tests/python/test_ray.py \
+    tests/python/test_reshard.py \
     tests/python/test_roles.py \
     tests/python/test_s3.py \
     tests/python/test_sampler.py \
