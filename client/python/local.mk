@@ -17,6 +17,8 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \
     client/python/slurm_elastic/_reshard.py \
+    client/python/slurm_elastic/_sharded_checkpoint.py \
+    client/python/slurm_elastic/_sharding.py \
     client/python/slurm_elastic/_sharing.py \
     client/python/slurm_elastic/_s3.py \
     client/python/slurm_elastic/_signature.py \

@@ -44,7 +44,7 @@ class Chunks(unittest.TestCase):
 
 class Tables(unittest.TestCase):
     def test_growth_from_two_to_four(self):
-        have = parts(8, 2) + [[], []]
+        have = [*parts(8, 2), [], []]
         # Rank 1 gives away its upper half, rank 0 its own, and rank 1 gets rows from rank 0.
         self.assertEqual(
             _reshard.plan(have, parts(8, 4)),
@@ -53,7 +53,7 @@ class Tables(unittest.TestCase):
 
     def test_shrinking_from_four_to_three_with_uneven_parts(self):
         self.assertEqual(
-            _reshard.plan(parts(8, 4), parts(8, 3) + [[]]),
+            _reshard.plan(parts(8, 4), [*parts(8, 3), []]),
             [Move(2, 3, 1, 0), Move(4, 6, 2, 1), Move(6, 8, 3, 2)],
         )
 
@@ -115,7 +115,7 @@ class Chance(unittest.TestCase):
                 for each in chance.sample(range(size), chance.randint(1, size)):
                     have[each].append((row, row + 1))
         processes = len(have) + chance.randint(0, 3)
-        have = have + [[] for _ in range(processes - len(have))]
+        have += [[] for _ in range(processes - len(have))]
         stay = chance.sample(range(processes), chance.randint(1, processes))
         need = [[] for _ in range(processes)]
         for index, each in enumerate(stay):
@@ -131,9 +131,7 @@ class Chance(unittest.TestCase):
             moves = _reshard.plan(have, need, weight, load)
             self.assertEqual(moves, _reshard.plan(have, need, weight, before.copy()))
             for target, ranges in enumerate(need):
-                came = [
-                    row for m in moves if m.target == target for row in range(m.start, m.stop)
-                ]
+                came = [row for m in moves if m.target == target for row in range(m.start, m.stop)]
                 self.assertEqual(
                     sorted(came), sorted(rows_of(ranges) - rows_of(have[target])), seed
                 )

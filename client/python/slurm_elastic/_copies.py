@@ -14,7 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Set
 
 import torch
 
-from ._torch_compat import buffers_of, is_norm, parameters_of, version_of
+from ._torch_compat import buffers_of, is_norm, local, parameters_of, version_of
 
 _LOOKS = 256  # boundaries at most from one look at elements to the next
 
@@ -67,7 +67,7 @@ class _Copied:
 
 def _column(tensor: torch.Tensor) -> torch.Tensor:
     """A few elements of a tensor: one for each index of the first dimension."""
-    tensor = tensor.detach()
+    tensor = local(tensor.detach())
     while tensor.dim() > 1 and tensor.numel():
         tensor = tensor.select(-1, 0)
     return tensor.clone()

@@ -39,7 +39,7 @@ def begin(state: State) -> None:
 
 
 def end(state: State) -> List[Any]:
-    """Unwrap the model and destroy the process groups.
+    """Unwrap the model and destroy the process groups. A sharded model is detached before.
 
     The order matters: the wrapper's reducer holds on to the group, and both must be gone before
     the next world. Returns what does the work of the groups: each ends when nothing refers to it;

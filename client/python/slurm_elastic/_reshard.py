@@ -95,6 +95,8 @@ def plan(
 ) -> List[Move]:
     """The moves after which each process has the rows that it needs.
 
+    The rows of a move are within one range of its source, and within one of its target.
+
     have, need  for each process, ranges of rows.
     weight      bytes of a row.
     load        for each process, the bytes that it sends otherwise; the new ones are added.
@@ -123,22 +125,7 @@ def plan(
             if rows:
                 moves.append(Move(start, start + rows, holder, task.target))
                 start += rows
-    return _joined(sorted(moves))
-
-
-def _joined(moves: List[Move]) -> List[Move]:
-    """Moves of adjacent rows between the same processes become one."""
-    found: List[Move] = []
-    open_moves: Dict[Tuple[int, int], int] = {}
-    for move in moves:
-        pair = (move.source, move.target)
-        number = open_moves.get(pair)
-        if number is not None and found[number].stop == move.start:
-            found[number] = found[number]._replace(stop=move.stop)
-        else:
-            open_moves[pair] = len(found)
-            found.append(move)
-    return found
+    return sorted(moves)
 
 
 def before_leaving(
@@ -158,7 +145,7 @@ def before_leaving(
         for rank in ranks
     ]
     stay = [each for each, rank in enumerate(ranks) if rank is not None]
-    kept = [have[each] + need[each] for each in stay] if stay else []
+    kept = [[*have[each], *need[each]] for each in stay]
     orphans = [
         (start, stop)
         for start, stop in _cuts(have, need)

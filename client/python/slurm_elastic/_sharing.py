@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Tuple
 
 import torch
 import torch.distributed as dist
 
 from . import _signature, _world
 from ._boundary import Standing, newest
+from ._reshard import Missing, Range, plan
+from ._sharding import Sharding
 from ._transfer import neighbours, pass_state, wire_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def share(state: State) -> bool:
 
     Raises ShapesDiffer in a rank whose model has other parameters than the ranks with the state.
     """
+    if state._sharding is not None:
+        return _share_parts(state, state._sharding)
     rank, progress = dist.get_rank(), state._progress
     table = _gather(state)
     step, sources = newest([Standing(*row[:2]) for row in table])
@@ -42,7 +46,7 @@ def share(state: State) -> bool:
         step, farthest = max((row[2], -each) for each, row in enumerate(table))
         found = state._load_latest()
         if rank == 0 and (_world.generation() or 1) > 1:
-            _tell_loss(state, found, step)
+            _tell_loss("no worker has the state any more", state, found, step)
         if found or step < 0:
             state._begin_here(rank)
             return False
@@ -63,6 +67,98 @@ def share(state: State) -> bool:
     return True
 
 
+class _Row(NamedTuple):
+    """What a rank tells of a sharded state."""
+
+    standing: Standing
+    farthest: int
+    shapes: int
+    held: Dict[int, List[Range]]
+    cut: Tuple[int, int]
+    is_fresh: bool
+
+
+def _newest_held(table: List[_Row]) -> Tuple[int, List[int]]:
+    """The newest step of which the ranks together have all parts, and the ranks that are there;
+    (-1, []) if there is none.
+    """
+    steps = {each for row in table for each in row.standing if each >= 0}
+    for step in sorted(steps, reverse=True):
+        ranks = [rank for rank, row in enumerate(table) if step in row.standing]
+        have = [table[rank].held for rank in ranks]
+        classes = {rows for each in have for rows in each}
+        if classes and all(
+            _is_whole(rows, [each.get(rows, []) for each in have]) for rows in classes
+        ):
+            return step, ranks
+    return -1, []
+
+
+def _is_whole(rows: int, have: List[List[Range]]) -> bool:
+    try:
+        plan([*have, []], [*([] for _ in have), [(0, rows)]])
+    except Missing:
+        return False
+    return True
+
+
+def _share_parts(state: State, sharding: Sharding) -> bool:
+    """The same of a sharded state. The parts of a step count only together.
+
+    Raises RuntimeError if parts are lost, and there is no checkpoint.
+    """
+    if dist.get_backend() != "gloo":
+        raise RuntimeError(f"a sharded state goes over gloo, not over {dist.get_backend()}")
+    rank, progress = dist.get_rank(), state._progress
+    is_fresh = sharding.is_fresh
+    sharding.apply()
+    shapes = _signature.digest(_signature.of_model(state.model))
+    row = _Row(
+        progress.standing, progress.farthest, shapes, sharding.held(), sharding.cut, is_fresh
+    )
+    table: List[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(table, row)
+    step, sources = _newest_held(table)
+    if not sources:
+        farthest = max(each.farthest for each in table)
+        found = state._load_latest()
+        if rank == 0 and found and (_world.generation() or 1) > 1:
+            _tell_loss(
+                "a part of the sharded state is lost with its worker", state, found, farthest
+            )
+        if not found and not all(each.is_fresh for each in table):
+            raise RuntimeError(
+                "a part of the sharded state is lost with its worker, and there is no checkpoint: "
+                "the training has to begin anew"
+            )
+        if not found:
+            sharding.begin()
+            _begin_alike(state)
+        state._begin_here(rank)
+        return found
+    if table[rank].shapes != table[sources[0]].shapes:
+        raise ShapesDiffer("the model's parameters are not those of the ranks that train")
+    receivers = [each for each in range(len(table)) if each not in sources]
+    if rank in sources:
+        progress.go_on_from(step)
+    else:
+        sharding.drop()
+    source, target = neighbours(rank, sources, receivers)
+    if source is not None or target is not None:
+        pass_state(state, source, target)
+    have = [each.held if number in sources else {} for number, each in enumerate(table)]
+    sharding.move(have, [each.cut for each in table])
+    if source is not None:
+        state._begin_here(rank)
+    return True
+
+
+def _begin_alike(state: State) -> None:
+    """Parameters and buffers that are not sharded become those of rank 0."""
+    for tensor in state._model_tensors():
+        dist.broadcast(tensor, 0)
+
+
 def _gather(state: State) -> List[List[int]]:
     """For each rank: its two numbers of Standing, its farthest step, a number for its model."""
     shapes = _signature.digest(_signature.of_model(state.model))
@@ -73,8 +169,8 @@ def _gather(state: State) -> List[List[int]]:
     return [each.tolist() for each in gathered]
 
 
-def _tell_loss(state: State, found: bool, step: int) -> None:
-    """found: a checkpoint. step: the farthest of any rank, -1: none."""
+def _tell_loss(what: str, state: State, found: bool, step: int) -> None:
+    """what: has happened. found: a checkpoint. step: the farthest of any rank, -1: none."""
     if found:
         where = f"the newest checkpoint, step {state.steps}"
     elif step >= 0:
@@ -82,7 +178,7 @@ def _tell_loss(state: State, found: bool, step: int) -> None:
     else:
         where = "the beginning"
     print(
-        f"slurm_elastic: no worker has the state any more: goes on from {where}",
+        f"slurm_elastic: {what}: goes on from {where}",
         file=sys.stderr,
         flush=True,
     )

@@ -13,7 +13,7 @@ from typing import Any, Iterable
 
 import torch
 
-from ._torch_compat import is_batch_norm
+from ._torch_compat import can_shard, is_batch_norm, is_fully_sharded
 from ._world import rank_and_size
 
 _SHARDED = {
@@ -24,9 +24,11 @@ _SHARDED = {
     "DTensor": "a sharded tensor",
 }
 _INSTEAD = (
-    "each rank has a part of it, and live mode gives those that join the whole state of one rank. Use DistributedDataParallel, or restart "
+    "each rank has a part of it, and live mode gives those that join the whole state of one rank. Use DistributedDataParallel, "
+    "live.State(..., shard=...) for fully_shard(), or restart "
     "mode with a checkpoint that all ranks write (slurm_elastic.new_checkpoint, elastic_event_detected)"
 )
+_SHARD = "give live.State the plain model, and shard=function: function(model, mesh) calls fully_shard() in each world"
 _WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
@@ -58,6 +60,8 @@ def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
         raise TypeError(
             f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp"
         )
+    if any(is_fully_sharded(each) for each in model.modules()):
+        raise TypeError(f"the model is sharded by fully_shard() already: {_SHARD}")
     refuse_sharded((*model.modules(), *model.parameters(), *parts))
     if rank_and_size()[0] == 0 and any(
         is_batch_norm(each)
@@ -69,4 +73,16 @@ def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
             "the model has BatchNorm: its running statistics differ between ranks, and after a change of the world may be another rank's. "
             "On GPUs torch.nn.SyncBatchNorm.convert_sync_batchnorm(model) keeps them equal",
             stacklevel=3,
+        )
+
+
+def check_sharding(shard: Any, ddp_options: Any) -> None:
+    """Raises ValueError or TypeError if a live.State cannot shard its model by this function."""
+    if not callable(shard):
+        raise TypeError(f"shard={shard!r}: must be a function of the model and a mesh")
+    if ddp_options:
+        raise ValueError("ddp_options beside shard: a sharded model has no DistributedDataParallel")
+    if not can_shard():
+        raise ValueError(
+            f"shard: PyTorch {torch.__version__} has no fully_shard() that runs on the host, PyTorch 2.13 has"
         )

@@ -121,6 +121,16 @@ def load(path: str, map_location: Any) -> Any:
     return torch.load(path, **options)
 
 
+def load_mapped(path: str) -> Any:
+    """The same of a file of which only some is needed: it is mapped into memory, not read.
+
+    mmap is there since 2.1.
+    """
+    import torch
+
+    return torch.load(path, map_location="cpu", weights_only=False, mmap=True)
+
+
 # ---- data loaders --------------------------------------------------------------------------------
 
 
@@ -249,3 +259,139 @@ def data_parallel(model: Any, options: Dict[str, Any], broadcast: bool = True) -
         return made(model, **options)
     finally:
         module._sync_module_states = function
+
+
+# ---- sharded models ------------------------------------------------------------------------------
+
+
+def can_shard() -> bool:
+    """Whether there is a fully_shard (FSDP2) that runs on the host, and DTensor.
+
+    Both have public names since 2.6. There fully_shard fails on the host, since torch.cpu.Stream
+    has no record_event; in 2.13 it has. FSDP of 1.13 cannot be imported by Python 3.11: ValueError.
+    """
+    import torch
+
+    if not hasattr(getattr(getattr(torch, "cpu", None), "Stream", None), "record_event"):
+        return False
+    try:
+        from torch.distributed.fsdp import fully_shard  # noqa: F401
+        from torch.distributed.tensor import DTensor  # noqa: F401
+    except (ImportError, ValueError):
+        return False
+    return True
+
+
+def _is_a(value: Any, module: str, name: str) -> bool:
+    """Whether it is of a class of a module, which is not imported for that: it takes long."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(value, kind)
+
+
+def is_dtensor(value: Any) -> bool:
+    """Whether it is a tensor of which this process has a part."""
+    return _is_a(value, "torch.distributed.tensor", "DTensor")
+
+
+def local(value: Any) -> Any:
+    """This process's part of a DTensor; any other tensor itself."""
+    import torch
+
+    if not is_dtensor(value):
+        return value
+    with torch.no_grad():
+        return value.detach().to_local()
+
+
+def dtensor(part: Any, mesh: Any, placements: Any, shape: Any) -> Any:
+    """A DTensor of that shape, made of the parts that processes have."""
+    import torch
+    from torch.distributed.tensor import DTensor
+
+    stride = torch.empty(shape, device="meta").stride()
+    with torch.no_grad():
+        return DTensor.from_local(
+            part, mesh, placements, run_check=False, shape=torch.Size(shape), stride=stride
+        )
+
+
+def set_dtensor(parameter: Any, other: Any) -> None:
+    """Give a sharded parameter the part and the mesh of another DTensor of its shape.
+
+    So it stays the object that optimizers have. DTensor._local_tensor and _spec, in all 2.x that
+    have DTensor. fully_shard sets them itself where a parameter was given another part.
+    """
+    parameter._local_tensor, parameter._spec = other._local_tensor, other._spec
+
+
+def mesh_of_all(device_type: str) -> Any:
+    """A mesh of one dimension of all processes, on the default group."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+
+    return init_device_mesh(device_type, (dist.get_world_size(),), mesh_dim_names=("data",))
+
+
+def is_fully_sharded(module: Any) -> bool:
+    """Whether fully_shard() was called for this module."""
+    return _is_a(module, "torch.distributed.fsdp", "FSDPModule")
+
+
+class Skeleton:
+    """What fully_shard() changes in a model beside its parameters: restore() undoes it.
+
+    It changes the classes of modules and adds attributes and hooks, all of which a module has in
+    its own dictionary; the names of dictionaries of hooks end with _hooks, or have _hooks_ in them,
+    in 2.x. And it adds the modules to _module_state_mapping of torch.distributed._composable_state,
+    since 2.0. What the script has added meanwhile goes with it.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._modules = [
+            (module, type(module), set(vars(module)), self._hooks(module))
+            for module in model.modules()
+        ]
+
+    @staticmethod
+    def _hooks(module: Any) -> Dict[str, List[Any]]:
+        return {
+            name: list(value)
+            for name, value in vars(module).items()
+            if isinstance(value, dict) and (name.endswith("_hooks") or "_hooks_" in name)
+        }
+
+    def restore(self) -> None:
+        """Undo it, and drop what holds on to process groups."""
+        import torch.distributed._composable_state as states
+
+        mapping = getattr(states, "_module_state_mapping", {})
+        dropped: List[Any] = []
+        for module, kind, names, hooks in self._modules:
+            if type(module) is not kind:
+                module.__class__ = kind
+            for name in set(vars(module)) - names:
+                dropped.append(vars(module).pop(name))
+            for name, before in hooks.items():
+                found = vars(module)[name]
+                for key in [each for each in found if each not in before]:
+                    del found[key]
+            mapping.pop(module, None)
+        _take_apart(dropped)
+
+
+def _take_apart(values: List[Any]) -> None:
+    """Break the cycles of references among the objects of fully_shard that are found in these.
+
+    They hold on to process groups. To have the garbage collector look for them takes 0.1 s.
+    """
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            values.extend(value.values())
+        elif isinstance(value, (list, tuple, set)):
+            values.extend(value)
+        elif type(value).__module__.startswith("torch.distributed.fsdp._fully_shard"):
+            found = getattr(value, "__dict__", None)
+            if found:
+                values.extend(found.values())
+                found.clear()

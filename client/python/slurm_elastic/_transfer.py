@@ -15,7 +15,7 @@ import itertools
 import pickle
 import queue
 import threading
-from typing import Any, Callable, Deque, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.distributed as dist
@@ -296,3 +296,84 @@ def neighbours(
                 line
             ) else None
     raise ValueError(f"rank {rank} neither has the state nor lacks it")
+
+
+def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.Tensor]]) -> None:
+    """Send tensors to ranks and receive tensors from ranks, all at once.
+
+    going   by the rank that gets them.
+    coming  by the rank that sends them; the same sizes in the same order as there.
+
+    Returns when this rank has received all and its own have been taken. Large tensors travel as
+    they lie in memory. Over gloo, with tensors on the host.
+
+    Raises what torch.distributed raises if a rank is lost, or takes nothing for SENT.
+    """
+    rank, size, wire = dist.get_rank(), dist.get_world_size(), torch.device("cpu")
+    # No two ranks begin with the same receiver.
+    targets = sorted(going, key=lambda each: (each - rank) % size)
+    sender = _Sender(_in_turns({each: _parcels(going[each], wire) for each in targets}))
+    sender.start()
+    sources = sorted(coming, key=lambda each: (rank - each) % size)
+    parcels = {each: _parcels(coming[each], wire) for each in sources}
+    waiting: Dict[int, Deque[Tuple[_Parcel, Any]]] = {each: collections.deque() for each in sources}
+    window = max(1, PARCELS // max(1, len(sources)))
+
+    def fill(source: int) -> None:
+        """Each rank that sends finds this one ready to receive."""
+        queued = waiting[source]
+        for parcel in itertools.islice(parcels[source], window - len(queued)):
+            queued.append((parcel, dist.irecv(parcel.bytes, source)))
+
+    for source in sources:
+        fill(source)
+    while sources:
+        sources = [each for each in sources if waiting[each]]
+        for source in sources:
+            parcel, arrival = waiting[source].popleft()
+            fill(source)
+            arrival.wait(SENT)
+            for into, content in parcel.after:
+                into.copy_(content)
+    sender.finish()
+
+
+def _in_turns(parcels: Dict[int, Iterator[_Parcel]]) -> Iterator[Tuple[int, _Parcel]]:
+    """(rank, parcel): one for each rank after the other, until there are no more."""
+    while parcels:
+        for rank, each in list(parcels.items()):
+            parcel = next(each, None)
+            if parcel is None:
+                del parcels[rank]
+            else:
+                yield rank, parcel
+
+
+class _Sender(threading.Thread):
+    """Sends parcels while the main thread receives. If that one gives up, this one is left behind,
+    and ends after SENT.
+    """
+
+    def __init__(self, parcels: Iterator[Tuple[int, _Parcel]]) -> None:
+        super().__init__(daemon=True)
+        self._parcels = parcels
+        self._error: Optional[Exception] = None
+
+    def run(self) -> None:
+        departures: Deque[Any] = collections.deque()
+        try:
+            for rank, parcel in self._parcels:
+                if len(departures) == PARCELS:
+                    departures.popleft()[0].wait(SENT)
+                for into, content in parcel.before:
+                    into.copy_(content)
+                departures.append((dist.isend(parcel.bytes, rank), parcel))
+            while departures:
+                departures.popleft()[0].wait(SENT)
+        except Exception as error:
+            self._error = error
+
+    def finish(self) -> None:
+        self.join()
+        if self._error is not None:
+            raise self._error

@@ -26,15 +26,27 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import sys
 import traceback
-from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional
 
 import torch
 import torch.distributed as dist
 
-from . import _events, _generators, _membership, _signature, _suitable, _world, checkpoint
+from . import (
+    _events,
+    _generators,
+    _membership,
+    _sharded_checkpoint,
+    _signature,
+    _suitable,
+    _torch_compat,
+    _world,
+    checkpoint,
+)
 from ._parts import is_optimizer, is_scaler, is_scheduler
 from ._progress import Progress
+from ._sharding import ShardFunction, Sharding
 from ._sharing import ShapesDiffer
 from .leaving import leave
 from .sampler import ElasticSampler
@@ -68,15 +80,20 @@ class State:
                            they are part of state_dict().
                  None      the state leaves the generators alone.
     wrap         False: `ddp` stays the model, for frameworks that wrap the model themselves.
+    shard        shard(model, mesh) calls fully_shard() for the layers of the model and the model
+                 itself, on this mesh. It is called once in each world. Each rank then has a part
+                 of the model and of what the optimizers keep; ranks send each other what changes
+                 hands. `ddp` is the model.
     values       plain values by name, attributes of the state: State(model, best=0.0) has
                  state.best.
 
     All of it must be equal on all ranks: one rank gives it to the ranks that lack it. What
     state_dict() of a part leaves out is lost.
 
-    Raises TypeError for a model or parts that are known to be sharded (FSDP, DTensor,
+    Raises TypeError for a model or parts that are known to be sharded already (FSDP, DTensor,
     ZeroRedundancyOptimizer), and for parts without state_dict(); ValueError for another rng or a
-    value with a name that the state has already.
+    value with a name that the state has already, and if `shard` comes with ddp_options or without a
+    PyTorch that can run fully_shard() on the host.
 
     Not thread-safe.
     """
@@ -88,6 +105,7 @@ class State:
         ddp_options: Optional[Dict[str, Any]] = None,
         rng: Optional[str] = "own",
         wrap: bool = True,
+        shard: Optional[ShardFunction] = None,
         **values: Any,
     ) -> None:
         for part in parts:
@@ -99,6 +117,8 @@ class State:
         if rng not in ("own", "shared", None):
             raise ValueError(f'rng {rng!r}: must be "own", "shared" or None')
         _suitable.check(model, parts)
+        if shard is not None:
+            _suitable.check_sharding(shard, ddp_options)
         self.model = model
         self.ddp: torch.nn.Module = model
         self._parts = parts
@@ -109,7 +129,8 @@ class State:
         self._ddp_options = dict(ddp_options or {})
         self._rng = rng
         self._seed = torch.initial_seed()
-        self._wrap = wrap
+        self._wrap = wrap and shard is None
+        self._sharding = None if shard is None else Sharding(model, self._optimizers, shard)
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
         self._progress = Progress(model, parts, self._values, self._set_values, rng)
@@ -136,6 +157,8 @@ class State:
 
         Each rank sums up its gradients in here. The last micro batch sums them over the ranks.
         """
+        if self._sharding is not None:
+            return _without_sums(self.model)
         return contextlib.nullcontext() if self.ddp is self.model else self.ddp.no_sync()
 
     def step(self, schedulers: bool = True) -> None:
@@ -190,7 +213,14 @@ class State:
     # ---- as a whole ------------------------------------------------------------------------------
 
     def state_dict(self) -> Dict[str, Any]:
-        """For a checkpoint: state_dict() of the model and the parts, values, steps, generators."""
+        """For a checkpoint: state_dict() of the model and the parts, values, steps, generators.
+
+        Raises TypeError if the state is sharded: no rank has the whole of it. save() writes it.
+        """
+        if self._sharding is not None and not self._sharding.is_fresh:
+            raise TypeError(
+                "the state is sharded, no rank has the whole of it: call state.save() on all ranks"
+            )
         return {"model": self.model.state_dict(), **self._beside_the_model()}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
@@ -198,8 +228,36 @@ class State:
         self.model.load_state_dict(state["model"])
         self._load_beside_the_model(state)
 
+    def save(self, keep: int = 2) -> None:
+        """Write the state as the latest checkpoint. Call it on all ranks, between two steps.
+
+        Rank 0 writes it. If the state is sharded, each rank writes its part, into one checkpoint.
+
+        keep  as in slurm_elastic.save().
+
+        Raises OSError on all ranks of a sharded state if one of them cannot write.
+        """
+        if self._sharding is None or self._sharding.is_fresh:
+            checkpoint.save(self.state_dict(), keep=keep)
+        else:
+            _sharded_checkpoint.save(self, self._sharding, keep)
+
+    def _is_sharded(self, part: Any) -> bool:
+        return self._sharding is not None and is_optimizer(part) and not self._sharding.is_fresh
+
+    def _state_of(self, part: Any) -> Any:
+        if self._sharding is not None and self._is_sharded(part):
+            return self._sharding.optimizer_state(part)
+        return part.state_dict()
+
+    def _load_part(self, part: Any, saved: Any) -> None:
+        if self._sharding is not None and self._is_sharded(part):
+            self._sharding.load_optimizer_state(part, saved)
+        else:
+            part.load_state_dict(saved)
+
     def _beside_the_model(self) -> Dict[str, Any]:
-        parts = [part.state_dict() for part in self._parts]
+        parts = [self._state_of(part) for part in self._parts]
         _suitable.refuse_sharded(parts)
         return {
             "parts": parts,
@@ -216,7 +274,7 @@ class State:
                 f"{len(self._parts)}"
             )
         for part, saved in zip(self._parts, state["parts"]):
-            part.load_state_dict(saved)
+            self._load_part(part, saved)
         known = {name: state["values"][name] for name in self._names if name in state["values"]}
         self._set_values(known)
         self._progress.load(state["steps"])
@@ -226,8 +284,11 @@ class State:
 
     def _load_latest(self) -> bool:
         """Load the newest checkpoint. False: there is none."""
+        if self._sharding is not None and not self._sharding.is_fresh:
+            return _sharded_checkpoint.load_latest(self, self._sharding)
         saved = checkpoint.load_latest()
         if saved is not None:
+            _sharded_checkpoint.refuse(saved)
             self.load_state_dict(saved)
         return saved is not None
 
@@ -244,11 +305,29 @@ class State:
             setattr(self, name, value)
 
     def _model_tensors(self) -> List[torch.Tensor]:
-        return [each.data for each in (*self.model.parameters(), *self.model.buffers())]
+        """What is equal on all ranks: all parameters and buffers that are not sharded."""
+        found = (*self.model.parameters(), *self.model.buffers())
+        return [each.data for each in found if not _torch_compat.is_dtensor(each)]
 
     def _signature(self) -> int:
         """Equal on ranks of which one can take over the state of the other."""
         return _signature.digest(_signature.of_state(self.model, self._parts, self._names))
+
+
+@contextlib.contextmanager
+def _without_sums(model: torch.nn.Module) -> Iterator[None]:
+    """Ranks do not sum the gradients of a sharded model in here."""
+    modules = [each for each in model.modules() if _torch_compat.is_fully_sharded(each)]
+
+    def sums(are_made: bool) -> None:
+        for each in modules:
+            each.set_requires_gradient_sync(are_made, recurse=False)
+
+    sums(False)
+    try:
+        yield
+    finally:
+        sums(True)
 
 
 # ---- worlds --------------------------------------------------------------------------------------
@@ -263,6 +342,8 @@ def _touch(state: State) -> torch.Tensor:
     """
     if (_world.generation() or 1) <= 1:
         return torch.ones(0, dtype=torch.uint8)
+    if state._sharding is not None:
+        return torch.ones(0, dtype=torch.uint8)  # nobody knows yet how large a part will be
     trained = [
         each.numel() * each.element_size()
         for each in state.model.parameters()
@@ -271,22 +352,54 @@ def _touch(state: State) -> torch.Tensor:
     return torch.ones(min(TOUCHED * sum(trained), TOUCHED_MOST), dtype=torch.uint8)
 
 
+def _hand_over(sharding: Sharding, state: State) -> Optional[_events.World]:
+    """All ranks have ended a planned world together, and its group is still there: those that leave
+    give away their parts. Returns the next world; None: there is none, and all have saved.
+    """
+    following = _events.next_world(0)
+    if following is None:
+        state.save()
+        return None
+    place = (following.rank, following.size) if following.size else None
+    try:
+        sharding.hand_over(place)
+    except Exception as error:
+        # A rank was lost meanwhile. All ranks then find that some rows are missing.
+        print(
+            f"slurm_elastic: parts of the state were not handed over: {error}",
+            file=sys.stderr,
+            flush=True,
+        )
+    return following
+
+
+class _Ended(NamedTuple):
+    """How a world has ended for this worker."""
+
+    is_over: bool
+    """The training is."""
+    result: Any
+    """Of train(), if it is."""
+    following: Optional[_events.World]
+    """The next world. None: the workers are started again, or the job ends."""
+    has_saved: bool
+
+
 def _train_in(
     membership: _membership.Membership, train: Callable[[State], Any], state: State
-) -> Tuple[bool, Any]:
-    """Train in one world. Returns (True, the result of train()), or, if another world follows,
-    (False, whether a worker or node of this world was lost).
-    """
-    lost = False
+) -> _Ended:
+    """Train in one world."""
+    lost, sharding = False, state._sharding
+    following, is_handed_over, goes_on = None, False, False
     try:
         membership.enter()
         result = train(state)
         event = _events.finish()
         if event is None:
-            return True, result
-        lost = event.kind == "fault"
+            return _Ended(True, result, None, False)
+        lost, goes_on = event.kind == "fault", True
     except WorldChanged as change:
-        lost = change.args[0].kind == "fault"
+        lost, goes_on = change.args[0].kind == "fault", True
     except ShapesDiffer:
         raise
     except Exception as error:
@@ -294,13 +407,23 @@ def _train_in(
         # loss, the error is the script's own.
         if not _events.torn():
             raise
-        lost = True
+        lost, goes_on = True, True
         traceback.clear_frames(error.__traceback__)
         state._progress.undo()
     finally:
-        membership.leave(lost)
+        try:
+            if goes_on and sharding is not None:
+                if not lost:
+                    following, is_handed_over = _hand_over(sharding, state), True
+                sharding.detach()
+        finally:
+            membership.leave(lost)
     state._progress.end_world()
-    return False, lost
+    if not is_handed_over:
+        # A planned change has named the next world before it. Restart mode and the end of the job
+        # name none.
+        following = _events.next_world(None if lost else 0)
+    return _Ended(False, None, following, is_handed_over)
 
 
 def run(
@@ -331,21 +454,31 @@ def run(
     world = _events.world()
     while True:
         membership = _membership.Membership(world, state, timeout)
-        is_over, result = _train_in(membership, train, state)
-        if is_over:
+        ended = _train_in(membership, train, state)
+        following = ended.following
+        if ended.is_over:
             state._former_groups.clear()
-            return result
-        # A planned change has named the next world before it. Restart mode and the end of the job
-        # name none.
-        following = _events.next_world(None if result else 0)
-        if following is None:
+            return ended.result
+        if following is None and not ended.has_saved:
             checkpoint.save(state.state_dict(), rank=world.rank)
-        elif following.save and state._progress.go_on_from_complete():
-            # No other worker is left that could save.
-            checkpoint.save(state.state_dict(), rank=0)
+        elif following is not None and following.save:
+            _save_alone(state)
         if following is None or following.size == 0:
             leave()
         world = following
+
+
+def _save_alone(state: State) -> None:
+    """No other worker is left that could save."""
+    if state._sharding is not None:
+        print(
+            "slurm_elastic: no worker has the whole state, which is sharded: the newest checkpoint "
+            "stays",
+            file=sys.stderr,
+            flush=True,
+        )
+    elif state._progress.go_on_from_complete():
+        checkpoint.save(state.state_dict(), rank=0)
 
 
 def _run_in_one_world(train: Callable[[State], Any], state: State) -> Any:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checkpoints of a sharded state: each rank writes its part, and reads what it needs.
+
+    state.pt     what all ranks have alike
+    part-00003   what rank 3 has of each sharded tensor
+
+A world of any size reads the parts. load_latest() finds the newest as it finds any checkpoint.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+import torch
+import torch.distributed as dist
+
+from . import _events, _torch_compat, checkpoint
+from ._sharding import Sharding
+
+if TYPE_CHECKING:
+    from .live import State
+
+_PARTS = "sharded_parts"  # in state.pt: how many there are
+
+
+def _part(path: Path, rank: int) -> str:
+    return str(path / f"part-{rank:05d}")
+
+
+def _replicated(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    named = (*model.named_parameters(), *model.named_buffers())
+    return {name: each.data for name, each in named if not _torch_compat.is_dtensor(each)}
+
+
+def save(state: State, sharding: Sharding, keep: int) -> None:
+    """Write a checkpoint. A collective call of all ranks of a world.
+
+    Raises OSError on all ranks if one of them cannot write.
+    """
+    rank, outcome = dist.get_rank(), [""]
+    if rank == 0:
+        try:
+            outcome[0] = _write(state, sharding, keep)
+        except OSError as error:
+            outcome[0] = str(error)
+    else:
+        _write_part(sharding, None, rank)
+    dist.broadcast_object_list(outcome, 0)
+    if outcome[0]:
+        raise OSError(f"no checkpoint: {outcome[0]}")
+
+
+def _write(state: State, sharding: Sharding, keep: int) -> str:
+    """On rank 0. Returns what is wrong, "" if all is well."""
+    is_told = False
+    try:
+        with checkpoint.new_checkpoint(keep=keep) as path:
+            whole = {
+                "model": _replicated(state.model),
+                **state._beside_the_model(),
+                _PARTS: dist.get_world_size(),
+            }
+            torch.save(whole, str(path / "state.pt"))
+            is_told = True
+            failure = _write_part(sharding, path, 0)
+            if failure:
+                raise OSError(failure)
+    except BaseException:
+        if not is_told:
+            _write_part(sharding, None, 0)
+        raise
+    return ""
+
+
+def _write_part(sharding: Sharding, path: Optional[Path], rank: int) -> str:
+    """Write this rank's part to where rank 0 says. Returns what has failed on any rank.
+
+    path  of the checkpoint, on rank 0; None: it has none.
+    """
+    place = [path]
+    dist.broadcast_object_list(place, 0)
+    failure = ""
+    if place[0] is not None:
+        try:
+            torch.save(sharding.parts(), _part(place[0], rank))
+        except Exception as error:  # torch.save() raises RuntimeError for a full disk
+            failure = f"rank {rank}: {error}"
+    failures = [""] * dist.get_world_size()
+    dist.all_gather_object(failures, failure)
+    return next((each for each in failures if each), "")
+
+
+def load_latest(state: State, sharding: Sharding) -> bool:
+    """Read the newest checkpoint into a state that has been sharded. False: there is none.
+
+    Raises ValueError for a checkpoint of a state that was not sharded.
+    """
+    path = checkpoint.latest_checkpoint()
+    if path is None:
+        _events.training()
+        return False
+    saved = checkpoint.load_latest()
+    if saved is None or _PARTS not in saved:
+        raise ValueError(f"{path} is of a state that was not sharded: this one is")
+    with torch.no_grad():
+        for name, tensor in _replicated(state.model).items():
+            tensor.copy_(saved["model"][name])
+        state._load_beside_the_model(saved)
+        sharding.read(
+            [_torch_compat.load_mapped(_part(path, rank)) for rank in range(saved[_PARTS])]
+        )
+    return True
+
+
+def refuse(saved: Any) -> None:
+    """Raises ValueError if a checkpoint is of a sharded state: this one is not sharded."""
+    if isinstance(saved, dict) and _PARTS in saved and "steps" in saved:
+        raise ValueError(
+            "the newest checkpoint is of a sharded state: live.State needs shard=, and a world of "
+            "elasticrun or torchrun"
+        )
