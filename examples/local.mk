@@ -31,6 +31,7 @@ dist_digits_DATA = \
     examples/digits/digits.py \
     examples/digits/train_ddp.py \
     examples/digits/train_elastic.py \
+    examples/digits/train_fsdp.py \
     examples/digits/train_restart.py
 
 huggingfacedir = $(examplesdir)/huggingface

@@ -42,6 +42,7 @@ EXTRA_DIST += \
     tests/system/live_faults.bats \
     tests/system/live_c.bats \
     tests/system/live.py \
+    tests/system/losses.py \
     tests/system/live_faults.py \
     tests/system/main_path.bats \
     tests/system/metadata.py \
@@ -102,6 +103,7 @@ EXTRA_DIST += \
     tests/system/select.bash \
     tests/system/select.bats \
     tests/system/select_changes.bats \
+    tests/system/sharded.bats \
     tests/system/shield.bats \
     tests/system/signals.bats \
     tests/system/replica.py \

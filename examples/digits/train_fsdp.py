@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trains a small network that is sharded by fully_shard (FSDP2), in a world that grows and shrinks.
+
+srun elasticrun python3 train_fsdp.py
+
+Needs PyTorch 2.13 or later. What differs from train_elastic.py: shard(), and state.save().
+"""
+
+import argparse
+import time
+
+import digits
+import slurm_elastic
+import torch
+import torch.nn.functional as F
+from slurm_elastic import live
+from torch.utils.data import DataLoader
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--global-batch", type=int, default=128, metavar="SAMPLES")
+    parser.add_argument("--lr", type=float, default=0.01)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    parser.add_argument("--log", metavar="FILE", help="append what each step has trained on")
+    parser.add_argument("--step-time", type=float, default=0, metavar="SECONDS", help="slow down")
+    return parser.parse_args()
+
+
+def shard(model, mesh):
+    """Called in each world, with a mesh of all its workers."""
+    from torch.distributed.fsdp import fully_shard
+
+    for layer in model:
+        if isinstance(layer, torch.nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def main():
+    args = parse_arguments()
+    dtype = getattr(torch, args.dtype)
+    torch.set_num_threads(1)
+    torch.manual_seed(args.seed)
+
+    train_set, held_out = digits.load(dtype)
+    sampler = slurm_elastic.ElasticSampler(train_set, args.global_batch, seed=args.seed)
+    loader = DataLoader(train_set, batch_sampler=sampler)
+    model = digits.build_model(dtype)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+    state = live.State(model, optimizer, sampler, shard=shard)
+
+    def train(state):
+        rank, world = sampler.rank, sampler.world_size
+        log = digits.Log(args.log, rank, world, len(train_set))
+        for epoch in range(sampler.epoch, args.epochs):
+            sampler.set_epoch(epoch)
+            for step, (x, y, index) in enumerate(loader, sampler.step):
+                scale = sampler.loss_scale()
+                loss = F.cross_entropy(model(x), y) * scale
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                log.step(epoch, step, index.tolist() if scale else [], loss.item())
+                if rank == 0:
+                    print(
+                        f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}",
+                        flush=True,
+                    )
+                time.sleep(args.step_time)
+                state.step()
+            sampler.set_epoch(epoch + 1)
+            state.save()  # all workers write their parts
+        # Each worker has a part of the model: all evaluate together.
+        return digits.accuracy(model, held_out)
+
+    accuracy = live.run(train, state)
+    if sampler.rank == 0:
+        print(f"accuracy={accuracy:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
