@@ -31,9 +31,9 @@ struct replica_order {
     bool no_port;
 };
 
-/* -1 with err: what it orders cannot be done. What has been read until then is in *order. The caller
- * destroys order->world and closes order->master_fd in any case. The port that this node chooses is
- * added to msg. */
+/* -1 with err: what it orders cannot be done. What has been read until then is in *order. In any
+ * case the caller destroys order->world and closes order->master_fd. The port that this node
+ * chooses is added to msg. */
 int replica_order_read(struct replica_order *order, const struct roles *roles, json_object *msg,
                        struct error *err);
 
