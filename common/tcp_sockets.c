@@ -192,7 +192,9 @@ static bool find_stranger(uint8_t family, const char *table, struct listening *w
 {
     struct question question = {.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
                                 .request.sdiag_family = family,
-                                .request.idiag_states = 1U << TCP_LISTEN};
+                                .request.idiag_states = 1U << TCP_LISTEN,
+                                /* The kernel leaves out others: any user may have very many. */
+                                .request.id.idiag_sport = wanted->port};
     enum answer answer = find(&question, stranger_listens, wanted);
 
     return answer == CANNOT ? find_in_table(table, stranger_listens, wanted) : answer == FOUND;

@@ -20,7 +20,7 @@ from stranger import Stranger
 if importlib.util.find_spec("ray"):
     import ray
     from slurm_elastic import roles
-    from slurm_elastic.ray import RoleCluster, RoleProvider
+    from slurm_elastic.ray import RoleCluster, RoleProvider, _read, _write
 
 WITHIN = 60  # seconds for what Ray does by itself
 
@@ -135,6 +135,29 @@ class Ray(unittest.TestCase):
         self.assertNotIn(token.encode(), stranger.close())
         self.assertFalse((self.dir / "ray-worker.json").exists())
         self.assertFalse((self.dir / "ready").exists())
+
+    def test_what_the_head_tells_is_its_users(self):
+        told = str(self.dir / "ray-worker.json")
+        previous = os.umask(0)
+        self.addCleanup(os.umask, previous)
+        part = f"{told}.{os.getpid()}"
+        with open(part, "w+", encoding="utf-8") as planted:
+            _write(told, {"token": "secret"})
+            self.assertEqual(planted.read(), "")
+        self.assertFalse(os.path.exists(part))
+        self.assertEqual(os.stat(told).st_mode & 0o777, 0o600)
+        self.assertEqual(_read(told), {"token": "secret"})
+        os.symlink(told, told + ".link")
+        with self.assertRaises(OSError):
+            _read(told + ".link")
+        os.chmod(told, 0o640)
+        with self.assertRaisesRegex(roles.RolesError, "others can read it"):
+            _read(told)
+        if os.geteuid() == 0:
+            os.chmod(told, 0o600)
+            os.chown(told, 65534, 65534)
+            with self.assertRaisesRegex(roles.RolesError, "is another user's"):
+                _read(told)
 
     def test_tasks_that_wait(self):
         told = self.dir / "ray-worker.json"

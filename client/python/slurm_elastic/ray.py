@@ -372,12 +372,25 @@ def _told_file(role: str) -> str:
 
 def _write(path: str, what: Dict[str, Any]) -> None:
     part = f"{path}.{os.getpid()}"
-    with open(part, "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)
+    with suppress(FileNotFoundError):
+        os.unlink(part)
+    # Others never see it, also where they may search the directory, or write into it.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(part, flags, 0o600), "w", encoding="utf-8") as file:
         json.dump(what, file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
+
+
+def _read(path: str) -> Dict[str, Any]:
+    """Raises RolesError if another user could have written it: its cluster would be his."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise roles.RolesError(f"{path} is another user's, or others can read it")
+        told: Dict[str, Any] = json.load(file)
+    return told
 
 
 # ---- the worker --------------------------------------------------------------------------------
@@ -399,8 +412,7 @@ def _work(finish: float) -> None:
     me = roles.me()
     if me is None:
         raise roles.RolesError("this program is no task of a job with roles")
-    with open(_told_file(me.role), encoding="utf-8") as file:
-        told = json.load(file)
+    told = _read(_told_file(me.role))
     _use_token(told["token"])
     # What tasks print goes to the output of the replica. In a file of Ray's it would cost tasks:
     # seen with 2.60 on a node that was taken, the file was gone before the task had ended, and the
