@@ -155,7 +155,7 @@ static void set_text(struct reader *reader, char **to, char *text, bool encoded)
 
 static void set_bytes(struct reader *reader, struct s3_entry *entry, const char *text)
 {
-    char *end;
+    char *end = NULL;
 
     errno = 0;
     entry->bytes = text[0] >= '0' && text[0] <= '9' ? strtoll(text, &end, 10) : -1;
