@@ -10,6 +10,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_events.py \
     client/python/slurm_elastic/_flat.py \
     client/python/slurm_elastic/_generators.py \
+    client/python/slurm_elastic/_left_behind.py \
     client/python/slurm_elastic/_listeners.py \
     client/python/slurm_elastic/_membership.py \
     client/python/slurm_elastic/_memory.py \

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ContextManager, List, Optional
 import torch
 import torch.distributed as dist
 
-from . import _events, _torch_compat, _world
+from . import _events, _left_behind, _torch_compat, _world
 from ._sharing import share
 from ._store import AgentStore
 from ._wrapper import unwrap, wrap
@@ -60,9 +60,7 @@ def _forget(groups: List[Any]) -> None:
     A thread of gloo can wait for the rest of a message until the collective's timeout, when the
     connection has ended after a part of the message. Only a thread of its own waits for it then.
     """
-    ending = threading.Thread(target=groups.clear, daemon=True)
-    ending.start()
-    ending.join(FORGET_SECONDS)
+    _left_behind.start(groups.clear).join(FORGET_SECONDS)
 
 
 def _abort_when_lost(groups: List[Any], over: threading.Event) -> None:

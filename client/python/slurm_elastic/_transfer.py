@@ -20,7 +20,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optio
 import torch
 import torch.distributed as dist
 
-from . import _events
+from . import _events, _left_behind
 
 PARCEL_BYTES = 4 << 20  # a rank hands one on while the next is coming
 PARCELS = 8  # on their way at once
@@ -147,13 +147,8 @@ class _Departures:
         self._room = threading.Semaphore(PARCELS)
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._error: Optional[Exception] = None
-        self._thread = (
-            threading.Thread(target=self._wait, daemon=True)
-            if dist.get_backend() == "gloo"
-            else None
-        )
-        if self._thread is not None:
-            self._thread.start()
+        is_gloo = dist.get_backend() == "gloo"
+        self._thread = _left_behind.start(self._wait) if is_gloo else None
 
     def _wait(self) -> None:
         for departure in iter(self._waiting.get, None):
@@ -190,6 +185,8 @@ class _Departures:
                 self._take_room()
         finally:
             self._waiting.put(None)
+        if self._thread is not None and kind is None:
+            self._thread.join()
 
 
 class _Route(NamedTuple):
