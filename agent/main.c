@@ -41,7 +41,6 @@
 #include "common/roles_file.h"
 #include "common/slurm_client.h"
 #include "lib/drain_notices.h"
-#include "lib/roles_site.h"
 #include "lib/s3_place.h"
 #include "lib/text.h"
 #include "lib/world_names.h"

@@ -209,8 +209,6 @@ int reconcile_finished(const struct reconcile *r, int role);
 bool reconcile_stopping(const struct reconcile *r);
 /* Its replicas in that state. */
 int reconcile_in_state(const struct reconcile *r, int role, enum replica_state state);
-/* The number of the latest start. */
-int reconcile_starts(const struct reconcile *r);
 /* Of a job with a world: is it over? Does it train? */
 bool reconcile_world_is_over(const struct reconcile *r);
 bool reconcile_world_trains(const struct reconcile *r);

@@ -83,11 +83,6 @@ bool reconcile_world_trains(const struct reconcile *r)
     return r->role[r->world].running;
 }
 
-int reconcile_starts(const struct reconcile *r)
-{
-    return r->starts;
-}
-
 const char *replica_state_text(enum replica_state state)
 {
     static const char *const texts[REPLICA_STATE_COUNT] = {

@@ -23,8 +23,6 @@ struct rollout_amount {
     bool percent;
 };
 
-#define ROLLOUT_AMOUNT_FORM "write a number such as 2, or a part such as 50%"
-
 /* 0, or -1 with *amount unchanged. */
 int rollout_amount_parse(const char *text, size_t len, struct rollout_amount *amount);
 

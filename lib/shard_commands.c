@@ -386,16 +386,6 @@ struct shard_model_view shard_commands_at(const struct shard_commands *s, int i)
     return view_of(s, s->models[i]);
 }
 
-bool shard_commands_find(const struct shard_commands *s, const char *name,
-                         struct shard_model_view *view)
-{
-    const struct shard_model *model = shard_model_named(s, name);
-
-    if (model != NULL)
-        *view = view_of(s, model);
-    return model != NULL;
-}
-
 int shard_commands_shards(const struct shard_commands *s)
 {
     return s->shard_count;

@@ -140,9 +140,6 @@ struct shard_commands_counts {
 
 int shard_commands_count(const struct shard_commands *s); /* of models */
 struct shard_model_view shard_commands_at(const struct shard_commands *s, int i);
-/* False: there is none. */
-bool shard_commands_find(const struct shard_commands *s, const char *name,
-                         struct shard_model_view *view);
 /* How many shards there are, also those that are about to go. */
 int shard_commands_shards(const struct shard_commands *s);
 struct shard_commands_counts shard_commands_counts(const struct shard_commands *s);

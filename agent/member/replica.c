@@ -13,7 +13,6 @@
 
 #include "agent/member/replica_private.h"
 #include "agent/supervise.h"
-#include "lib/json_get.h"
 #include "lib/recovery.h"
 #include "lib/role_needs.h"
 #include "lib/role_task.h"

@@ -416,7 +416,7 @@ PYTHON
     before=$(requests)
     echo "# $before requests to slurmctld for one wait" >&3
     ((before <= 4))
-    run -3 as_user selastic wait "$job" --step 10 --timeout 4
+    run -3 as_user selastic wait "$job" --step 10 --timeout 8
     [[ $output == "selastic: error: job $job: the time is over" ]]
     asked 7 "$job"
     # … and the requests are those of the start only.

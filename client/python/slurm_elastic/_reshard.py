@@ -104,6 +104,7 @@ def plan(
     Raises Missing, without having added anything.
     """
     load = [0] * len(have) if load is None else load
+    weight = max(weight, 1)  # rows of tensors with another dimension of 0 have no bytes
     tasks = sorted(_tasks(have, need), key=lambda each: (len(each.holders), each))
     shares: List[Dict[int, int]] = [{} for _ in tasks]
     for _ in range(PASSES):
