@@ -3,8 +3,10 @@
  * Pure. */
 #include "cmd/history_file.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cmd/shape.h"
@@ -14,27 +16,35 @@
 
 #define LINE_MAX_BYTES (1024 * 1024)
 
-/* The newest generation with this number: a requeued job may count from the start again. */
-static json_object *find_generation(json_object *generations, int64_t number)
+struct reading {
+    json_object *generations;
+    /* Number → the newest generation with it: a requeued job may count from the start again. */
+    json_object *newest;
+};
+
+struct key {
+    char text[24];
+};
+
+static struct key key_of(json_object *line)
 {
-    for (size_t i = json_object_array_length(generations); i-- > 0;) {
-        json_object *generation = json_object_array_get_idx(generations, i);
-        if (field_int(generation, "generation", -1) == number)
-            return generation;
-    }
-    return NULL;
+    struct key key;
+    snprintf(key.text, sizeof(key.text), "%" PRId64, field_int(line, "generation", -1));
+    return key;
 }
 
 /* The end of a generation is the end of the job, if the leader lived to write it down. Else it is
  * the start of the next generation. */
-static void add_generation(json_object *generations, json_object *generation)
+static void add_generation(struct reading *reading, json_object *generation)
 {
+    json_object *generations = reading->generations;
     size_t count = json_object_array_length(generations);
     json_object *last = count ? json_object_array_get_idx(generations, count - 1) : NULL;
     if (last != NULL && isnan(field_double(last, "until")))
         json_object_object_add(last, "until", shape_double(field_double(generation, "time")));
     json_object_object_add(generation, "until", NULL);
     json_object_array_add(generations, generation);
+    json_object_object_add(reading->newest, key_of(generation).text, json_object_get(generation));
 }
 
 /* Take a number that was written later than its generation. */
@@ -68,15 +78,14 @@ static bool add_steps(json_object *generation, json_object *line)
 }
 
 /* False when the line is neither a generation nor the pause, reason or end of a generation. */
-static bool take_line(json_object *generations, json_object *line)
+static bool take_line(struct reading *reading, json_object *line)
 {
     json_object *generation = shape_generation(line);
     if (generation != NULL) {
-        add_generation(generations, generation);
+        add_generation(reading, generation);
         return true;
     }
-    generation = find_generation(generations, field_int(line, "generation", -1));
-    if (generation == NULL)
+    if (!json_object_object_get_ex(reading->newest, key_of(line).text, &generation))
         return false;
     bool steps = add_steps(generation, line);
     return add_number(generation, line, "pause") || add_number(generation, line, "until") ||
@@ -85,7 +94,8 @@ static bool take_line(json_object *generations, json_object *line)
 
 json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped)
 {
-    json_object *generations = text_need(json_object_new_array());
+    struct reading reading = {.generations = text_need(json_object_new_array()),
+                              .newest = text_need(json_object_new_object())};
     const char *end = text + len;
     *skipped = 0;
     while (text < end) {
@@ -94,14 +104,15 @@ json_object *history_file_parse(uint32_t job, const char *text, size_t len, int 
         /* A torn line ends inside the object. Bytes behind the object mean that two writers wrote
          * at once. */
         json_object *line = length <= LINE_MAX_BYTES ? json_text_parse(text, length, NULL) : NULL;
-        if (length > 0 && !take_line(generations, line))
+        if (length > 0 && !take_line(&reading, line))
             ++*skipped;
         json_object_put(line);
         text += length + (newline != NULL);
     }
+    json_object_put(reading.newest);
     json_object *history = text_need(json_object_new_object());
     json_object_object_add(history, "job", json_object_new_int64(job));
-    json_object_object_add(history, "generations", generations);
+    json_object_object_add(history, "generations", reading.generations);
     return history;
 }
 

@@ -27,7 +27,9 @@
 #define CHANGES_MAX 14 /* lines; the page has them all */
 #define NAME_MOST   20 /* characters */
 #define REASON_MOST 76
-#define LETTER      7 /* width of a character */
+#define TIP_MOST    200  /* of a reason */
+#define TABLE_MOST  1000 /* … in the table */
+#define LETTER      7    /* width of a character */
 
 static const char *const pool_colours[LIFE_POOLS_MAX] = {
     "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2",
@@ -145,13 +147,14 @@ static double width_of(const struct picture *p, const struct life_part *part)
     return width > 1.5 ? width - 0.5 : width > 1 ? width : 1;
 }
 
-/* What a pointer that rests on a generation tells. */
+/* What a pointer that rests on a generation tells. Once for all its bars: their number is that of
+ * nodes, and a reason may be long. */
 static void put_tip(FILE *out, const struct life_part *part)
 {
     fprintf(out, "<title>generation %d, ", part->generation);
     put_escaped(out, part->kind, NAME_MOST);
     fputs(": ", out);
-    put_escaped(out, part->reason, 0);
+    put_escaped(out, part->reason, TIP_MOST);
     if (part->pause > 0)
         fprintf(out, "; pause %.2f s", part->pause);
     fputs("</title>", out);
@@ -225,6 +228,13 @@ static void put_grid(const struct picture *p, int top, int bottom, bool labels)
     }
 }
 
+static void begin_bars(const struct picture *p, const struct life_part *part)
+{
+    fputs("<g>", p->out);
+    put_tip(p->out, part);
+    fputc('\n', p->out);
+}
+
 static void put_bar(const struct picture *p, const struct life_part *part, const char *what,
                     const char *node, int pool, double y, double height)
 {
@@ -236,10 +246,8 @@ static void put_bar(const struct picture *p, const struct life_part *part, const
         fputs("\" data-node=\"", p->out);
         put_escaped(p->out, node, 0);
     }
-    fprintf(p->out, "\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\">", x, y,
+    fprintf(p->out, "\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
             width_of(p, part), height, pool_colours[pool]);
-    put_tip(p->out, part);
-    fputs("</rect>\n", p->out);
     if (pause >= 0.5)
         fprintf(p->out,
                 "<rect class=\"pause\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
@@ -256,13 +264,17 @@ static void put_rows(struct picture *p)
         put_text(p, p->left - 8, TOP + row * ROW + 16, 12, END, "",
                  json_object_get_string(json_object_array_get_idx(life->rows, (size_t)row)),
                  NAME_MOST);
-    for (int i = 0; i < life->count; i++)
-        for (int k = 0; k < life->parts[i].node_count; k++) {
-            int row = life->parts[i].nodes[k];
-            put_bar(p, &life->parts[i], "node",
+    for (int i = 0; i < life->count; i++) {
+        const struct life_part *part = &life->parts[i];
+        begin_bars(p, part);
+        for (int k = 0; k < part->node_count; k++) {
+            int row = part->nodes[k];
+            put_bar(p, part, "node",
                     json_object_get_string(json_object_array_get_idx(life->rows, (size_t)row)),
-                    life->parts[i].pools[k], TOP + row * ROW + 4, BAR);
+                    part->pools[k], TOP + row * ROW + 4, BAR);
         }
+        fputs("</g>\n", p->out);
+    }
 }
 
 /* The nodes of each pool, one above the other. */
@@ -279,6 +291,7 @@ static void put_chart(struct picture *p)
     for (int i = 0; i < life->count; i++) {
         const struct life_part *part = &life->parts[i];
         double y = TOP + CHART;
+        begin_bars(p, part);
         for (int pool = 0; pool < life->pool_count; pool++) {
             int count = 0;
             for (int k = 0; k < part->node_count; k++)
@@ -287,6 +300,7 @@ static void put_chart(struct picture *p)
             if (count > 0)
                 put_bar(p, part, "nodes", NULL, pool, y, count * unit);
         }
+        fputs("</g>\n", p->out);
     }
 }
 
@@ -423,7 +437,7 @@ static void put_table(FILE *out, const struct life *life)
         fprintf(out, part->pause > 0 ? "%.2f<td>" : "-<td>", part->pause);
         fprintf(out, part->rate >= 0 ? "%.3g" : "-", part->rate);
         fputs("<td class=\"words\">", out);
-        put_escaped(out, part->reason, 0);
+        put_escaped(out, part->reason, TABLE_MOST);
         fputc('\n', out);
     }
     fputs("</tbody>\n</table>\n", out);

@@ -56,19 +56,23 @@ static int row_index(json_object *rows, json_object *row_of, const char *name)
     return row;
 }
 
+/* Each node once: a hostile list may name one many times. */
 static void take_nodes(struct life *life, struct life_part *part, json_object *row_of)
 {
     json_object *names = field_array(part->json, "nodes");
     size_t count = field_count(part->json, "nodes");
+    json_object *seen = text_need(json_object_new_object());
     part->nodes = text_need(calloc(count + 1, sizeof(int)));
     part->pools = text_need(calloc(count + 1, sizeof(int)));
     for (size_t i = 0; i < count; i++) {
         const char *name = json_object_get_string(json_object_array_get_idx(names, i));
-        if (name == NULL)
+        if (name == NULL || json_object_object_get_ex(seen, name, NULL))
             continue;
+        json_object_object_add(seen, name, NULL);
         part->nodes[part->node_count] = row_index(life->rows, row_of, name);
         part->pools[part->node_count++] = pool_index(life, label_of(part->json, i));
     }
+    json_object_put(seen);
 }
 
 static double rate_of(const struct life_part *part)

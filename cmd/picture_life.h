@@ -12,11 +12,11 @@
 
 /* A generation. Times are seconds from the begin of the first. */
 struct life_part {
-    double begin, end, pause; /* pause: 0 if there was none, or it is not known */
-    double rate;              /* steps a second; < 0: not known */
-    int generation, size, node_count;
-    const char *kind, *reason; /* never NULL; of the JSON */
-    int *nodes, *pools;        /* of each node: its row, and its index in pools */
+    double begin, end, pause;         /* pause: 0 if there was none, or it is not known */
+    double rate;                      /* steps a second; < 0: not known */
+    int generation, size, node_count; /* each node counts once */
+    const char *kind, *reason;        /* never NULL; of the JSON */
+    int *nodes, *pools;               /* of each node: its row, and its index in pools */
     json_object *json;
 };
 

@@ -142,7 +142,7 @@ class Pictures(unittest.TestCase):
         svg, html = self.draw(lines, "--title", HOSTILE)
         root = xml.etree.ElementTree.fromstring(svg)
         kinds = {element.tag.rpartition("}")[2] for element in root.iter()}
-        self.assertEqual(kinds, {"svg", "rect", "text", "line", "title"})
+        self.assertEqual(kinds, {"svg", "g", "rect", "text", "line", "title"})
         bars = [element for element in root.iter() if element.get("class") == "node"]
         self.assertEqual(
             bars[0].get("data-node"), HOSTILE.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd")

@@ -327,6 +327,7 @@ UNIT_TESTS += \
     tests/unit/test_selastic_arguments \
     tests/unit/test_selastic_ask \
     tests/unit/test_selastic_deadline \
+    tests/unit/test_selastic_history \
     tests/unit/test_selastic_jobs \
     tests/unit/test_selastic_render \
     tests/unit/test_selastic_roles \
@@ -341,6 +342,9 @@ tests_unit_test_selastic_ask_LDADD = $(SELASTIC_LIBS) $(LIBUV_LIBS)
 tests_unit_test_selastic_deadline_SOURCES = tests/unit/test_selastic_deadline.c
 tests_unit_test_selastic_deadline_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_deadline_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_history_SOURCES = tests/unit/test_selastic_history.c
+tests_unit_test_selastic_history_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_history_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
 tests_unit_test_selastic_wait_SOURCES = tests/unit/test_selastic_wait.c
 tests_unit_test_selastic_wait_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_wait_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
