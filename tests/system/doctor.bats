@@ -111,6 +111,11 @@ CONF
     run as_user env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --nodes 'n[1-3]' --partition batch --timeout 50
     echo "$output"
     [[ ${lines[-1]} == "no mistakes" ]]
+    # Root's would keep users from making theirs.
+    { echo "state_dir = $TB_WORK/shared/%c-%j" && cat "$TB_WORK/good.conf"; } >"$TB_WORK/shared.conf"
+    run doctor "$TB_WORK/shared.conf" --nodes n1 --partition batch --timeout 50
+    echo "$output"
+    [[ $(ids <<<"$output") != *nodes-* && ! -e $TB_WORK/shared ]]
     { cat "$TB_WORK/good.conf" && echo '# another'; } >"$TB_WORK/other.conf"
     script prolog <<SH
 #!/bin/bash
