@@ -2,6 +2,7 @@
 /* `selastic history JOB`: every generation of a job, from its leader or from its files. */
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,16 +89,26 @@ static int find_place(const struct arguments *arguments, const struct site *site
 
 /* Root reads another user's files as that user: links there may lead anywhere, and a home directory
  * on NFS may be closed to root. */
-static int become_owner(const struct place *place, struct error *err)
+static char *read_as_owner(const struct place *place, const char *path, size_t *len,
+                           struct error *err)
 {
+    gid_t groups[NGROUPS_MAX], group = getegid();
     if (geteuid() != 0 || place->user == NULL || place->uid == 0)
-        return 0;
-    if (initgroups(place->user, place->gid) < 0 ||
-        setresgid(place->gid, place->gid, place->gid) < 0 ||
-        setresuid(place->uid, place->uid, place->uid) < 0)
-        return error_set(err, "cannot become %s to read the history: %s", place->user,
-                         strerror(errno));
-    return 0;
+        return file_read(path, HISTORY_FILE_MAX, len, err);
+    int count = getgroups(NGROUPS_MAX, groups);
+    if (count < 0 || initgroups(place->user, place->gid) < 0 || setegid(place->gid) < 0 ||
+        seteuid(place->uid) < 0) {
+        error_set(err, "cannot become %s to read the history: %s", place->user, strerror(errno));
+        return NULL;
+    }
+    char *text = file_read(path, HISTORY_FILE_MAX, len, err);
+    /* A picture is the caller's file, in the caller's directory. */
+    if (seteuid(0) < 0 || setegid(group) < 0 || setgroups((size_t)count, groups) < 0) {
+        error_set(err, "cannot become root again: %s", strerror(errno));
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 static json_object *read_history(const struct arguments *arguments, const struct place *place,
@@ -106,11 +117,9 @@ static json_object *read_history(const struct arguments *arguments, const struct
     char *path = NULL;
     size_t len = 0;
     int skipped = 0;
-    if (become_owner(place, err) < 0)
-        return NULL;
     if (asprintf(&path, "%s/history.jsonl", place->dir) < 0)
         path = NULL;
-    char *text = file_read(text_need(path), HISTORY_FILE_MAX, &len, err);
+    char *text = read_as_owner(place, text_need(path), &len, err);
     json_object *history = NULL;
     if (text != NULL) {
         history = history_file_parse(arguments->job_id, text, len, &skipped);

@@ -484,6 +484,10 @@ assert [g["pause"] for g in generations] == [0, 1.25, None, 2.5], generations' <
     run -0 on_testbed selastic history "$job"
     run -0 on_testbed selastic history 999999 --user "$TB_USER"
     run -1 as_other selastic history 999999 --user "$TB_USER"
+    # The pictures are root's, where only root may write.
+    mkdir -m 0700 "$TB_WORK/closed"
+    run -0 on_testbed selastic history 999999 --user "$TB_USER" --svg "$TB_WORK/closed/a.svg" --html "$TB_WORK/closed/a.html"
+    [[ $(stat -c %u:%g "$TB_WORK/closed/a.svg" "$TB_WORK/closed/a.html") == $'0:0\n0:0' ]]
     run -1 on_testbed selastic history 999999 --user "no-such-user"
     [[ $output == *"--user=no-such-user: there is no such user"* ]]
 }
