@@ -31,6 +31,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/shape.h \
     cmd/terminal_text.c \
     cmd/terminal_text.h \
+    cmd/tick.c \
+    cmd/tick.h \
     cmd/timeline.c \
     cmd/timeline.h \
     cmd/topology_answers.c \

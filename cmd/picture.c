@@ -14,6 +14,7 @@
 #include "cmd/picture_life.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
+#include "cmd/tick.h"
 #include "cmd/utf8.h"
 
 #define PLOT_WIDTH  780
@@ -29,7 +30,8 @@
 #define REASON_MOST 76
 #define TIP_MOST    200  /* of a reason */
 #define TABLE_MOST  1000 /* … in the table */
-#define LETTER      7    /* width of a character */
+#define TICKS_MAX   10
+#define LETTER      7 /* width of a character */
 
 static const char *const pool_colours[LIFE_POOLS_MAX] = {
     "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2",
@@ -201,23 +203,10 @@ static void put_strip(const struct picture *p)
     }
 }
 
-/* The smallest round step that gives ten lines at most. */
-static double tick_of(double length)
-{
-    static const double steps[] = {1,     2,     5,     10,    15,     30,    60,
-                                   120,   300,   600,   1200,  1800,   3600,  7200,
-                                   14400, 21600, 43200, 86400, 172800, 604800};
-    size_t last = sizeof(steps) / sizeof(*steps) - 1;
-    for (size_t i = 0; i < last; i++)
-        if (length / steps[i] <= 10)
-            return steps[i];
-    return length / 10 > steps[last] ? length / 10 : steps[last];
-}
-
 /* Behind the bars, so first. */
 static void put_grid(const struct picture *p, int top, int bottom, bool labels)
 {
-    double tick = tick_of(p->life->length);
+    double tick = tick_round(p->life->length / TICKS_MAX);
     for (double t = 0; t <= p->life->length; t += tick) {
         char text[64];
         fprintf(p->out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>\n",

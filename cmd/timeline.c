@@ -14,6 +14,7 @@
 
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
+#include "cmd/tick.h"
 
 #define WIDTH_MIN         40
 #define LABEL_COLUMNS_MAX 20
@@ -229,23 +230,11 @@ static void elapsed(double seconds, double span, char *buf, size_t size)
         snprintf(buf, size, "%lld:%02lld", s / 60, s % 60);
 }
 
-/* The smallest round step that leaves room for the labels. */
-static double tick(const struct drawing *drawing)
-{
-    static const double steps[] = {1,     2,     5,     10,    15,     30,    60,
-                                   120,   300,   600,   900,   1800,   3600,  7200,
-                                   10800, 21600, 43200, 86400, 172800, 604800};
-    double room = drawing->span * 12 / drawing->columns;
-    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
-        if (steps[i] >= room)
-            return steps[i];
-    return ceil(room / 604800) * 604800;
-}
-
 static void put_axis(FILE *out, const struct drawing *drawing)
 {
     char *line = blank_line(drawing);
-    double step = tick(drawing);
+    /* Room for the labels. */
+    double step = tick_round(drawing->span * 12 / drawing->columns);
     char text[32];
     for (double t = 0; t <= drawing->span; t += step) {
         elapsed(t, drawing->span, text, sizeof(text));
