@@ -4,25 +4,16 @@
 
 #include <ctype.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "lib/number.h"
-#include "lib/roles.h"
-#include "lib/sizes.h"
+#include "cmd/argument_values.h"
 #include "lib/text.h"
 
-#define WATCH_DEFAULT   2
-#define WATCH_MAX       3600
 #define TIMEOUT_DEFAULT 60
 #define TIMEOUT_MAX     3600
 #define WAIT_MAX        (30 * 24 * 3600)
-#define PORT_LEAST      1024
 #define DAYS_DEFAULT    30
-#define DAYS_MAX        3650
-#define JOB_ID_MAX      0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
 
 enum {
     OPTION_HELP = 'h',
@@ -145,85 +136,6 @@ static const struct option shapes_options[] = {
 static const struct option describe_options[] = {
     {"pieces", no_argument, NULL, OPTION_PIECES}, HELP, END};
 
-/* A job id as Slurm prints it. */
-static int parse_job(const char *text, uint32_t *job_id, struct error *err)
-{
-    int id;
-    if (number_parse(text, strlen(text), 1, JOB_ID_MAX, &id) < 0)
-        return error_set(err,
-                         "'%s' is not a job id; give the number that squeue shows (of an array's "
-                         "task: squeue -o %%A)",
-                         error_value(text).text);
-    *job_id = (uint32_t)id;
-    return 0;
-}
-
-/* "6", "+2" or "-2". */
-static int parse_size(const char *text, bool *relative, int *nodes, struct error *err)
-{
-    bool sign = *text == '+' || *text == '-';
-    int n;
-    if (number_parse(text + sign, strlen(text + sign), 1, SIZES_NODES_MAX, &n) < 0)
-        return error_set(err,
-                         "'%s' is not a size; give a number of nodes from 1 to %d (6) or a "
-                         "difference (+2, -2)",
-                         error_value(text).text, SIZES_NODES_MAX);
-    *relative = sign;
-    *nodes = *text == '-' ? -n : n;
-    return 0;
-}
-
-/* Names of roles and replicas have no other characters. */
-static bool is_plain(const char *text, size_t length)
-{
-    return length > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") >= length &&
-           *text >= 'a' && *text <= 'z';
-}
-
-static int parse_role(const char *text, const char **role, struct error *err)
-{
-    if (!is_plain(text, strlen(text)))
-        return error_set(err, "'%s' is not a role; give its name (collector)",
-                         error_value(text).text);
-    *role = text;
-    return 0;
-}
-
-/* ROLE-INDEX. */
-static int parse_replica(const char *text, const char **replica, struct error *err)
-{
-    const char *dash = strrchr(text, '-');
-    int index;
-    if (dash == NULL || !is_plain(text, (size_t)(dash - text)) ||
-        number_parse(dash + 1, strlen(dash + 1), 0, INT_MAX, &index) < 0)
-        return error_set(err, "'%s' is not a replica; give its name (collector-3)",
-                         error_value(text).text);
-    *replica = text;
-    return 0;
-}
-
-/* "collector=8", "collector=+2" or "collector=-2". The name of a role may have '-' and digits, so
- * "collector-2" could be one. */
-static int parse_scale(const char *text, struct scale *scale, struct error *err)
-{
-    size_t role = strcspn(text, "=");
-    const char *size = text + role + (text[role] == '=');
-    bool sign = *size == '+' || *size == '-';
-    int n;
-    if (!is_plain(text, role) || text[role] == '\0')
-        return error_set(err,
-                         "'%s' is not a change of a role; give ROLE=N (collector=8), ROLE=+K "
-                         "(collector=+2) or ROLE=-K (collector=-2)",
-                         error_value(text).text);
-    if (number_parse(size + sign, strlen(size + sign), sign, ROLES_REPLICAS_MAX, &n) < 0)
-        return error_set(err,
-                         "'%s' is not a number of replicas; give one from 0 to %d (8) or a "
-                         "difference (+2, -2)",
-                         error_value(size).text, ROLES_REPLICAS_MAX);
-    *scale = (struct scale){text, (int)role, sign, *size == '-' ? -n : n};
-    return 0;
-}
-
 /* ---- operands: as many as the syntax allows -------------------------------------------------- */
 
 static int take_file(struct arguments *arguments, char **operands, int count, struct error *err)
@@ -237,28 +149,28 @@ static int take_file(struct arguments *arguments, char **operands, int count, st
 static int take_job(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     (void)count;
-    return parse_job(operands[0], &arguments->job_id, err);
+    return value_job(operands[0], &arguments->job_id, err);
 }
 
 static int take_size(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     if (take_job(arguments, operands, count, err) < 0)
         return -1;
-    return parse_size(operands[1], &arguments->relative, &arguments->nodes, err);
+    return value_size(operands[1], &arguments->relative, &arguments->nodes, err);
 }
 
 static int take_role(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     if (take_job(arguments, operands, count, err) < 0)
         return -1;
-    return count > 1 ? parse_role(operands[1], &arguments->role, err) : 0;
+    return count > 1 ? value_role(operands[1], &arguments->role, err) : 0;
 }
 
 static int take_replica(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     if (take_job(arguments, operands, count, err) < 0)
         return -1;
-    return parse_replica(operands[1], &arguments->replica, err);
+    return value_replica(operands[1], &arguments->replica, err);
 }
 
 /* The name at the beginning of lines of output. */
@@ -268,7 +180,7 @@ static int take_name(struct arguments *arguments, char **operands, int count, st
     if (take_job(arguments, operands, count, err) < 0)
         return -1;
     arguments->name = name;
-    if (name == NULL || is_plain(name, strcspn(name, ".")))
+    if (name == NULL || value_is_name(name, strcspn(name, ".")))
         return 0;
     return error_set(err,
                      "'%s' is not a role or replica; give its name (collector, collector-3), or "
@@ -283,7 +195,7 @@ static int take_reporter(struct arguments *arguments, char **operands, int count
     if (count == 1)
         return 0;
     arguments->name = operands[1];
-    if (is_plain(arguments->name, strlen(arguments->name)))
+    if (value_is_name(arguments->name, strlen(arguments->name)))
         return 0;
     return error_set(err, "'%s' is not a role or replica; give its name (collector, collector-3)",
                      error_value(arguments->name).text);
@@ -294,7 +206,7 @@ static int take_scales(struct arguments *arguments, char **operands, int count, 
     if (take_job(arguments, operands, count, err) < 0)
         return -1;
     for (int i = 1; i < count; i++)
-        if (parse_scale(operands[i], &arguments->scales[arguments->scale_count++], err) < 0)
+        if (value_scale(operands[i], &arguments->scales[arguments->scale_count++], err) < 0)
             return -1;
     return 0;
 }
@@ -340,65 +252,6 @@ static const struct syntax actions[] = {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int parse_watch(const char *text, double *seconds, struct error *err)
-{
-    char *end = NULL;
-    *seconds = text != NULL ? strtod(text, &end) : WATCH_DEFAULT;
-    if (text != NULL && (end == text || *end || !(*seconds >= 0.5 && *seconds <= WATCH_MAX)))
-        return error_set(err, "--watch=%s is not allowed; give seconds from 0.5 to %d",
-                         error_value(text).text, WATCH_MAX);
-    return 0;
-}
-
-static int parse_timeout(const char *text, int most, int *seconds, struct error *err)
-{
-    if (number_parse(text, strlen(text), 1, most, seconds) < 0)
-        return error_set(err, "--timeout=%s is not allowed; give seconds from 1 to %d",
-                         error_value(text).text, most);
-    return 0;
-}
-
-static int parse_port(const char *text, int *port, struct error *err)
-{
-    if (number_parse(text, strlen(text), PORT_LEAST, UINT16_MAX, port) < 0)
-        return error_set(err, "--port=%s is not allowed; give a port from %d to %d",
-                         error_value(text).text, PORT_LEAST, UINT16_MAX);
-    return 0;
-}
-
-static int parse_after(const char *text, int *after, struct error *err)
-{
-    if (number_parse(text, strlen(text), 0, INT_MAX, after) < 0)
-        return error_set(err, "--after=%s is not allowed; give the number of a report, or 0",
-                         error_value(text).text);
-    return 0;
-}
-
-static int parse_days(const char *text, int *days, struct error *err)
-{
-    if (number_parse(text, strlen(text), 1, DAYS_MAX, days) < 0)
-        return error_set(err, "--older-than=%s is not allowed; give days from 1 to %d",
-                         error_value(text).text, DAYS_MAX);
-    return 0;
-}
-
-static int parse_format(const char *text, enum endpoints_format *format, struct error *err)
-{
-    static const char *const names[] = {[ENDPOINTS_TEXT] = "text",
-                                        [ENDPOINTS_JSON] = "json",
-                                        [ENDPOINTS_HOSTS] = "hosts",
-                                        [ENDPOINTS_PROMETHEUS] = "prometheus",
-                                        [ENDPOINTS_HAPROXY] = "haproxy"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (strcmp(text, names[i]) == 0) {
-            *format = (enum endpoints_format)i;
-            return 0;
-        }
-    return error_set(err,
-                     "--format=%s is not allowed; give text, json, hosts, prometheus or haproxy",
-                     error_value(text).text);
-}
-
 static int take_option(struct arguments *arguments, int option, const char *value,
                        struct error *err)
 {
@@ -437,11 +290,11 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         arguments->state_dir = value;
         return 0;
     case OPTION_WATCH:
-        return parse_watch(value, &arguments->watch, err);
+        return value_watch(value, &arguments->watch, err);
     case OPTION_PORT:
-        return parse_port(value, &arguments->port, err);
+        return value_port(value, &arguments->port, err);
     case OPTION_AFTER:
-        return parse_after(value, &arguments->after, err);
+        return value_after(value, &arguments->after, err);
     case OPTION_FILE:
         arguments->file = value;
         return 0;
@@ -452,9 +305,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         arguments->partition = value;
         return 0;
     case OPTION_TIMEOUT:
-        return parse_timeout(value, TIMEOUT_MAX, &arguments->timeout, err);
+        return value_timeout(value, TIMEOUT_MAX, &arguments->timeout, err);
     case OPTION_WAIT_TIMEOUT:
-        return parse_timeout(value, WAIT_MAX, &arguments->wait_seconds, err);
+        return value_timeout(value, WAIT_MAX, &arguments->wait_seconds, err);
     case OPTION_SIZE:
         return wait_goal_size(&arguments->goal, value, err);
     case OPTION_STEP:
@@ -468,7 +321,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         arguments->dry_run = true;
         return 0;
     case OPTION_OLDER_THAN:
-        return parse_days(value, &arguments->days, err);
+        return value_days(value, &arguments->days, err);
     case OPTION_PIECES:
         arguments->pieces = true;
         return 0;
@@ -479,11 +332,11 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         arguments->token = value;
         return 0;
     case OPTION_JOB:
-        return parse_job(value, &arguments->job_id, err);
+        return value_job(value, &arguments->job_id, err);
     case OPTION_ROLE:
-        return parse_role(value, &arguments->role, err);
+        return value_role(value, &arguments->role, err);
     case OPTION_FORMAT:
-        return parse_format(value, &arguments->format, err);
+        return value_format(value, &arguments->format, err);
     default:
         return -1;
     }

@@ -3,6 +3,8 @@
 # cmd/: selastic. What is pure (arguments, JSON to text) is a library of its own, for the unit tests.
 noinst_LTLIBRARIES += cmd/libselastic.la
 cmd_libselastic_la_SOURCES = \
+    cmd/argument_values.c \
+    cmd/argument_values.h \
     cmd/arguments.c \
     cmd/arguments.h \
     cmd/doctor_lines.c \
