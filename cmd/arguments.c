@@ -430,6 +430,10 @@ static int check_doctor(const struct arguments *arguments, struct error *err)
 {
     if ((arguments->job_id != 0) + arguments->here + (arguments->hostlist != NULL) > 1)
         return error_set(err, "'doctor' takes one of --job, --here and --nodes");
+    if (arguments->token != NULL && !arguments->here)
+        return error_set(err, "'doctor' takes --token with --here");
+    if (arguments->partition != NULL && arguments->hostlist == NULL)
+        return error_set(err, "'doctor' takes --partition with --nodes");
     return 0;
 }
 

@@ -21,6 +21,7 @@
 
 #include "cmd/deadline.h"
 #include "cmd/doctor_files.h"
+#include "cmd/libexec.h"
 #include "cmd/terminal_text.h"
 #include "common/conf_file.h"
 #include "common/program.h"
@@ -180,7 +181,7 @@ static void look_at_state(struct doctor_look *look)
 {
     const struct passwd *user = getpwuid(geteuid());
     char cluster[128], path[PATH_BYTES], *slash;
-    struct statfs fs;
+    struct statfs fs = {0};
     struct stat st;
     if (look->conf == NULL || user == NULL || look->config == NULL)
         return;
@@ -206,15 +207,10 @@ static void look_at_state(struct doctor_look *look)
         look->facts.state_in_memory = "ramfs";
 }
 
-/* Beside this program, where the installation may have been moved to. */
 static void find_libexec(struct doctor_look *look)
 {
-    char path[PATH_MAX], *slash, *real;
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
-    path[length > 0 ? length : 0] = '\0';
-    if ((slash = strrchr(path, '/')) != NULL)
-        strcpy(slash, "/../libexec/slurm-elastic");
-    real = realpath(path, NULL);
+    char *real = realpath(libexec_find("."), NULL);
+
     snprintf(look->libexec, sizeof(look->libexec), "%s", real != NULL ? real : PKGLIBEXECDIR);
     free(real);
     look->facts.libexec = look->libexec;

@@ -16,6 +16,7 @@
 
 #define ERRORS_MAX 4096
 #define TERM_MS    3000
+#define KILL_MS    1000
 
 /* What has come from one end of a pipe. */
 struct stream {
@@ -73,20 +74,20 @@ static void collect(struct stream *out, struct stream *errors, long long end)
 static int wait_for(pid_t pid, long long end, bool *late)
 {
     const struct timespec pause = {.tv_nsec = 5 * 1000000};
-    bool killed = false;
     int status = 0;
 
     *late = false;
     for (;;) {
-        pid_t done = waitpid(pid, &status, killed ? 0 : WNOHANG);
+        pid_t done = waitpid(pid, &status, WNOHANG);
+        long long now = now_ms();
 
-        if (done == pid || (done < 0 && errno != EINTR))
+        /* What a file system keeps in the kernel does not end by SIGKILL either. */
+        if (done == pid || (done < 0 && errno != EINTR) || now >= end + TERM_MS + KILL_MS)
             return status;
-        if (!*late && now_ms() >= end) {
+        if (!*late && now >= end) {
             *late = true;
             kill(pid, SIGTERM);
-        } else if (*late && now_ms() >= end + TERM_MS) {
-            killed = true;
+        } else if (*late && now >= end + TERM_MS) {
             kill(pid, SIGKILL);
         }
         nanosleep(&pause, NULL);

@@ -109,6 +109,8 @@ static void test_doctor(void **unused)
     assert_refused("doctor 12", "'doctor' takes no arguments besides options");
     assert_refused("doctor --here --job 12", "'doctor' takes one of --job, --here and --nodes");
     assert_refused("doctor --here --nodes n1", "'doctor' takes one of --job, --here and --nodes");
+    assert_refused("doctor --token /t", "'doctor' takes --token with --here");
+    assert_refused("doctor --partition p", "'doctor' takes --partition with --nodes");
     assert_refused("doctor --nodes n1 --timeout 0",
                    "--timeout=0 is not allowed; give seconds from 1 to 3600");
 }
