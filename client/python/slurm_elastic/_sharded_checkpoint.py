@@ -42,8 +42,8 @@ def save(state: State, sharding: Sharding, keep: int) -> None:
     if rank == 0:
         try:
             outcome[0] = _write(state, sharding, keep)
-        except OSError as error:
-            outcome[0] = str(error)
+        except Exception as error:  # the others wait to hear of it; torch.save(): as below
+            outcome[0] = str(error) or type(error).__name__
     else:
         _write_part(sharding, None, rank)
     dist.broadcast_object_list(outcome, 0)
