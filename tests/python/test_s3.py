@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -24,6 +25,14 @@ shift
 exec "$STATE" "$@"
 """
 URL = "s3://bucket/p"
+WRITER = """
+import sys, tempfile, time
+tempfile.tempdir = sys.argv[1]
+from slurm_elastic import _s3
+with _s3.new_directory() as path:
+    print(path, flush=True)
+    time.sleep(600)
+"""
 
 
 class S3(unittest.TestCase):
@@ -87,7 +96,7 @@ class S3(unittest.TestCase):
         slurm_elastic.save(2, URL, rank=0)
         slurm_elastic.load_latest(URL)
         (mine,) = (self.top / "tmp").iterdir()
-        (copies,) = mine.iterdir()
+        (copies,) = (path for path in mine.iterdir() if path.is_dir())
         self.assertEqual([p.name for p in copies.iterdir() if p.name != ".lock"], ["000002"])
         self.assertEqual(mine.stat().st_mode & 0o777, 0o700)
 
@@ -126,16 +135,41 @@ class S3(unittest.TestCase):
             with self.assertRaisesRegex(slurm_elastic.CheckpointError, "not in PATH"):
                 slurm_elastic.load_latest(URL)
 
-    def test_a_directory_of_somebody_else_is_not_used(self):
-        mine = self.top / "tmp" / f"slurm-elastic-{os.geteuid()}"
-        mine.mkdir()
-        mine.chmod(0o777)
-        with self.assertRaisesRegex(OSError, "not a directory of this user alone"):
-            slurm_elastic.save(1, URL, rank=0)
-        mine.rmdir()
-        mine.symlink_to(self.top)
-        with self.assertRaisesRegex(OSError, "not a directory of this user alone"):
-            slurm_elastic.save(1, URL, rank=0)
+    def test_a_taken_name_does_no_harm(self):
+        usual = self.top / "tmp" / f"slurm-elastic-{os.geteuid()}"
+        run = self.top / "run"
+        run.mkdir(mode=0o700)
+        link = self.top / "tmp" / f"{usual.name}-a"  # before the name of one's own
+        link.symlink_to(self.top)
+        for taken in (lambda: usual.mkdir(), lambda: usual.symlink_to(self.top), usual.touch):
+            taken()
+            if usual.is_dir() and not usual.is_symlink():
+                usual.chmod(0o777)
+            for environment in ({"ELASTIC_RUN_DIR": str(run)}, {}):
+                with mock.patch.dict(os.environ, environment):
+                    slurm_elastic.save(environment, URL, rank=0)
+                    self.assertEqual(slurm_elastic.load_latest(URL), environment)
+            # All processes of a node share one copy.
+            (spare,) = set((self.top / "tmp").iterdir()) - {usual, link}
+            self.assertEqual(spare.stat().st_mode & 0o777, 0o700)
+            self.assertEqual(len(list(spare.glob("*/0*"))), 1)
+            usual.rmdir() if usual.is_dir() and not usual.is_symlink() else usual.unlink()
+        self.assertEqual(list(self.top.glob("new-*")), [])
+
+    def test_what_a_killed_writer_has_left_is_removed(self):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(self.top / "tmp")],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+        )
+        self.addCleanup(writer.stdout.close)
+        theirs = pathlib.Path(writer.stdout.readline().decode().strip())
+        slurm_elastic.save(1, URL, rank=0)
+        self.assertTrue(theirs.is_dir())  # it lives
+        writer.kill()
+        writer.wait()
+        slurm_elastic.save(2, URL, rank=0)
+        self.assertEqual(list((self.top / "tmp").glob("*/new-*")), [])
 
     def flush(self, n, generation, step):
         """As elasticrun does, from the memory of nodes."""

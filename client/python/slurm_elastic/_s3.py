@@ -6,6 +6,8 @@ A process of this package never speaks to S3 itself.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -13,7 +15,9 @@ import stat
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Optional
+from typing import Iterator, Optional
+
+from . import _world
 
 _NOTHING = 3  # exit status: there are no states yet
 
@@ -46,22 +50,70 @@ def _run(*arguments: str) -> Optional[str]:
     return done.stdout.decode().strip()
 
 
-def _own_directory(path: Path) -> Path:
-    """Others can write where temporary files are: what is there already must be ours alone."""
-    path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise S3Error(f"{path} is not a directory of this user alone: remove it, or set TMPDIR")
-    return path
+def _is_own(path: Path) -> bool:
+    """Others can write where temporary files are: is this a directory of this user alone?"""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.geteuid()
+        and not stat.S_IMODE(found.st_mode) & 0o077
+    )
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time."""
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child may have the file, too
 
 
 def _scratch() -> Path:
-    return _own_directory(Path(tempfile.gettempdir()) / f"slurm-elastic-{os.geteuid()}")
+    """The same directory in all processes of this user, and so of this job, on this node."""
+    base = Path(tempfile.gettempdir())
+    usual = base / f"slurm-elastic-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        usual.mkdir(mode=0o700)
+    return usual if _is_own(usual) else _spare(base, usual.name)
 
 
-def new_directory() -> Path:
-    """For what is written before it goes to S3."""
-    return Path(tempfile.mkdtemp(dir=_scratch(), prefix="new-"))
+def _spare(base: Path, name: str) -> Path:
+    """Somebody else has taken the usual name. One that is there already is used again."""
+    run = _world.value("ELASTIC_RUN_DIR")
+    with _locked(Path(run) / "s3.lock") if run else contextlib.nullcontext():
+        found = sorted(path for path in base.glob(f"{name}-*") if _is_own(path))
+        return found[0] if found else Path(tempfile.mkdtemp(dir=base, prefix=f"{name}-"))
+
+
+def _remove_leftovers(scratch: Path) -> None:
+    """Remove what killed writers have left: nobody has their locks."""
+    for path in scratch.glob("new-*"):
+        with contextlib.suppress(OSError), open(path / "lock", "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_directory() -> Iterator[Path]:
+    """For what is written before it goes to S3. It is removed at the end."""
+    scratch = _scratch()
+    with _locked(scratch / "lock"):
+        _remove_leftovers(scratch)
+        path = Path(tempfile.mkdtemp(dir=scratch, prefix="new-"))
+        lock = open(path / "lock", "w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock:
+        try:
+            (path / "state").mkdir()
+            yield path / "state"
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def push(directory: Path, url: str, keep: int) -> str:
@@ -75,5 +127,7 @@ def pull(url: str) -> Optional[Path]:
     A copy of an earlier state goes.
     """
     name = hashlib.blake2b(url.encode(), digest_size=8).hexdigest()
-    found = _run("pull", url, str(_own_directory(_scratch() / name)), "--keep=1")
+    copies = _scratch() / name
+    copies.mkdir(mode=0o700, exist_ok=True)
+    found = _run("pull", url, str(copies), "--keep=1")
     return None if found is None else Path(found)

@@ -119,14 +119,11 @@ def _new_checkpoint(place: Union[Path, str], keep: int, written: List[str]) -> I
     if keep < 1:
         raise ValueError(f"keep={keep}: must be at least 1")
     if isinstance(place, str):
-        temporary = _s3.new_directory()
-        try:
+        with _s3.new_directory() as temporary:
             yield temporary
             _seal(temporary)
             written.append(_s3.push(temporary, place, keep))
             _drop_flushed(temporary)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
         return
     base = place
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
