@@ -221,7 +221,7 @@ static void set_slurm(struct list *list, const struct world *world, const struct
 }
 
 static void set_elastic(struct list *list, const struct world *world,
-                        const struct world_place *place)
+                        const struct world_place *place, char *const *user)
 {
     set(list, "ELASTIC_JOB_ID", place->job_id);
     set(list, "ELASTIC_INCARNATION", place->incarnation);
@@ -235,6 +235,7 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_EVENT_FILE", place->event_file);
     set(list, "ELASTIC_STATE_DIR", place->state_dir);
     set(list, "ELASTIC_CHECKPOINT_DIR", place->checkpoint_dir);
+    set(list, WORLD_CHECKPOINT_URL, strings_filled_value(user, WORLD_CHECKPOINT_URL));
     set(list, "ELASTIC_RUN_DIR", place->run_dir);
     set(list, "ELASTIC_SCALE_CONFIG", place->scale_config != NULL ? place->scale_config : "{}");
     set(list, "ELASTIC_SCALE_CONFIGS", place->scale_configs);
@@ -300,7 +301,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     set_torchrun(&list, world, place, rank);
     set_horovod(&list, world, place, rank);
     set_slurm(&list, world, place, rank);
-    set_elastic(&list, world, place);
+    set_elastic(&list, world, place, user);
     set_bind(&list, place);
     add_more(&list, place->added);
     add_more(&list, place->role);

@@ -11,7 +11,7 @@
 #define WORLD_NAMES_PORT "ELASTIC_PORT_"
 
 /* s3://BUCKET/PREFIX of a job whose checkpoints are there. It is in the environment of elasticrun
- * itself, and so of all that it starts. */
+ * itself, which all workers of the job have. */
 #define WORLD_CHECKPOINT_URL "ELASTIC_CHECKPOINT_URL"
 
 extern const char *const world_names[]; /* NULL after the last one */

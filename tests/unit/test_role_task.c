@@ -223,6 +223,14 @@ static void test_no_task_inherits_another_ones(void **state)
     roles_destroy(roles);
 }
 
+static void test_names_are_sorted(void **state)
+{
+    (void)state;
+    assert_true(is_named(WORLD_CHECKPOINT_URL "=s3://b/p"));
+    for (const char *const *name = world_names; name[1] != NULL; name++)
+        assert_true(strcmp(name[0], name[1]) < 0);
+}
+
 /* Who changes his sbatch or srun says what is in the environment that slurmstepd looks at. */
 static void test_names_of_ports(void **state)
 {
@@ -262,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_of_an_aggregator),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_no_task_inherits_another_ones),
+        cmocka_unit_test(test_names_are_sorted),
         cmocka_unit_test(test_names_of_ports),
     };
 

@@ -210,6 +210,7 @@ static void test_environment(void **state)
         {"ELASTIC_EVENT_FILE", "/r/worker.event"},
         {"ELASTIC_STATE_DIR", "/s"},
         {"ELASTIC_CHECKPOINT_DIR", "/s/checkpoint"},
+        {"ELASTIC_CHECKPOINT_URL", "s3://b/p"},
         {"ELASTIC_RUN_DIR", "/r"},
         {"ELASTIC_SCALE_CONFIG", "{\"lr\":0.1}"},
         {"ELASTIC_SCALE_CONFIGS", "{\"4\":{\"lr\":0.1}}"},
@@ -219,8 +220,8 @@ static void test_environment(void **state)
         {"ELASTIC_ATTEMPT", "7"},
         {"ELASTIC_BIND", "/r,/s,/lib/libelastic.so.0,/share/python"},
     };
-    char *nothing[] = {NULL};
-    char **env = environment_of("n1:2 n2:3 n3:1", 1, 1, nothing, nothing);
+    char *of_elasticrun[] = {"ELASTIC_CHECKPOINT_URL=s3://b/p", NULL}, *nothing[] = {NULL};
+    char **env = environment_of("n1:2 n2:3 n3:1", 1, 1, of_elasticrun, nothing);
     size_t count = 0;
 
     (void)state;
