@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "common/s3_private.h"
+#include "common/stop.h"
 
-#define PAGES_MAX 100000 /* of a listing: a thousand keys each */
+#define PAGES_MAX   100000 /* of a listing; of a thousand keys each, but for strange servers */
+#define ENTRIES_MAX 1000000
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -154,24 +156,48 @@ static enum s3_result list_page(struct s3 *s3, const char *prefix, bool shallow,
     return result;
 }
 
+static int check_length(int pages, size_t entries, struct error *err)
+{
+    if (stop_asked())
+        return error_set(err, "stopped, or out of time");
+    if (pages < PAGES_MAX && entries <= ENTRIES_MAX)
+        return 0;
+    return error_set(err, "the listing of s3 has no end, or more than %d keys", ENTRIES_MAX);
+}
+
+/* Whoever lists in order to delete must not be given keys that were not asked for. */
+static int hand_over(const struct s3_listing *listing, const char *prefix,
+                     int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
+                     void *arg, struct error *err)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct s3_entry *entry = &listing->entries[i];
+
+        if (strncmp(entry->key, prefix, strlen(prefix)) != 0)
+            return error_set(err, "the server lists what was not asked for: %s",
+                             error_path(entry->key).text);
+        if (each(entry, arg, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
                        int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
                        void *arg, struct error *err)
 {
     enum s3_result result = S3_OK;
+    size_t entries = 0;
     char *next = NULL;
 
     for (int pages = 0; result == S3_OK && (pages == 0 || next != NULL); pages++) {
         struct s3_listing listing = {0};
 
         result = list_page(s3, prefix, shallow, &next, &listing, err);
-        if (pages == PAGES_MAX) {
-            error_set(err, "the listing of s3 has no end");
+        entries += listing.count;
+        if (result == S3_OK && (check_length(pages, entries, err) != 0 ||
+                                hand_over(&listing, prefix, each, arg, err) != 0))
             result = S3_FAILED;
-        }
-        for (size_t i = 0; result == S3_OK && i < listing.count; i++)
-            if (each(&listing.entries[i], arg, err) != 0)
-                result = S3_FAILED;
         s3_listing_clear(&listing);
     }
     free(next);

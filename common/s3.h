@@ -73,7 +73,8 @@ enum s3_result s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes
                            struct error *err);
 
 /* Call each() for all keys with that prefix, in the order of their bytes. With shallow, what has a
- * slash behind the prefix is one entry. each() returns -1 with err to stop. */
+ * slash behind the prefix is one entry. each() returns -1 with err to stop. A server that lists
+ * other keys, or more than a million, makes this fail. */
 enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
                        int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
                        void *arg, struct error *err);

@@ -144,9 +144,18 @@ void states_clear(struct states *states)
 
 const struct state *states_find(const struct states *states, int64_t number)
 {
-    for (size_t i = 0; i < states->count; i++)
-        if (states->list[i].number == number)
-            return &states->list[i];
+    size_t low = 0, high = states->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (states->list[middle].number == number)
+            return &states->list[middle];
+        if (states->list[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     return NULL;
 }
 

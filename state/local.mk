@@ -20,7 +20,7 @@ state_libstate_la_SOURCES = \
     state/tree.h
 state_libstate_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 state_libstate_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-state_libstate_la_LIBADD = common/libelastics3client.la $(JSONC_LIBS) $(SODIUM_LIBS)
+state_libstate_la_LIBADD = cmd/libselastic.la common/libelastics3client.la $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += state/elastic-state
 state_elastic_state_SOURCES = state/main.c

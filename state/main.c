@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include <sodium.h>
 
+#include "cmd/terminal_text.h"
 #include "common/stop.h"
 #include "lib/number.h"
 #include "state/command.h"
@@ -188,8 +190,10 @@ static int read_arguments(struct arguments *arguments, int argc, char **argv, st
 
 static enum status say(enum status status, const struct error *err)
 {
-    if (status != STATUS_OK)
-        fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->text);
+    char *clean = text_clean(err->text, 0); /* it may quote a server, or a state */
+
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, clean);
+    free(clean);
     return status;
 }
 
@@ -213,6 +217,7 @@ int main(int argc, char **argv)
     struct error err = {""};
     int rc;
 
+    setlocale(LC_CTYPE, ""); /* which characters can be printed */
     if (read_arguments(&arguments, argc, argv, &err) != 0)
         return say(STATUS_USAGE, &err);
     umask(077);

@@ -18,6 +18,7 @@
 #include "state/place_private.h"
 
 #define POINTER_MAX 64
+#define STATES_MAX  100000
 #define CLAIM_BYTES 16
 #define CLEAN_UP    20 /* seconds, after a signal or the end of the time */
 
@@ -76,16 +77,15 @@ static int add_entry(const struct s3_entry *entry, void *arg, struct error *err)
 {
     struct listing *listing = arg;
     char name[STATE_NAME_SIZE + 16];
-    size_t len;
+    size_t len = strlen(entry->key + listing->prefix);
 
-    if (strlen(entry->key) < listing->prefix)
-        return 0; /* not what was asked for */
-    len = strlen(entry->key + listing->prefix);
     if (len == 0 || len >= sizeof(name))
         return 0;
     snprintf(name, sizeof(name), "%s", entry->key + listing->prefix);
     if (entry->bytes < 0)
         name[len - 1] = '\0'; /* the slash */
+    if (listing->states->count == STATES_MAX)
+        return error_set(err, "there are more than %d states", STATES_MAX);
     return states_add(listing->states, name) == 0 ? 0 : error_set(err, "out of memory");
 }
 
@@ -98,7 +98,7 @@ struct sizes {
 static int add_size(const struct s3_entry *entry, void *arg, struct error *err)
 {
     struct sizes *sizes = arg;
-    const char *name = strlen(entry->key) > sizes->prefix ? entry->key + sizes->prefix : "";
+    const char *name = entry->key + sizes->prefix;
 
     if (!state_file_ok(name)) /* it is in no manifest */
         return 0;

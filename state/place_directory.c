@@ -365,7 +365,8 @@ static int take_file(void *arg, const struct state *state, const struct state_fi
     return rc;
 }
 
-/* Without its manifest it is no state any more, whatever becomes of the rest. */
+/* Without its manifest it is no state any more, whatever becomes of the rest. Root leaves alone
+ * what dir_remove() would not remove. */
 static int remove_manifest(const struct directory *own, const struct state *state,
                            struct error *err)
 {
@@ -374,8 +375,10 @@ static int remove_manifest(const struct directory *own, const struct state *stat
 
     if (base < 0)
         return -1;
-    dir = entry_open(base, state->name, S_IFDIR, &st, err);
-    if (dir < 0 || (unlinkat(dir, STATE_MANIFEST, 0) != 0 && errno != ENOENT))
+    dir = entry_open_own(base, state->name, S_IFDIR, &st, err);
+    if (dir < 0)
+        rc = error_prefix(err, "%s", error_path(own->path).text);
+    else if (unlinkat(dir, STATE_MANIFEST, 0) != 0 && errno != ENOENT)
         rc = failed(own, state->name, err);
     if (dir >= 0)
         close(dir);

@@ -7,6 +7,8 @@
 
 #include <json-c/json.h>
 
+#include "cmd/shape.h"
+#include "cmd/terminal_text.h"
 #include "state/command.h"
 #include "state/digest.h"
 
@@ -101,9 +103,21 @@ static json_object *files_json(const struct state_manifest *manifest)
 
 static void print(json_object *object)
 {
-    puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-                                                    JSON_C_TO_STRING_NOSLASHESCAPE));
+    char *text = shape_serialize(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                                             JSON_C_TO_STRING_NOSLASHESCAPE);
+
+    puts(text);
+    free(text);
     json_object_put(object);
+}
+
+/* A line with a text that whoever wrote the state has chosen; NULL: "-". */
+static void print_foreign(const char *before, const char *text)
+{
+    char *clean = text_clean(text, 0);
+
+    printf("%s%s\n", before, clean);
+    free(clean);
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */
@@ -115,15 +129,17 @@ static void print_line(const struct states *states, const struct state *state)
 
     if (state->kind != STATE_IS_COMPLETE) {
         printf("%s %-8s  %-8s", mark, state->name, kind_word(state));
-        printf("%s%s\n", state->kind == STATE_IS_TORN ? "  " : "",
-               state->kind == STATE_IS_TORN ? why(state) : "");
+        if (state->kind == STATE_IS_TORN)
+            print_foreign("  ", why(state));
+        else
+            putchar('\n');
         return;
     }
     if (state->manifest->previous > 0)
         state_name(previous, state->manifest->previous);
-    printf("%s %-8s  %-8s  %8zu  %14" PRId64 "  %-8s  %s\n", mark, state->name, kind_word(state),
-           state->manifest->count, state->manifest->bytes, previous,
-           state->manifest->run != NULL ? state->manifest->run : "-");
+    printf("%s %-8s  %-8s  %8zu  %14" PRId64 "  %-8s", mark, state->name, kind_word(state),
+           state->manifest->count, state->manifest->bytes, previous);
+    print_foreign("  ", state->manifest->run);
 }
 
 int command_list(struct place *place, const struct options *options, struct error *err)
@@ -187,11 +203,13 @@ static void print_state(const struct place *place, const struct states *states,
     printf("State:    %s/%s%s\n", place_where(place), state->name,
            state->number == states->current ? " (current)" : "");
     printf("Previous: %s\n", previous);
-    printf("Run:      %s\n", manifest->run != NULL ? manifest->run : "-");
+    print_foreign("Run:      ", manifest->run);
     printf("Files:    %zu, %" PRId64 " bytes%s\n", manifest->count, manifest->bytes,
            verified ? ", as they were written" : "");
-    for (size_t i = 0; i < manifest->count; i++)
-        printf("  %14" PRId64 "  %s\n", manifest->files[i].bytes, manifest->files[i].name);
+    for (size_t i = 0; i < manifest->count; i++) {
+        printf("  %14" PRId64, manifest->files[i].bytes);
+        print_foreign("  ", manifest->files[i].name);
+    }
 }
 
 static int show(struct place *place, const struct states *states, const struct options *options,

@@ -23,7 +23,7 @@ agent/workers    agent/[^/]+$|client/event_page\.h|common/|lib/
 http             common/|lib/|config\.h
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
-state            common/|lib/|config\.h
+state            cmd/(shape|terminal_text)\.h|common/|lib/|config\.h
 notice           agent/member/http\.h|common/|lib/
 cmd              common/|lib/|config\.h
 spank            common/|lib/|config\.h

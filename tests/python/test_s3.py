@@ -3,6 +3,7 @@
 """Checkpoints on S3, with a `selastic` that keeps buckets in directories. A real server:
 tests/system/s3.bats."""
 
+import http.server
 import json
 import os
 import pathlib
@@ -10,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import urllib.parse
 from unittest import mock
 
 import slurm_elastic
@@ -33,6 +36,112 @@ with _s3.new_directory() as path:
     print(path, flush=True)
     time.sleep(600)
 """
+
+
+EVIL = "a\u009b2J\u202eb"  # a control sequence of C1, and text from right to left
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """Lists what it likes, whatever was asked for."""
+
+    keys = ()
+    token = ""  # of the next page
+    asked = []
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self):
+        self.asked.append((self.command, self.path))
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        listing = "".join(
+            f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>1</Size></Contents>"
+            for key in self.keys
+        )
+        if self.token:
+            listing += "<IsTruncated>true</IsTruncated>"
+            listing += f"<NextContinuationToken>{self.token}</NextContinuationToken>"
+        text = f"<ListBucketResult>{listing}</ListBucketResult>".encode()
+        self.send_response(200 if "list-type" in self.path or self.command != "GET" else 404)
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("ETag", '"x"')
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_PUT = do_DELETE = answer
+
+
+class HostileServer(unittest.TestCase):
+    def setUp(self):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        thread = threading.Thread(target=self.server.serve_forever)
+        thread.start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.shutdown)
+        Server.asked, Server.token = [], ""
+
+    def states(self, *arguments):
+        return subprocess.run(
+            [str(STATE), *arguments],
+            env={
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.server.server_port}",
+                "AWS_ACCESS_KEY_ID": "a",
+                "AWS_SECRET_ACCESS_KEY": "b",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    def test_keys_that_were_not_asked_for_are_not_deleted(self):
+        Server.keys = ("p/000001.partial", "p/000002/a", "q/of others")
+        done = self.states("rm", "s3://bucket/p", "000001", "--force")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"the server lists what was not asked for: q/of others", done.stderr)
+        self.assertEqual([path for command, path in self.asked() if command == "DELETE"], [])
+        # A server that is right at first, so that a state is chosen.
+        Server.keys = ("p/000001.partial", "p/000002/a")
+        done = self.states("rm", "s3://bucket/p", "000001", "--force")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"not asked for: p/000001.partial", done.stderr)
+        deleted = {path for command, path in self.asked() if command == "DELETE"}
+        self.assertEqual(deleted, {"/bucket/p/000001/complete.json"})
+
+    def asked(self):
+        return [(command, path.split("?")[0]) for command, path in Server.asked]
+
+    def test_a_listing_without_an_end(self):
+        Server.keys = [f"p/{n:06d}.partial" for n in range(1, 9001)]
+        Server.token = "more"
+        done = self.states("list", "s3://bucket/p")
+        self.assertIn(b"the listing of s3 has no end, or more than 1000000 keys", done.stderr)
+        self.assertEqual(len(Server.asked), 112)
+
+    def test_a_listing_of_too_many_states(self):
+        start = 0
+
+        class Keys:
+            def __iter__(self):
+                nonlocal start
+                start += 9000
+                return (f"p/{n:06d}.partial" for n in range(start, start + 9000))
+
+        Server.keys, Server.token = Keys(), "more"
+        done = self.states("list", "s3://bucket/p")
+        self.assertIn(b"there are more than 100000 states", done.stderr)
+
+    def test_a_listing_ends_with_its_time(self):
+        Server.keys, Server.token = (), "more"
+        done = self.states("list", "s3://bucket/p", "--timeout=1")
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(b"out of time", done.stderr)
+
+    def test_what_a_server_says_does_not_steer_a_terminal(self):
+        Server.keys = (EVIL,)
+        done = self.states("list", "s3://bucket/p")
+        self.assertIn(rb"not asked for: a??2J\xe2\x80\xaeb", done.stderr)
+        self.assertTrue(done.stderr.decode().strip().isprintable())
 
 
 class S3(unittest.TestCase):
@@ -170,6 +279,44 @@ class S3(unittest.TestCase):
         writer.wait()
         slurm_elastic.save(2, URL, rank=0)
         self.assertEqual(list((self.top / "tmp").glob("*/new-*")), [])
+
+    def test_names_do_not_steer_a_terminal(self):
+        files = self.top / "files"
+        files.mkdir()
+        (files / EVIL).write_text("x")
+        place = str(self.top / "place")
+
+        def states(*arguments):
+            return subprocess.run(
+                [str(STATE), *arguments], stdout=subprocess.PIPE, check=True
+            ).stdout.decode()
+
+        states("push", place, str(files), f"--run={EVIL}")
+        for arguments in (["list", place], ["show", place]):
+            for locale in ("C.UTF-8", "C"):
+                with mock.patch.dict(os.environ, LC_ALL=locale):
+                    text = states(*arguments)
+                    self.assertIn(r"a\xc2\x9b2J\xe2\x80\xaeb", text)
+                    self.assertTrue(text.replace("\n", "").isprintable())
+                    text = states(*arguments, "--json")
+                    self.assertTrue(text.isascii())
+                    self.assertIn(EVIL, json.dumps(json.loads(text), ensure_ascii=False))
+        # Such names are files as any.
+        states("pull", place, str(self.top / "copy"))
+        self.assertEqual((self.top / "copy" / "000001" / EVIL).read_text(), "x")
+
+    @unittest.skipIf(os.geteuid(), "only root can give a directory away")
+    def test_root_leaves_a_state_of_another_user_whole(self):
+        slurm_elastic.save(1, URL, rank=0)
+        state = self.top / "bucket/p/000001"
+        (self.top / "bucket/p/current").unlink()
+        os.chown(state, 4711, 4711)
+        done = subprocess.run(
+            [str(STATE), "rm", str(state.parent), "000001"], stderr=subprocess.PIPE, check=False
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"000001: it belongs to uid 4711, not to uid 0", done.stderr)
+        self.assertTrue((state / "complete.json").exists())
 
     def flush(self, n, generation, step):
         """As elasticrun does, from the memory of nodes."""
