@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import preloaded
 import tap
@@ -349,6 +350,18 @@ class Mistakes(unittest.TestCase):
         self.assert_refused("^shard=True: must be a function", lambda: self.state(shard=True))
         options = {"ddp_options": {"bucket_cap_mb": 1}}
         self.assert_refused("^ddp_options beside shard", lambda: self.state(**options), ValueError)
+        self.state()  # what is in it is right
+        for nodes, is_refused in (("1", False), ("4", True)):
+            environment = {"ELASTIC_CHECKPOINT_URL": "s3://b/p", "ELASTIC_MAX_NODES": nodes}
+            with mock.patch.dict(os.environ, environment):
+                if is_refused:
+                    words = (
+                        "^shard with --checkpoint-dir=s3://.*: .* a directory that all nodes see"
+                    )
+                    self.assert_refused(words, self.state, ValueError)
+                    self.live.State(self.model, self.optimizer)
+                else:
+                    self.state()
 
     def test_a_model_that_is_sharded_already(self):
         from torch.distributed.fsdp import fully_shard

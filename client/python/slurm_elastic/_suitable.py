@@ -13,6 +13,7 @@ from typing import Any, Iterable
 
 import torch
 
+from . import _world
 from ._torch_compat import can_shard, is_batch_norm, is_fully_sharded
 from ._world import rank_and_size
 
@@ -85,4 +86,10 @@ def check_sharding(shard: Any, ddp_options: Any) -> None:
     if not can_shard():
         raise ValueError(
             f"shard: PyTorch {torch.__version__} has no fully_shard() that runs on the host, PyTorch 2.13 has"
+        )
+    nodes = _world.value("ELASTIC_MAX_NODES") or _world.value("GROUP_WORLD_SIZE") or "1"
+    if _world.value("ELASTIC_CHECKPOINT_URL") and int(nodes) != 1:
+        raise ValueError(
+            "shard with --checkpoint-dir=s3://...: each worker writes its part into one directory, which nodes do not share. "
+            "Give --checkpoint-dir a directory that all nodes see, or the job one node at most"
         )

@@ -92,8 +92,8 @@ class State:
 
     Raises TypeError for a model or parts that are known to be sharded already (FSDP, DTensor,
     ZeroRedundancyOptimizer), and for parts without state_dict(); ValueError for another rng or a
-    value with a name that the state has already, and if `shard` comes with ddp_options or without a
-    PyTorch that can run fully_shard() on the host.
+    value with a name that the state has already, and if `shard` comes with ddp_options, without a
+    PyTorch that can run fully_shard() on the host, or with checkpoints on S3 and several nodes.
 
     Not thread-safe.
     """
