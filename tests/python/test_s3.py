@@ -271,6 +271,7 @@ class S3(unittest.TestCase):
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
         )
+        self.addCleanup(writer.kill)
         self.addCleanup(writer.stdout.close)
         theirs = pathlib.Path(writer.stdout.readline().decode().strip())
         slurm_elastic.save(1, URL, rank=0)
