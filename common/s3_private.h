@@ -23,6 +23,7 @@ struct s3_request {
     int (*take)(const void *data, size_t len, void *arg, struct error *err);
     void *arg;
     int64_t bytes;
+    bool late; /* the status comes before the work is done: a 2xx may say an error */
 };
 
 struct s3_reply {
@@ -34,14 +35,10 @@ struct s3_reply {
     struct s3_fault fault;
 };
 
-/* Ask until there is an answer that cannot pass. S3_OK for a status of 2xx. The reply is cleared by
- * s3_reply_clear() whatever the result is. */
+/* Ask until there is an answer that cannot pass. S3_OK for a status of 2xx that says no error. The
+ * reply is cleared by s3_reply_clear() whatever the result is. */
 enum s3_result s3_ask(struct s3 *s3, const struct s3_request *request, struct s3_reply *reply,
                       struct error *err);
 void s3_reply_clear(struct s3_reply *reply);
-
-/* The line about a reply of status 2xx that says an error after all (reply->fault). */
-enum s3_result s3_refused(struct s3 *s3, const struct s3_request *request,
-                          const struct s3_reply *reply, struct error *err);
 
 #endif

@@ -35,6 +35,7 @@ struct attempt {
     struct s3_reply *reply;
     struct error *err;
     int64_t *got; /* bytes that take() has had, in all tries */
+    int64_t from; /* of them, before this try */
     size_t sent;  /* bytes of the body */
     bool refused; /* by take(), or the answer is too long: err says it */
     double ahead; /* of the server's clock */
@@ -83,7 +84,7 @@ static size_t on_data(char *data, size_t size, size_t count, void *arg)
 
     curl_easy_getinfo(attempt->s3->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200 && status < 300 && request->take != NULL)
-        rc = status == (*attempt->got > 0 && attempt->reply->etag[0] != '\0' ? 206 : status)
+        rc = status == (attempt->from > 0 ? 206 : status)
                  ? take_content(attempt, data, len)
                  : error_set(attempt->err, "the server does not go on where it was cut");
     else
@@ -150,9 +151,9 @@ static int add_range(struct curl_slist **list, const struct attempt *attempt)
 {
     char range[RANGE_SIZE];
 
-    if (*attempt->got == 0 || attempt->reply->etag[0] == '\0')
+    if (attempt->from == 0)
         return 0;
-    snprintf(range, sizeof(range), "bytes=%lld-", (long long)*attempt->got);
+    snprintf(range, sizeof(range), "bytes=%lld-", (long long)attempt->from);
     return add_header(list, "Range", range) != 0 ||
                    add_header(list, "If-Match", attempt->reply->etag) != 0
                ? -1
@@ -262,13 +263,17 @@ static CURLcode try_once(struct attempt *attempt)
     struct s3 *s3 = attempt->s3;
     char *url = s3_request_url(s3->account->endpoint, s3->account->region, s3->bucket, request->key,
                                request->parameters != NULL ? request->parameters : none);
-    struct curl_slist *headers = make_headers(attempt);
+    struct curl_slist *headers;
     CURLcode rc = CURLE_OUT_OF_MEMORY;
     long status = 0;
 
+    attempt->from = *attempt->got;
     attempt->sent = 0;
     attempt->refused = false;
     attempt->reply->len = 0;
+    if (attempt->reply->text != NULL)
+        attempt->reply->text[0] = '\0';
+    headers = make_headers(attempt);
     if (url != NULL && headers != NULL) {
         set_request(attempt, url, headers);
         rc = curl_easy_perform(s3->easy);
@@ -370,14 +375,30 @@ static enum s3_result judge(struct attempt *attempt, const char *what)
     return S3_FAILED;
 }
 
+/* The connection ended behind the last byte. */
 static bool has_all(const struct attempt *attempt)
 {
-    return attempt->request->take != NULL && *attempt->got == attempt->request->bytes;
+    return *attempt->got > 0 && *attempt->got == attempt->request->bytes;
+}
+
+/* Without an ETag the rest could be of another version of the object. */
+static bool may_try_again(const struct attempt *attempt)
+{
+    return !attempt->refused && (*attempt->got == 0 || attempt->reply->etag[0] != '\0');
+}
+
+static bool says_error(const struct s3_request *request, const struct s3_reply *reply)
+{
+    struct s3_fault fault = {0};
+
+    if (request->late)
+        s3_fault_parse(reply->text, reply->len, &fault);
+    return fault.code[0] != '\0';
 }
 
 static enum s3_result complete(const struct attempt *attempt, const char *what)
 {
-    if (attempt->request->take == NULL || has_all(attempt))
+    if (attempt->request->take == NULL || *attempt->got == attempt->request->bytes)
         return S3_OK;
     error_set(attempt->err, "%s: it has %lld bytes of %lld", what, (long long)*attempt->got,
               (long long)attempt->request->bytes);
@@ -399,13 +420,14 @@ enum s3_result s3_ask(struct s3 *s3, const struct s3_request *request, struct s3
     for (int tries = 1;; tries++) {
         CURLcode rc = try_once(&attempt);
         bool answered = rc == CURLE_OK;
-        bool good = answered && reply->status >= 200 && reply->status < 300;
+        bool good = answered && reply->status >= 200 && reply->status < 300 &&
+                    !says_error(request, reply);
 
         /* The pauses follow each other, so the time between them does not matter. */
         if (good || (may_pass(rc) && has_all(&attempt)))
             return complete(&attempt, what);
         s3_fault_parse(reply->text, answered ? reply->len : 0, &reply->fault);
-        if (tries >= s3->limits.tries || attempt.refused ||
+        if (tries >= s3->limits.tries || !may_try_again(&attempt) ||
             !(answered ? s3_fault_passes(reply->status, &reply->fault) : may_pass(rc)))
             return answered ? judge(&attempt, what) : no_answer(&attempt, rc, what, tries);
         reply->repeated = true;
@@ -413,17 +435,6 @@ enum s3_result s3_ask(struct s3 *s3, const struct s3_request *request, struct s3
         if (stop_asked())
             return stopped(what, attempt.err);
     }
-}
-
-enum s3_result s3_refused(struct s3 *s3, const struct s3_request *request,
-                          const struct s3_reply *reply, struct error *err)
-{
-    struct s3_reply copy = *reply;
-    struct attempt attempt = {.s3 = s3, .request = request, .reply = &copy, .err = err};
-    char what[S3_KEY_MAX];
-
-    describe(s3, request, what, sizeof(what));
-    return judge(&attempt, what);
 }
 
 void s3_reply_clear(struct s3_reply *reply)

@@ -148,7 +148,8 @@ static enum s3_result complete(struct upload *upload, struct error *err)
                                        .parameters = parameters,
                                        .body = text,
                                        .body_len = text != NULL ? strlen(text) : 0,
-                                       .most = S3_ANSWER_MAX};
+                                       .most = S3_ANSWER_MAX,
+                                       .late = true};
     struct s3_reply reply;
     enum s3_result result;
 
@@ -157,13 +158,8 @@ static enum s3_result complete(struct upload *upload, struct error *err)
         return S3_FAILED;
     }
     result = s3_ask(upload->s3, &request, &reply, err);
-    if (result == S3_OK) { /* the status was sent before the parts were put together */
-        s3_fault_parse(reply.text, reply.len, &reply.fault);
-        if (reply.fault.code[0] != '\0')
-            result = s3_refused(upload->s3, &request, &reply, err);
-    } else if (is_done(upload, &reply)) {
+    if (result != S3_OK && is_done(upload, &reply))
         result = S3_OK;
-    }
     s3_reply_clear(&reply);
     free(text);
     return result;

@@ -10,6 +10,8 @@ A rule is KIND:COUNT:METHOD:REGEX, for the first COUNT requests that match (all 
     cut     the connection ends before anything is passed on
     lost    the request is passed on, and the connection ends before the answer
     half    the connection ends in the middle of the answer's content
+    bare    the same, and the answer has no ETag
+    begun   the connection ends before the answer's content
     silent  nothing comes back
     wait    the request is passed on when there is a file "go"
     else    (a path to a file) answer 200 with what the file has
@@ -99,9 +101,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             while kind == "wait" and not os.path.exists("go"):
                 time.sleep(0.05)
             answer, content = self.ask(body)
-            much = len(content) // 2 if kind == "half" else None
-            self.close_connection = kind == "half"
-            self.send(answer.status, answer.getheaders(), content, much)
+            headers = answer.getheaders()
+            if kind == "bare":
+                headers = [(name, value) for name, value in headers if name.lower() != "etag"]
+            much = {"half": len(content) // 2, "bare": len(content) // 2, "begun": 0}.get(kind)
+            self.close_connection = much is not None
+            self.send(answer.status, headers, content, much)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_one
 
