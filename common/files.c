@@ -38,16 +38,18 @@ static void close_quietly(int fd)
     errno = saved;
 }
 
-static int write_all(int fd, const char *data, size_t len)
+int file_write_all(int fd, const void *data, size_t len)
 {
+    const char *at = data;
+
     while (len > 0) {
-        ssize_t wrote = write(fd, data, len);
+        ssize_t wrote = write(fd, at, len);
 
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)
             return -1;
-        data += wrote;
+        at += wrote;
         len -= (size_t)wrote;
     }
     return 0;
@@ -85,7 +87,7 @@ static int write_temporary(int fd, const void *data, size_t len, mode_t mode)
 {
     int rc = 0;
 
-    if (write_all(fd, data, len) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0)
+    if (file_write_all(fd, data, len) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0)
         rc = -1;
     /* Network file systems report a full disk or quota here. */
     if (rc == 0)

@@ -17,6 +17,9 @@
  * unchanged and the temporary file is removed. */
 int file_replace(const char *path, const void *data, size_t len, mode_t mode, struct error *err);
 
+/* Write all of it to an open file. 0, or -1 with errno. */
+int file_write_all(int fd, const void *data, size_t len);
+
 /* Append one line (O_APPEND, 0600, one write); the line break is added. The last component must not
  * be a symlink. A text with a line break in it is refused. */
 int file_append(const char *path, const char *line, struct error *err);

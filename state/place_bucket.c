@@ -348,7 +348,8 @@ static void give_up_state(void *arg)
         return;
     if (stop_asked())
         stop_watch(CLEAN_UP);
-    remove_claimed(own, own->name, NULL);
+    if (check_claim(own, NULL) == 0)
+        remove_claimed(own, own->name, NULL);
     own->name[0] = '\0';
 }
 

@@ -177,21 +177,6 @@ static enum place_result begin_state(void *arg, int64_t number, struct error *er
     return result;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno == EINTR && !stop_asked())
-            continue;
-        if (n <= 0)
-            return -1;
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Exactly that many bytes. */
 static int copy(int from, int to, int64_t bytes, char *buffer,
                 void (*saw)(const void *data, size_t len, void *arg), void *arg, struct error *err)
@@ -206,7 +191,7 @@ static int copy(int from, int to, int64_t bytes, char *buffer,
             continue;
         if (n == 0)
             return error_set(err, "the file became shorter meanwhile");
-        if (n < 0 || write_all(to, buffer, (size_t)n) != 0)
+        if (n < 0 || file_write_all(to, buffer, (size_t)n) != 0)
             return error_set(err, "%s", strerror(errno));
         saw(buffer, (size_t)n, arg);
         at += n;
@@ -238,7 +223,7 @@ static int write_manifest(const struct directory *own, const char *manifest, str
 
     if (fd < 0)
         return -1;
-    rc = write_all(fd, manifest, strlen(manifest)) == 0 && fsync(fd) == 0
+    rc = file_write_all(fd, manifest, strlen(manifest)) == 0 && fsync(fd) == 0
              ? 0
              : error_set(err, STATE_MANIFEST ": %s", strerror(errno));
     close(fd);
@@ -284,11 +269,25 @@ static int remove_entry(const struct directory *own, const char *name, struct er
     return dir_remove(path, err);
 }
 
+/* Somebody may have removed it meanwhile, and another writer may have begun one of its name. */
+static bool is_ours(const struct directory *own)
+{
+    struct stat ours, found;
+    int base = open_base(own, NULL);
+    bool same = base >= 0 && fstat(own->fd, &ours) == 0 &&
+                fstatat(base, own->partial, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+                ours.st_dev == found.st_dev && ours.st_ino == found.st_ino;
+
+    if (base >= 0)
+        close(base);
+    return same;
+}
+
 static void give_up_state(void *arg)
 {
     struct directory *own = arg;
 
-    if (own->partial[0] != '\0')
+    if (own->partial[0] != '\0' && is_ours(own))
         remove_entry(own, own->partial, NULL);
     own->partial[0] = '\0';
 }
@@ -327,9 +326,11 @@ static int take_open(int fd, int64_t bytes, char *buffer,
     for (int64_t at = 0; at < bytes;) {
         ssize_t n = pread(fd, buffer, PIECE, at);
 
-        if (n < 0 && errno == EINTR && !stop_asked())
+        if (stop_asked())
+            return error_set(err, "stopped, or out of time");
+        if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0 || stop_asked())
+        if (n <= 0)
             return error_set(err, "%s", n == 0 ? "it became shorter meanwhile" : strerror(errno));
         if (take(buffer, (size_t)n, arg, err) != 0)
             return -1;

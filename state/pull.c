@@ -41,20 +41,9 @@ struct sink {
 static int take(const void *data, size_t len, void *arg, struct error *err)
 {
     struct sink *sink = arg;
-    const char *at = data;
 
     digest_saw(data, len, &sink->digest);
-    while (len > 0) {
-        ssize_t n = write(sink->fd, at, len);
-
-        if (n < 0 && errno == EINTR && !stop_asked())
-            continue;
-        if (n <= 0)
-            return error_set(err, "%s", strerror(errno));
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
+    return file_write_all(sink->fd, data, len) == 0 ? 0 : error_set(err, "%s", strerror(errno));
 }
 
 static int copy_file(const struct pull *pull, int dir, const struct state_file *file,
@@ -189,7 +178,10 @@ static int lock(const struct pull *pull, struct error *err)
         return failed(pull, LOCK_NAME, err);
     while (flock(fd, LOCK_EX) != 0)
         if (errno != EINTR || stop_asked()) {
-            failed(pull, LOCK_NAME, err);
+            if (stop_asked())
+                error_set(err, "stopped, or out of time");
+            else
+                failed(pull, LOCK_NAME, err);
             close(fd);
             return -1;
         }

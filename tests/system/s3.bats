@@ -349,6 +349,22 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     [ "$(current)" = 000002 ]
 }
 
+@test "a writer that is asked to end leaves alone what another one has written in its place" {
+    local writer
+    make_large src
+    make_files small
+    through "silent:0:PUT:partNumber=2"
+    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src 3>&- 2>err &
+    writer=$!
+    wait_for 30 grep -qs 'partNumber=2' log
+    states rm "$PLACE" 000001 --force
+    [ "$(states push "$PLACE" small)" = "$PLACE/000001" ]
+    kill -TERM "$writer"
+    ends "$writer" 1
+    cat err
+    states show "$PLACE" --verify
+}
+
 @test "torn and hostile states are one line each, and the one before is used" {
     local name
     make_files src

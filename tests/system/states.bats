@@ -110,6 +110,36 @@ e.save({"step": 7}, "checkpoints", rank=0)'
     [ ! -e p/000004.partial ]
 }
 
+@test "a writer that is asked to end leaves alone what another one has begun in its place" {
+    local writer ended=0
+    truncate -s 1T src/large # no writer gets to its end
+    "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push p src 3>&- 2>err &
+    writer=$!
+    wait_for 30 test -e p/000001.partial/large
+    kill -STOP "$writer"
+    states rm p 000001 --force
+    mkdir p/000001.partial
+    echo theirs >p/000001.partial/a
+    kill -TERM "$writer"
+    kill -CONT "$writer"
+    wait "$writer" || ended=$?
+    cat err
+    ((ended == 1))
+    grep "stopped, or out of time" err
+    [ "$(cat p/000001.partial/a)" = theirs ]
+}
+
+@test "the end of the time is one line" {
+    mkdir -p p/000001 dst
+    truncate -s 1T p/000001/large
+    echo '{"format": 1, "files": {"large": 1099511627776}}' >p/000001/complete.json
+    fails "stopped, or out of time" states show p --verify --timeout=1
+    exec 9>dst/.lock
+    flock 9
+    fails "stopped, or out of time" states pull p dst --timeout=1
+    exec 9>&-
+}
+
 @test "each wrong state, directory and argument is one line" {
     local home=$PWD
     run -3 states show p
