@@ -39,6 +39,14 @@ static char *default_path(const char *file)
     return asprintf(&path, "%s/.aws/%s", home, file) >= 0 ? path : NULL;
 }
 
+/* Somebody whose keys are in the environment may have no right to read the files. */
+static bool may_be_unreadable(void)
+{
+    const char *key = getenv("AWS_ACCESS_KEY_ID");
+
+    return key != NULL && key[0] != '\0';
+}
+
 static int read_profiles_file(const char *variable, const char *file, char **path, char **text,
                               struct error *err)
 {
@@ -48,7 +56,9 @@ static int read_profiles_file(const char *variable, const char *file, char **pat
     if (*path == NULL)
         return error_set(err, "out of memory");
     *text = file_read(*path, FILE_MAX, NULL, err);
-    return *text != NULL || errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -1;
+    if (*text != NULL || errno == ENOENT || errno == ENOTDIR)
+        return 0;
+    return errno == EACCES && may_be_unreadable() ? 0 : -1;
 }
 
 static int read_profiles(struct profiles *profiles, struct error *err)

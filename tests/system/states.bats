@@ -140,6 +140,19 @@ e.save({"step": 7}, "checkpoints", rank=0)'
     exec 9>&-
 }
 
+@test "keys that may not be read are named, but where the environment has keys" {
+    local mortal=()
+    ((UID != 0)) || mortal=(setpriv --bounding-set=-all --inh-caps=-all)
+    unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+    export AWS_SHARED_CREDENTIALS_FILE=$PWD/keys AWS_ENDPOINT_URL=http://127.0.0.1:1
+    echo "[default]" >keys
+    chmod 0 keys
+    selastic=${prefix:-$TREE/build/inst}/bin/selastic
+    fails "cannot read $PWD/keys: Permission denied" "${mortal[@]}" "$selastic" states list s3://bucket
+    AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b fails "127.0.0.1:1" \
+        "${mortal[@]}" "$selastic" states list s3://bucket --tries=1
+}
+
 @test "each wrong state, directory and argument is one line" {
     local home=$PWD
     run -3 states show p
