@@ -20,9 +20,13 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
+# The leader has heard of a step of the present world.
+a_step_is_known() { (($(show_json "$1" | json_value 's["step"] or 0') > 0)); }
+
 @test "2:6 starts with 2 and reaches 6" {
     job=$(train 2:6 100000 0.2)
     wait_for 60 size_is "$job" 6
+    wait_for 30 a_step_is_known "$job"
     enough "$job"
     run sizes_of "$job"
     [[ $output == 2*6 ]]
