@@ -35,6 +35,9 @@ const char *admission_env_get(const struct admission_env *env, const char *name)
  * Returns -1 with err set if it is too large. */
 #define ADMISSION_ENV_ENTRY ((size_t)96 << 10) /* bytes; the kernel takes 128 KiB */
 #define ADMISSION_ENV_ALL   ((size_t)256 << 10)
+/* Entries, empty ones too: each question about a job looks at all of them, under slurmctld's
+ * locks. */
+#define ADMISSION_ENV_COUNT ((size_t)1000)
 int admission_check_env(const struct admission_env *env, struct error *err);
 
 enum admission_role {
@@ -58,13 +61,18 @@ const char *admission_pool_of(const struct admission_env *env);
  * option --elastic-extend is known by its comment alone. */
 bool admission_is_marked(const char *comment);
 uint32_t admission_marked_base(const char *comment);
+/* What the AdminComment of an extension says of its base and its pool, which may be NULL. Returns
+ * buf. */
+#define ADMISSION_NOTE_MAX 160
+char *admission_note(uint32_t base, uint32_t restarts, const char *pool, char *buf, size_t size);
 
 /* What a job is, by its options and its comment. */
 enum admission_role admission_role_of_job(const struct admission_env *env, const char *comment);
 
-/* The job that a job with this --dependency would be merged into, which gives that job more nodes;
- * 0: none. */
-uint32_t admission_merged_into(const char *dependency);
+/* The jobs that a job with this --dependency may be merged into, which gives such a job more nodes.
+ * A dependency can name several. *id becomes the first of them (0: its text is no number); returns
+ * the text behind it, for the next call. NULL: there is none. */
+const char *admission_merged_into(const char *dependency, uint32_t *id);
 
 /* The sizes that an elastic job was submitted with. */
 int admission_sizes(const struct admission_env *env, struct sizes *sizes, struct error *err);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a job is for admission, by its environment and its comment (admission.h). */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +52,9 @@ int admission_check_env(const struct admission_env *env, struct error *err)
 {
     size_t all = 0, longest = 0;
 
+    if (env->count > ADMISSION_ENV_COUNT)
+        return error_set(err, "%zu options of SPANK plugins; at most %zu are allowed", env->count,
+                         ADMISSION_ENV_COUNT);
     for (size_t i = 0; i < env->count; i++) {
         size_t len = env->entries[i] != NULL ? strlen(env->entries[i]) + 1 : 0;
 
@@ -142,6 +147,13 @@ uint32_t admission_marked_base(const char *comment)
     return (uint32_t)number;
 }
 
+char *admission_note(uint32_t base, uint32_t restarts, const char *pool, char *buf, size_t size)
+{
+    snprintf(buf, size, ADMISSION_MARKER "%" PRIu32 ".%" PRIu32 "%s%s", base, restarts,
+             pool ? " pool=" : "", pool ? pool : "");
+    return buf;
+}
+
 enum admission_role admission_role_of_job(const struct admission_env *env, const char *comment)
 {
     enum admission_role role = admission_role(env);
@@ -149,9 +161,14 @@ enum admission_role admission_role_of_job(const struct admission_env *env, const
     return role == ADMISSION_RIGID && admission_is_marked(comment) ? ADMISSION_EXTENSION : role;
 }
 
-uint32_t admission_merged_into(const char *dependency)
+const char *admission_merged_into(const char *dependency, uint32_t *id)
 {
-    const char *id = dependency ? strcasestr(dependency, "expand:") : NULL;
+    static const char word[] = "expand:";
+    const char *found = dependency ? strcasestr(dependency, word) : NULL;
 
-    return id ? (uint32_t)strtoul(id + strlen("expand:"), NULL, 10) : 0;
+    if (!found)
+        return NULL;
+    found += strlen(word);
+    *id = (uint32_t)strtoul(found, NULL, 10);
+    return found;
 }

@@ -23,6 +23,8 @@
 #include "plugins/job_submit/site.h"
 #include "plugins/job_submit/watch.h"
 
+#define MERGED_MAX 100 /* jobs of one --dependency */
+
 const char plugin_name[] = "Admission of elastic jobs";
 const char plugin_type[] = "job_submit/elastic";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
@@ -250,6 +252,25 @@ static int64_t microseconds(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+static void note(job_desc_msg_t *desc, const char *text)
+{
+    xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
+               text);
+}
+
+/* For accounting, which keeps no other comment by default (lib/usage). */
+static void note_base(job_desc_msg_t *desc, const struct conf *conf,
+                      const struct admission_job *base, int pool)
+{
+    char text[ADMISSION_NOTE_MAX];
+
+    if (!desc->admin_comment || !*desc->admin_comment)
+        note(desc,
+             admission_note(base->id, base->restarts,
+                            pool >= 0 && pool < conf->pool_count ? conf->pools[pool].name : NULL,
+                            text, sizeof(text)));
+}
+
 /* There is no job yet. The job that there will be can be recognised by what is written here. */
 static void remember(job_desc_msg_t *desc, const struct admission_job *base, int pool,
                      const struct admission_changes *changes)
@@ -264,8 +285,7 @@ static void remember(job_desc_msg_t *desc, const struct admission_job *base, int
     if (changes->counted == ADMISSION_UNSET)
         return; /* its base is not elastic for Slurm, and the site has no limit */
     admitted_mark(admitted_add(&admitted, &entry, microseconds()), mark, sizeof(mark));
-    xstrfmtcat(desc->admin_comment, "%s%s", desc->admin_comment && *desc->admin_comment ? " " : "",
-               mark);
+    note(desc, mark);
 }
 
 static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
@@ -286,6 +306,7 @@ static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
     base_job_siblings(conf, &base, pool, &admitted, microseconds(), &siblings);
     rc = admission_extension(conf, &request, &base, &siblings, changes, err);
     if (rc == 0) {
+        note_base(desc, conf, &base, pool);
         remember(desc, &base, pool, changes);
         admission_shorten(
             &request,
@@ -300,10 +321,18 @@ static int decide_extension(const struct conf *conf, job_desc_msg_t *desc,
 /* Would the nodes of this job go to an elastic job, or to an extension? */
 static bool merges(const job_desc_msg_t *desc)
 {
+    const char *rest = desc->dependency;
     struct admission_job job;
+    uint32_t id;
 
-    base_job_find(admission_merged_into(desc->dependency), time(NULL), &job);
-    return job.known && job.role != ADMISSION_RIGID;
+    for (int i = 0; (rest = admission_merged_into(rest, &id)) != NULL; i++) {
+        if (i == MERGED_MAX)
+            return true; /* nobody needs so many */
+        base_job_find(id, time(NULL), &job);
+        if (job.known && job.role != ADMISSION_RIGID)
+            return true;
+    }
+    return false;
 }
 
 /* Partitions are known from the first request on; the log has each mistake once for each

@@ -115,6 +115,18 @@ static void an_extension_names_its_base_by_a_number(void **state)
     }
 }
 
+static void assert_merged(const char *dependency, const uint32_t *ids, size_t count)
+{
+    uint32_t id;
+
+    for (size_t i = 0; i < count; i++) {
+        dependency = admission_merged_into(dependency, &id);
+        assert_non_null(dependency);
+        assert_int_equal(id, ids[i]);
+    }
+    assert_null(admission_merged_into(dependency, &id));
+}
+
 static void a_comment_makes_an_extension_of_a_rigid_job_only(void **state)
 {
     static const struct {
@@ -133,10 +145,11 @@ static void a_comment_makes_an_extension_of_a_rigid_job_only(void **state)
         struct admission_env env = env_of(table[i].env);
         assert_int_equal(admission_role_of_job(&env, table[i].comment), table[i].role);
     }
-    assert_int_equal(admission_merged_into(NULL), 0);
-    assert_int_equal(admission_merged_into("afterok:3"), 0);
-    assert_int_equal(admission_merged_into("expand:31"), 31);
-    assert_int_equal(admission_merged_into("afterok:3,EXPAND:31"), 31);
+    assert_merged(NULL, (const uint32_t[]){0}, 0);
+    assert_merged("afterok:3", (const uint32_t[]){0}, 0);
+    assert_merged("expand:31", (const uint32_t[]){31}, 1);
+    assert_merged("afterok:3,EXPAND:31", (const uint32_t[]){31}, 1);
+    assert_merged("expand:3,Expand:x?expand:31:7", (const uint32_t[]){3, 0, 31}, 3);
 }
 
 static void an_empty_environment_may_be_null(void **state)
@@ -856,7 +869,7 @@ static void an_environment_that_no_prolog_could_have_is_refused(void **state)
     } rows[] = {
         {0, 0, true},     {1, 98303, true},  {1, 98304, false},
         {4, 65535, true}, {5, 60000, false}, {100, 100000, false},
-        {2621, 99, true}, {2622, 99, false}, {1000000, 0, false},
+        {1000, 99, true}, {1001, 1, false},  {1000000, 0, false},
     };
 
     (void)state;
@@ -874,6 +887,14 @@ static void an_environment_that_no_prolog_could_have_is_refused(void **state)
         assert_int_equal(err.text[0] != '\0', !rows[i].fits);
         free(entries);
         free(text);
+    }
+    {
+        /* Slurm unpacks an empty entry as NULL. */
+        char **none = calloc(1001, sizeof(*none));
+        struct admission_env env = {none, 1001};
+
+        assert_int_equal(admission_check_env(&env, NULL), -1);
+        free(none);
     }
 }
 
