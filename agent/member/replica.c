@@ -13,6 +13,7 @@
 
 #include "agent/member/replica_private.h"
 #include "agent/supervise.h"
+#include "common/log.h"
 #include "lib/recovery.h"
 #include "lib/role_needs.h"
 #include "lib/role_task.h"
@@ -84,29 +85,59 @@ static void give_up_port(struct replica *r, int port)
     workers_stop(r->workers, SIGKILL, 0);
 }
 
-/* Until it is ready, a port is asked at several addresses. */
-static const char *address_that_counts(const struct task *task)
+static json_object *ports_json(const struct replica *r)
+{
+    json_object *all = json_object_new_array();
+
+    for (int i = 0; i < r->count; i++)
+        json_object_array_add(all, replica_ports_json(r->ports, i));
+    return all;
+}
+
+/* The ports of its tasks, once all of them are executed, and when one is withheld. */
+static void say_running(struct replica *r)
+{
+    json_object *msg = replica_message("task_running", r->options.id, r->options.start);
+
+    json_object_object_add(msg, "ports", ports_json(r));
+    send_message(r, msg);
+}
+
+/* Of HTTP and TCP: the port that its probe asks. */
+static int probe_port(const struct task *task)
+{
+    const struct role *role = task->replica->options.role;
+
+    for (size_t i = 0; i < strings_count(role->ports); i++)
+        if (role->ready.port == NULL || strcmp(role->ports[i], role->ready.port) == 0)
+            return task->ports[i];
+    return 0;
+}
+
+/* Until it is ready, that port is asked at several addresses. */
+static int port_to_be_probed(const struct task *task)
 {
     enum role_probe how = task->replica->options.role->ready.how;
-    bool asked = how == ROLE_PROBE_HTTP || how == ROLE_PROBE_TCP;
 
-    return task->ready || !asked ? task->replica->address : NULL;
+    return !task->ready && (how == ROLE_PROBE_HTTP || how == ROLE_PROBE_TCP) ? probe_port(task) : 0;
 }
 
-static int stranger_at(const struct task *task, const char *address)
-{
-    const struct replica *r = task->replica;
-
-    return replica_ports_stranger(r->ports, (int)(task - r->tasks), address);
-}
-
-/* True: they are not ours, and the replica ends. */
+/* True: a stranger has a port of it, and the replica ends. */
 static bool ports_are_stolen(struct task *task)
 {
-    int port = stranger_at(task, address_that_counts(task));
+    struct replica *r = task->replica;
+    bool changed;
+    int port = replica_ports_look(r->ports, (int)(task - r->tasks), r->address,
+                                  port_to_be_probed(task), &changed);
 
     if (port != 0)
-        give_up_port(task->replica, port);
+        give_up_port(r, port);
+    else if (changed && r->running) {
+        log_info("%s: programs of other users have come or gone at ports that it does not use; "
+                 "its addresses are told without them",
+                 task->name);
+        say_running(r);
+    }
     return port != 0;
 }
 
@@ -125,7 +156,7 @@ static void blame_stranger(struct task *task, int status)
 
     if (status == 0 || recovery_is_final(status) || task->ready || r->ending)
         return;
-    port = stranger_at(task, NULL);
+    port = replica_ports_stranger(r->ports, (int)(task - r->tasks), NULL);
     if (port == 0 && r->master_port != 0 && port_is_strange(r->master_port, NULL))
         port = r->master_port;
     if (port != 0)
@@ -156,17 +187,6 @@ static void on_task_unready(const char *why, void *arg)
     send_message(task->replica, msg);
 }
 
-/* Of HTTP and TCP. */
-static int probe_port(const struct task *task)
-{
-    const struct role *role = task->replica->options.role;
-
-    for (size_t i = 0; i < strings_count(role->ports); i++)
-        if (role->ready.port == NULL || strcmp(role->ports[i], role->ready.port) == 0)
-            return task->ports[i];
-    return 0;
-}
-
 /* Without memory nobody looks, and the leader's time for it will be over. */
 static void begin_probe(struct task *task)
 {
@@ -190,23 +210,12 @@ static void begin_probe(struct task *task)
 
 /* ---- news of its tasks ----------------------------------------------------------------------- */
 
-static json_object *ports_json(const struct replica *r)
-{
-    json_object *all = json_object_new_array();
-
-    for (int i = 0; i < r->count; i++)
-        json_object_array_add(all, replica_ports_json(r->ports, i));
-    return all;
-}
-
 static void on_ready(void *arg)
 {
     struct replica *r = arg;
-    json_object *msg = replica_message("task_running", r->options.id, r->options.start);
 
     r->running = true;
-    json_object_object_add(msg, "ports", ports_json(r));
-    send_message(r, msg);
+    say_running(r);
     for (int i = 0; i < r->count && !r->ending; i++)
         if (!r->tasks[i].ended)
             begin_probe(&r->tasks[i]);

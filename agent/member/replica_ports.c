@@ -14,8 +14,10 @@
 
 struct replica_ports {
     int names;
-    int *numbers; /* of task 0, of task 1, … */
-    int *fds;     /* each holds a port */
+    int *numbers;   /* of task 0, of task 1, … */
+    int *fds;       /* each holds a port */
+    bool *ours;     /* the task has been seen to listen there */
+    bool *withheld; /* a stranger listens there */
     int held;
 };
 
@@ -53,8 +55,11 @@ struct replica_ports *replica_ports_create(int tasks, int names, struct error *e
         ports->names = names;
         ports->numbers = calloc(count, sizeof(*ports->numbers));
         ports->fds = calloc(count, sizeof(*ports->fds));
+        ports->ours = calloc(count, sizeof(*ports->ours));
+        ports->withheld = calloc(count, sizeof(*ports->withheld));
     }
-    if (ports == NULL || ports->numbers == NULL || ports->fds == NULL)
+    if (ports == NULL || ports->numbers == NULL || ports->fds == NULL || ports->ours == NULL ||
+        ports->withheld == NULL)
         error_set(err, "out of memory");
     else if (names == 0 || (tasks * names <= ROW_MAX ? hold_row : hold_any)(ports, tasks, err) == 0)
         return ports;
@@ -70,6 +75,8 @@ void replica_ports_destroy(struct replica_ports *ports)
         close(ports->fds[i]);
     free(ports->numbers);
     free(ports->fds);
+    free(ports->ours);
+    free(ports->withheld);
     free(ports);
 }
 
@@ -83,18 +90,25 @@ json_object *replica_ports_json(const struct replica_ports *ports, int task)
     json_object *list = json_object_new_array();
 
     for (int i = 0; i < ports->names; i++)
-        json_object_array_add(list, json_object_new_int(replica_ports_of(ports, task)[i]));
+        json_object_array_add(list, json_object_new_int(ports->withheld[task * ports->names + i]
+                                                            ? 0
+                                                            : replica_ports_of(ports, task)[i]));
     return list;
 }
 
-bool port_is_strange(int port, const char *address)
+static enum tcp_listener listener_at(int port, const char *address)
 {
     struct sockaddr_in6 at = {.sin6_family = AF_INET6};
 
     if (address == NULL || (uv_ip4_addr(address, port, (struct sockaddr_in *)&at) != 0 &&
                             uv_ip6_addr(address, port, &at) != 0))
-        return tcp_listener(port) == TCP_STRANGER;
-    return tcp_to_ipv6(&at) && tcp_listener_at(&at) == TCP_STRANGER;
+        return tcp_listener(port);
+    return tcp_to_ipv6(&at) ? tcp_listener_at(&at) : TCP_NOBODY;
+}
+
+bool port_is_strange(int port, const char *address)
+{
+    return listener_at(port, address) == TCP_STRANGER;
 }
 
 int replica_ports_stranger(const struct replica_ports *ports, int task, const char *address)
@@ -104,5 +118,23 @@ int replica_ports_stranger(const struct replica_ports *ports, int task, const ch
     for (int i = 0; i < ports->names; i++)
         if (port_is_strange(list[i], address))
             return list[i];
+    return 0;
+}
+
+int replica_ports_look(struct replica_ports *ports, int task, const char *address, int probed,
+                       bool *changed)
+{
+    *changed = false;
+    for (int i = task * ports->names; i < (task + 1) * ports->names; i++) {
+        int port = ports->numbers[i];
+        enum tcp_listener listener = listener_at(port, port == probed ? NULL : address);
+        bool withheld = listener == TCP_STRANGER;
+
+        if (withheld && (port == probed || ports->ours[i]))
+            return port;
+        ports->ours[i] = ports->ours[i] || listener == TCP_OURS;
+        *changed = *changed || withheld != ports->withheld[i];
+        ports->withheld[i] = withheld;
+    }
     return 0;
 }

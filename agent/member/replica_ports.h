@@ -19,12 +19,21 @@ void replica_ports_destroy(struct replica_ports *ports); /* accepts NULL */
 /* Those of a task, counted from 0 on this node: as many as there are names. */
 const int *replica_ports_of(const struct replica_ports *ports, int task);
 
-json_object *replica_ports_json(const struct replica_ports *ports, int task); /* a new array */
+/* A new array; 0 for a port that is withheld. */
+json_object *replica_ports_json(const struct replica_ports *ports, int task);
 
 /* Does a program of another user get what is sent to that port of this address of the node (IPv4 or
  * IPv6; NULL: of any of its addresses)? */
 bool port_is_strange(int port, const char *address);
 /* The first one of a task that is so; 0: there is none. */
 int replica_ports_stranger(const struct replica_ports *ports, int task, const char *address);
+
+/* Look at all ports of a task, at that address of the node. Returns the port for which the task has
+ * to end, 0: there is none. probed: the port that a probe is going to ask, 0: none. A stranger
+ * there would make the task ready. Else a task ends only for a port where it has been seen to
+ * listen itself. At another port a stranger does no harm: it is withheld from those who ask for
+ * addresses, as long as the stranger is there. *changed: a port is withheld, or no longer. */
+int replica_ports_look(struct replica_ports *ports, int task, const char *address, int probed,
+                       bool *changed);
 
 #endif

@@ -44,7 +44,12 @@ static const char *const ROLES =
     "  checked: {run: [sh, -c, 'sleep 0.1; >checked.$ELASTIC_START; exec sleep 1000'],\n"
     "            ready: {exec: [test, -e, 'checked.7'], every: 100ms}}\n"
     "  idle: {run: [sleep, '1000'], ports: [a, b]}\n"
-    "  two: {run: [sleep, '1000'], ports: [a, b], tasks: 2}\n"
+    "  two: {run: [sleep, '1000'], ports: [a, b], tasks: 2, ready: {tcp: yes, every: 100ms}}\n"
+    "  closer: {run: [python3, -c, 'import os, socket, time;"
+    " at = (\"127.0.0.1\", int(os.environ[\"ELASTIC_PORT_A\"])); s = socket.create_server(at);"
+    " any(time.sleep(0.02) or os.path.exists(\"go\") for _ in range(10000)); s.close();"
+    " open(\"closed\", \"w\"); time.sleep(1000)'], ports: [a, b],"
+    " ready: {tcp: yes, every: 100ms}}\n"
     "  web: {run: [sleep, '1000'], ports: [a, b], ready: {tcp: yes, every: 100ms}}\n"
     "  later: {run: [sh, -c, 'while ! test -e go; do sleep 0.02; done; : >$ELASTIC_READY_FILE;"
     " exec sleep 1000'], ports: [a, b], ready: {told: yes, every: 100ms}}\n"
@@ -793,15 +798,72 @@ static void put_file(struct scene *s, const char *name, bool there)
         unlink(path);
 }
 
-/* Without a probe, with one that asks the port, and one that does not: it never gets ready, and is
- * to be started again, which costs nothing. */
+static bool file_is_there(const struct scene *s, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", s->run->dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* The probe would find the stranger. It never gets ready, and is to be started again, which costs
+ * nothing. */
 static void test_a_stranger_has_the_port(void **state)
 {
-    static const char *const roles[] = {"idle", "web", "later"};
+    struct scene s;
+    pid_t thief;
+    int port;
 
     (void)state;
     if (geteuid() != 0)
         skip(); /* it could not become another user */
+    begin(&s);
+    replicas_welcomed(s.all, "127.0.0.1");
+    start_role(&s, 4, "web", 1);
+    port = port_in(await(&s, "task_running", 0), 0, 0);
+    thief = steal("127.0.0.1", port);
+    AWAIT(s.run, !replicas_any(s.all));
+    assert_null(heard(&s, "task_exit", 0)); /* not at once */
+    assert_lost(await(&s, "task_exit", 0), 0, 128 + SIGKILL, port);
+    assert_null(heard(&s, "task_ready", 0));
+    steal_end(thief);
+    end(&s);
+}
+
+/* Its clients would go on to talk to the stranger. */
+static void test_a_stranger_follows(void **state)
+{
+    struct scene s;
+    pid_t thief;
+    int port;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    begin(&s);
+    replicas_welcomed(s.all, "127.0.0.1");
+    start_role(&s, 4, "closer", 1);
+    port = port_in(await(&s, "task_running", 0), 0, 0);
+    await(&s, "task_ready", 0);
+    put_file(&s, "go", true);
+    AWAIT(s.run, file_is_there(&s, "closed"));
+    thief = steal("127.0.0.1", port);
+    assert_lost(await(&s, "task_exit", 0), 0, 128 + SIGKILL, port);
+    put_file(&s, "go", false);
+    put_file(&s, "closed", false);
+    steal_end(thief);
+    end(&s);
+}
+
+/* Any user can do that to any program which does not listen at all its ports: without a probe, and
+ * with one that does not ask the port. Nobody is told the port meanwhile. */
+static void test_a_stranger_at_a_port_without_use(void **state)
+{
+    static const char *const roles[] = {"idle", "later"};
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
     for (size_t i = 0; i < COUNT(roles); i++) {
         struct scene s;
         pid_t thief;
@@ -809,16 +871,17 @@ static void test_a_stranger_has_the_port(void **state)
 
         begin(&s);
         replicas_welcomed(s.all, "127.0.0.1");
-        start_role(&s, 4, roles[i], 1);
-        port = port_in(await(&s, "task_running", 0), 0, i != 1);
-        thief = steal("127.0.0.1", port);
         put_file(&s, "go", true);
-        AWAIT(s.run, !replicas_any(s.all));
-        assert_null(heard(&s, "task_exit", 0)); /* not at once */
-        assert_lost(await(&s, "task_exit", 0), 0, 128 + SIGKILL, port);
-        assert_null(heard(&s, "task_ready", 0));
-        put_file(&s, "go", false);
+        start_role(&s, 4, roles[i], 1);
+        port = port_in(await(&s, "task_running", 0), 0, 1);
+        thief = steal("127.0.0.1", port);
+        assert_int_equal(port_in(await(&s, "task_running", 1), 0, 1), 0);
+        assert_int_not_equal(port_in(heard(&s, "task_running", 1), 0, 0), 0);
         steal_end(thief);
+        assert_int_equal(port_in(await(&s, "task_running", 2), 0, 1), port);
+        assert_null(heard(&s, "task_exit", 0));
+        put_file(&s, "go", false);
+        kill_all(&s);
         end(&s);
     }
 }
@@ -837,11 +900,12 @@ static void test_a_stranger_at_another_address(void **state)
     replicas_welcomed(s.all, "127.0.0.1");
     start_role(&s, 4, "idle", 1);
     elsewhere = steal("127.0.0.2", port_in(await(&s, "task_running", 0), 0, 0));
-    start_role(&s, 5, "idle", 1);
+    start_role(&s, 5, "web", 1);
     port = port_in(await(&s, "task_running", 1), 0, 0);
     thief = steal("127.0.0.1", port);
     assert_lost(await(&s, "task_exit", 0), 0, 128 + SIGKILL, port);
     assert_null(heard(&s, "task_exit", 1));
+    assert_null(heard(&s, "task_running", 2));
     assert_true(replicas_any(s.all));
     steal_end(thief);
     steal_end(elsewhere);
@@ -861,7 +925,7 @@ static void test_a_stranger_has_a_port_of_a_gang(void **state)
     begin(&s);
     replicas_welcomed(s.all, "127.0.0.1");
     start_role(&s, 4, "two", 2);
-    port = port_in(await(&s, "task_running", 0), 1, 1);
+    port = port_in(await(&s, "task_running", 0), 1, 0);
     thief = steal("127.0.0.1", port);
     AWAIT(s.run, !replicas_any(s.all));
     /* The leader orders the end of a replica that has just ended; the job's end does not wait. */
@@ -930,10 +994,10 @@ static void test_a_stranger_at_the_leading_replica(void **state)
     put_file(&s, "stay", true);
     start_role(&s, 4, "lead", 1);
     thief = steal("127.0.0.1", port_in(await(&s, "task_running", 0), 0, 0));
+    put_file(&s, "stay", false);
     AWAIT(s.run, !replicas_any(s.all));
     replicas_welcomed(s.all, "127.0.0.1");
     assert_false(json_object_object_get_ex(await(&s, "room", 1), "result", &said));
-    put_file(&s, "stay", false);
     steal_end(thief);
     end(&s);
 }
@@ -1009,6 +1073,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_leader_after_the_end),
         cmocka_unit_test(test_pressure),
         cmocka_unit_test(test_a_stranger_has_the_port),
+        cmocka_unit_test(test_a_stranger_follows),
+        cmocka_unit_test(test_a_stranger_at_a_port_without_use),
         cmocka_unit_test(test_a_stranger_at_another_address),
         cmocka_unit_test(test_a_stranger_has_a_port_of_a_gang),
         cmocka_unit_test(test_a_program_finds_a_stranger),
