@@ -148,7 +148,7 @@ def crash_and_boot(training, row, member):
     training.before = newest(training.log)
     testbed(*training.away.pop())
     training.hit = now()
-    training.lost = 0  # it begins anew
+    training.lost = training.kept = 0  # it begins anew
 
 
 def processes_of(training):
@@ -211,6 +211,7 @@ def drain(training, row, member):
 def reclaim(training, row, member):
     notice = f"{os.environ['TB_WORK']}/reclaim.{node_of(member)}"
     lose_base(training, row)
+    training.kept += row.where != "extension"
     open(notice, "w").close()
     return lambda: os.unlink(notice)
 

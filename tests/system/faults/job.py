@@ -122,13 +122,16 @@ class TrainingJob:
             f"{work}/disk/{self.job}",
         )
         self.lost = 0  # nodes of the base, for good
+        self.kept = 0  # of these: they still are the job's for Slurm, and count for its MAX
         self.away = []  # what brings these back, if that has not been tried: when the job has ended
         self.settle()
 
     def settle(self):
         """Until all are there that can be, and have made some steps."""
-        size = MOST  # an extension takes the place of a lost node of the base
-        wait(60, f"{size} nodes", lambda: newest(self.log)[2] == size)
+        # An extension takes the place of a lost node of the base. At MAX, Slurm allows that once it
+        # has called the node down, after SlurmdTimeout (120 s).
+        size = MOST - self.kept
+        wait(130, f"{size} nodes", lambda: newest(self.log)[2] == size)
         generation, step, _ = newest(self.log)
         wait(
             20,
