@@ -9,12 +9,14 @@
 #include "lib/number.h"
 #include "lib/roles.h"
 #include "lib/sizes.h"
+#include "lib/text.h"
 
-#define WATCH_DEFAULT 2
-#define WATCH_MAX     3600
-#define PORT_LEAST    1024
-#define DAYS_MAX      3650
-#define JOB_ID_MAX    0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
+#define WATCH_DEFAULT  2
+#define WATCH_MAX      3600
+#define INTERVAL_LEAST 2
+#define PORT_LEAST     1024
+#define DAYS_MAX       3650
+#define JOB_ID_MAX     0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
 
 int value_job(const char *text, uint32_t *job_id, struct error *err)
 {
@@ -147,4 +149,31 @@ int value_format(const char *text, enum endpoints_format *format, struct error *
     return error_set(err,
                      "--format=%s is not allowed; give text, json, hosts, prometheus or haproxy",
                      error_value(text).text);
+}
+
+int value_who(const char *text, const char **name, struct error *err)
+{
+    if (!text_made_of(text, "_.@-"))
+        return error_set(err, "'%s' is no name of a user or an account", error_value(text).text);
+    *name = text;
+    return 0;
+}
+
+int value_time(const char *text, const char **time, struct error *err)
+{
+    if (!text_made_of(text, "-+:/."))
+        return error_set(err,
+                         "'%s' is no time; give one in the form of sacct, such as 2026-11-01, "
+                         "2026-11-01T08:00 or now-7days",
+                         error_value(text).text);
+    *time = text;
+    return 0;
+}
+
+int value_interval(const char *text, int *seconds, struct error *err)
+{
+    if (number_parse(text, strlen(text), INTERVAL_LEAST, WATCH_MAX, seconds) == 0)
+        return 0;
+    return error_set(err, "--interval=%s: give seconds from %d to %d", error_value(text).text,
+                     INTERVAL_LEAST, WATCH_MAX);
 }

@@ -18,6 +18,8 @@
 enum {
     OPTION_HELP = 'h',
     OPTION_FOLLOW = 'f',
+    OPTION_WHOSE = 'u',
+    OPTION_ACCOUNT = 'A',
     OPTION_JSON = 256,
     OPTION_ALL,
     OPTION_GROUP,
@@ -46,7 +48,10 @@ enum {
     OPTION_TITLE,
     OPTION_HERE,
     OPTION_TOKEN,
-    OPTION_JOB
+    OPTION_JOB,
+    OPTION_SINCE,
+    OPTION_INTERVAL,
+    OPTION_UNTIL
 };
 
 #define JSON                                                                                       \
@@ -67,6 +72,10 @@ static const struct option list_options[] = {{"all", no_argument, NULL, OPTION_A
                                              JSON,
                                              HELP,
                                              END};
+static const struct option top_options[] = {{"all", no_argument, NULL, OPTION_ALL},
+                                            {"interval", required_argument, NULL, OPTION_INTERVAL},
+                                            HELP,
+                                            END};
 static const struct option look_options[] = {
     {"watch", optional_argument, NULL, OPTION_WATCH}, JSON, HELP, END};
 static const struct option wait_options[] = {
@@ -104,6 +113,17 @@ static const struct option history_options[] = {
     HELP,
     END};
 
+static const struct option usage_options[] = {{"all", no_argument, NULL, OPTION_ALL},
+                                              {"user", required_argument, NULL, OPTION_WHOSE},
+                                              {"account", required_argument, NULL, OPTION_ACCOUNT},
+                                              {"since", required_argument, NULL, OPTION_SINCE},
+                                              {"until", required_argument, NULL, OPTION_UNTIL},
+                                              {"svg", required_argument, NULL, OPTION_SVG},
+                                              {"html", required_argument, NULL, OPTION_HTML},
+                                              {"title", required_argument, NULL, OPTION_TITLE},
+                                              JSON,
+                                              HELP,
+                                              END};
 static const struct option clean_options[] = {
     {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
     {"older-than", required_argument, NULL, OPTION_OLDER_THAN},
@@ -115,6 +135,7 @@ static const struct option plan_options[] = {
 static const struct option doctor_options[] = {
     {"here", no_argument, NULL, OPTION_HERE},
     {"token", required_argument, NULL, OPTION_TOKEN}, /* of doctor_step.c */
+    {"pieces", no_argument, NULL, OPTION_PIECES},     /* of doctor_step.c */
     {"nodes", required_argument, NULL, OPTION_NODES},
     {"partition", required_argument, NULL, OPTION_PARTITION},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
@@ -150,6 +171,11 @@ static int take_job(struct arguments *arguments, char **operands, int count, str
 {
     (void)count;
     return value_job(operands[0], &arguments->job_id, err);
+}
+
+static int take_job_if(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    return count > 0 ? take_job(arguments, operands, count, err) : 0;
 }
 
 static int take_size(struct arguments *arguments, char **operands, int count, struct error *err)
@@ -219,6 +245,7 @@ static const struct syntax {
     const struct option *options;
 } syntaxes[] = {
     {"list", "no arguments besides options", 0, 0, NULL, list_options},
+    {"top", "no arguments besides options", 0, 0, NULL, top_options},
     {"show", "one argument: JOB", 1, 1, take_job, look_options},
     {"wait", "one argument: JOB", 1, 1, take_job, wait_options},
     {"resize", "two arguments: JOB and N, +K or -K", 2, 2, take_size, order_options},
@@ -234,6 +261,7 @@ static const struct syntax {
     {"reports", "one or two arguments: JOB and ROLE or REPLICA", 1, 2, take_reporter,
      reports_options},
     {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
+    {"usage", "at most one argument: JOB", 0, 1, take_job_if, usage_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */
@@ -286,11 +314,21 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     case OPTION_USER:
         arguments->user = value;
         return 0;
+    case OPTION_WHOSE:
+        return value_who(value, &arguments->user, err);
+    case OPTION_ACCOUNT:
+        return value_who(value, &arguments->account, err);
+    case OPTION_SINCE:
+        return value_time(value, &arguments->since, err);
+    case OPTION_UNTIL:
+        return value_time(value, &arguments->until, err);
     case OPTION_STATE_DIR:
         arguments->state_dir = value;
         return 0;
     case OPTION_WATCH:
         return value_watch(value, &arguments->watch, err);
+    case OPTION_INTERVAL:
+        return value_interval(value, &arguments->interval, err);
     case OPTION_PORT:
         return value_port(value, &arguments->port, err);
     case OPTION_AFTER:
@@ -375,7 +413,9 @@ static struct error_value first_word(const char *name)
 static int parse_options(const struct syntax *syntax, int argc, char **argv,
                          struct arguments *arguments, struct error *err)
 {
-    const char *letters = is_option(syntax->options, OPTION_FOLLOW) ? ":hf" : ":h";
+    const char *letters = is_option(syntax->options, OPTION_FOLLOW)  ? ":hf"
+                          : is_option(syntax->options, OPTION_WHOSE) ? ":hu:A:"
+                                                                     : ":h";
     int option;
     optind = 0; /* glibc: begin again */
     opterr = 0;
@@ -420,7 +460,7 @@ static const struct syntax *find_action(const char *word, struct arguments *argu
 
 int arguments_unknown(const char *name, struct error *err)
 {
-    char known[256] = "";
+    char known[512] = "";
     for (size_t i = 0; i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
         text_append(known, sizeof(known), "%s, ", syntaxes[i].name);
     return error_set(err, "unknown command '%s'; commands: %shelp", error_value(name).text, known);
@@ -432,6 +472,8 @@ static int check_doctor(const struct arguments *arguments, struct error *err)
         return error_set(err, "'doctor' takes one of --job, --here and --nodes");
     if (arguments->token != NULL && !arguments->here)
         return error_set(err, "'doctor' takes --token with --here");
+    if (arguments->pieces && !arguments->here)
+        return error_set(err, "'doctor' takes --pieces with --here");
     if (arguments->partition != NULL && arguments->hostlist == NULL)
         return error_set(err, "'doctor' takes --partition with --nodes");
     return 0;

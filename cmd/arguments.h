@@ -32,13 +32,17 @@ enum topology_action { TOPOLOGY_COLLECT, TOPOLOGY_SHOW, TOPOLOGY_CHECK, TOPOLOGY
 struct arguments {
     bool help;
     bool json;
-    bool all;                        /* list: everybody's jobs */
+    bool all;                        /* list, top, usage: everybody's jobs */
+    int interval;                    /* top: seconds between two looks; 0: as usual */
     const char *group;               /* list: only of this group; NULL: all */
     bool timeline;                   /* history: draw a chart */
     double watch;                    /* show, roles, replicas: seconds between two looks, 0: once */
-    const char *svg, *html;          /* history: write a picture, a page; NULL: do not */
-    const char *title;               /* history: of them; NULL: the job */
-    const char *user;                /* history: the job's owner, NULL: ask Slurm, else oneself */
+    const char *svg, *html;          /* history, usage: write a picture, a page; NULL: do not */
+    const char *title;               /* of them; NULL: a usual one */
+    const char *user;                /* history: the job's owner, NULL: ask Slurm, else oneself;
+                                      * usage: only of this user */
+    const char *account;             /* usage: only of this account */
+    const char *since, *until;       /* usage: as for sacct; NULL: 30 days, now */
     const char *state_dir;           /* history: read this directory */
     bool dry_run;                    /* clean: remove nothing */
     int days;                        /* clean: of rest */

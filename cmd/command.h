@@ -29,13 +29,16 @@ struct command {
 extern const struct command list_command, show_command, resize_command, history_command,
     roles_command, replicas_command, scale_command, fail_command, remove_command, endpoints_command,
     logs_command, reports_command, proxy_command, clean_command, plan_command, states_command,
-    topology_command, wait_command, doctor_command;
+    topology_command, wait_command, doctor_command, usage_command, top_command;
 
 /* Columns of the terminal on stdout, 0 if stdout is no terminal. */
 int terminal_width(void);
 
 /* Print a text and free it. */
 void print_text(char *text);
+
+/* Write a text into a file that all may read whom the umask lets, and free it. */
+int write_text(const char *path, char *text, struct error *err);
 
 /* Print an object as JSON and put it: indented, or on one line for a stream of objects. */
 void print_json(json_object *object, bool one_line);

@@ -10,6 +10,7 @@
 #include "cmd/doctor_job.h"
 #include "cmd/doctor_look.h"
 #include "cmd/doctor_step.h"
+#include "cmd/node_answers.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
 #include "common/conf_file.h"
@@ -101,6 +102,16 @@ static void print_findings(const struct doctor *doctor)
         puts("no mistakes");
 }
 
+static void print_pieces(const struct doctor *doctor, const struct doctor_facts *facts,
+                         const char *token)
+{
+    json_object *report = report_json(doctor, facts, token);
+    char *node = node_answer_own_name();
+    node_answer_print(stdout, node, report);
+    free(node);
+    json_object_put(report);
+}
+
 static enum exit_status run_site(const struct arguments *arguments)
 {
     struct doctor_look *look = doctor_look_create();
@@ -114,7 +125,9 @@ static enum exit_status run_site(const struct arguments *arguments)
         hash_of(facts->conf_path, conf);
         rc = doctor_step(arguments, facts, conf, &doctor, &err);
     }
-    if (rc == 0 && arguments->json)
+    if (rc == 0 && arguments->pieces)
+        print_pieces(&doctor, facts, arguments->token);
+    else if (rc == 0 && arguments->json)
         print_json(report_json(&doctor, facts, arguments->token), arguments->here);
     else if (rc == 0)
         print_findings(&doctor);
@@ -133,7 +146,7 @@ const struct command doctor_command = {
     .name = "doctor",
     .summary = "find what is wrong with a site, or say what keeps a job from growing",
     .help =
-        "Usage: selastic doctor [--here [--token FILE]] [--json]\n"
+        "Usage: selastic doctor [--here [--token FILE] [--pieces]] [--json]\n"
         "       selastic doctor --nodes LIST [--partition P] [--timeout S] [--json]\n"
         "       selastic doctor --job JOB [--json]\n"
         "\n"
@@ -145,6 +158,7 @@ const struct command doctor_command = {
         "      --here         only this host: say nothing of Slurm's configuration; with --json\n"
         "                     on one line\n"
         "      --token FILE   with --here: say also whether FILE is there (--nodes uses it)\n"
+        "      --pieces       with --here: print short lines, in the form that --nodes reads\n"
         "      --nodes LIST   ask these nodes as well, by a job step: are they like this host?\n"
         "      --partition P  run that step in this partition\n"
         "      --timeout S    wait S seconds for the nodes (default 60)\n"

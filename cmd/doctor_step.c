@@ -2,45 +2,26 @@
 /* Nodes are asked by a job step (doctor_step.h): one task on each runs `selastic doctor --here`. */
 #include "cmd/doctor_step.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/node_steps.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
-#include "common/program.h"
 #include "common/slurm_client.h"
 #include "lib/doctor_nodes.h"
 #include "lib/doctor_rules.h"
 #include "lib/json_get.h"
-#include "lib/json_text.h"
 #include "lib/text.h"
 
-#define ANSWER_MAX ((size_t)16 << 20)
-#define LABEL_MAX  256
-
-/* The lines that nodes have printed, as NODE → object. srun --label cannot be used: it numbers
- * tasks. */
-static json_object *read_answers(const char *text)
+static int keep_answer(void *owner, const char *node, json_object *answer, struct error *err)
 {
-    json_object *answers = text_need(json_object_new_object());
-    for (const char *line = text; *line != '\0';) {
-        size_t length = strcspn(line, "\n");
-        const char *blank = memchr(line, ' ', length);
-        if (blank != NULL && blank - line < LABEL_MAX) {
-            char *name = text_need(strndup(line, (size_t)(blank - line)));
-            json_object *answer = json_text_parse(blank + 1, length - (size_t)(blank + 1 - line),
-                                                  NULL);
-            if (answer != NULL)
-                json_object_object_add(answers, name, answer);
-            free(name);
-        }
-        line += length + (line[length] == '\n');
-    }
-    return answers;
+    (void)err;
+    json_object_object_add(owner, node, json_object_get(answer));
+    return 0;
 }
 
 static struct doctor_node node_of(const char *name, json_object *answers)
@@ -101,51 +82,24 @@ static char *make_token(const char *state_dir)
     return path;
 }
 
-/* Each task says its node's name first: a step's tasks print into one stream. */
-static int run_step(const struct arguments *arguments, int count, const char *token, char **text,
-                    struct error *err)
+/* The tasks' answers, as NODE → object. -1 with err: there is none. */
+static int ask(const struct arguments *arguments, char **names, int count, const char *token,
+               json_object *answers, struct error *err)
 {
-    static const char script[] = "answer=$(\"$1\" doctor --json --here ${2:+--token \"$2\"})\n"
-                                 "printf '%s %s\\n' \"$SLURMD_NODENAME\" \"$answer\"";
-    char self[PATH_MAX], immediate[32], nodes[32], tasks[32], list[PATH_MAX], partition[256],
-        minutes[32];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[length > 0 ? length : 0] = '\0';
-    /* So that no job is left in the queue. */
-    snprintf(immediate, sizeof(immediate), "--immediate=%d", arguments->timeout);
-    snprintf(nodes, sizeof(nodes), "--nodes=%d", count);
-    snprintf(tasks, sizeof(tasks), "--ntasks=%d", count);
-    snprintf(list, sizeof(list), "--nodelist=%s", arguments->hostlist);
-    snprintf(minutes, sizeof(minutes), "--time=%d", arguments->timeout / 60 + 2);
-    snprintf(partition, sizeof(partition), "--partition=%s",
-             arguments->partition != NULL ? arguments->partition : "");
-    char *const argv[] = {"srun",
-                          "--quiet",
-                          "--job-name=selastic-doctor",
-                          nodes,
-                          tasks,
-                          "--ntasks-per-node=1",
-                          "--cpus-per-task=1",
-                          immediate,
-                          "--chdir=/",
-                          list,
-                          minutes,
-                          arguments->partition != NULL ? partition : "--quiet",
-                          "/bin/sh",
-                          "-c",
-                          (char *)script,
-                          "sh",
-                          self,
-                          token != NULL ? (char *)token : "",
-                          NULL};
-    int rc = program_output(argv, arguments->timeout * 1000, ANSWER_MAX, text, err);
-    /* A node with mistakes has status 1, and an answer. */
-    if (rc > 0 && *text != NULL && (*text)[0] == '\0') {
-        free(*text);
-        *text = NULL;
-        return -1;
+    const char *const words[] = {"doctor", "--here", "--pieces", token != NULL ? "--token" : NULL,
+                                 token,    NULL};
+    const struct node_question question = {"selastic-doctor", words};
+    const struct node_step step = {arguments->partition, names, count};
+    struct node_answers lines;
+    node_answers_begin(&lines, names, count, keep_answer, answers);
+    int rc = node_steps_run(&question, &step, 1, arguments->timeout, &lines, err);
+    if (rc == 0 && json_object_object_length(answers) == 0) {
+        struct node_answer *first = node_answers_find(&lines, names[0]);
+        const char *reason = first != NULL && first->reason != NULL ? first->reason : "no answer";
+        rc = error_set(err, "no node has answered: %s", reason);
     }
-    return rc < 0 ? -1 : 0;
+    node_answers_clear(&lines);
+    return rc;
 }
 
 int doctor_step(const struct arguments *arguments, const struct doctor_facts *facts,
@@ -156,18 +110,18 @@ int doctor_step(const struct arguments *arguments, const struct doctor_facts *fa
     const struct doctor_node here = {
         .name = "this host", .answered = true, .release = facts->release, .conf = conf};
     double began = (double)time(NULL);
-    char *text = NULL, *token;
+    json_object *answers = text_need(json_object_new_object());
     if (count == 0) {
         strings_free(names);
+        json_object_put(answers);
         return error_set(err, "--nodes=%s names no nodes; write it as Slurm does (n[1-8],n12)",
                          error_value(arguments->hostlist).text);
     }
-    token = make_token(facts->state_dir);
-    int rc = run_step(arguments, count, token, &text, err);
+    char *token = make_token(facts->state_dir);
+    int rc = ask(arguments, names, count, token, answers, err);
     if (token != NULL)
         unlink(token);
     if (rc == 0) {
-        json_object *answers = read_answers(text);
         struct doctor_node *nodes = text_need(calloc((size_t)count, sizeof(*nodes)));
         for (int i = 0; i < count; i++) {
             nodes[i] = node_of(names[i], answers);
@@ -176,10 +130,9 @@ int doctor_step(const struct arguments *arguments, const struct doctor_facts *fa
         doctor_compare(&here, nodes, count, began, (double)time(NULL),
                        token != NULL ? facts->state_dir : NULL, doctor);
         free(nodes);
-        json_object_put(answers);
     }
+    json_object_put(answers);
     free(token);
-    free(text);
     strings_free(names);
     return rc;
 }

@@ -191,13 +191,6 @@ static void print_history(const struct arguments *arguments, json_object *histor
     print_text(timeline_draw(field_array(history, "generations"), &drawing));
 }
 
-static mode_t own_umask(void)
-{
-    mode_t mask = umask(0);
-    umask(mask);
-    return mask;
-}
-
 static int draw(const struct arguments *arguments, json_object *history, bool over, bool html,
                 struct error *err)
 {
@@ -214,9 +207,7 @@ static int draw(const struct arguments *arguments, json_object *history, bool ov
     char *text = picture_draw(field_array(history, "generations"), &options);
     if (text == NULL)
         return error_set(err, "job %u has no generation that could be drawn", arguments->job_id);
-    int rc = file_replace(path, text, strlen(text), 0666 & ~own_umask(), err);
-    free(text);
-    return rc;
+    return write_text(path, text, err);
 }
 
 /* As the arguments say: on the terminal, or into files. The history is put. */

@@ -3,6 +3,7 @@
 #include "cmd/jobs.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,9 @@ static void add_state(json_object *entry, json_object *state)
     add_number(entry, "min", field_int(state, "min", -1));
     add_number(entry, "max", field_int(state, "max", -1));
     add_number(entry, "generation", field_int(state, "generation", -1));
+    add_number(entry, "steps", field_int(state, "steps", -1));
+    double cost = field_double(json_object_object_get(state, "cost"), "so_far");
+    json_object_object_add(entry, "cost", isnan(cost) ? NULL : shape_double(cost));
     json_object_object_add(
         entry, "why",
         json_from_string(why != NULL && *why ? why : json_get_string(state, "why_size")));
@@ -171,6 +175,8 @@ static void add_info(json_object *entry, const struct base_job *job, const char 
     add_number(entry, "min", noted ? sizes.min : -1);
     add_number(entry, "max", noted ? sizes.max : -1);
     add_number(entry, "generation", -1);
+    add_number(entry, "steps", -1);
+    json_object_object_add(entry, "cost", NULL);
     json_object_object_add(entry, "why",
                            json_from_string(why != NULL              ? why
                                             : waits && *info->reason ? info->reason

@@ -28,9 +28,9 @@ bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restart
 struct base_job *jobs_find_bases(const struct job_info *list, int count, int *found);
 
 /* An entry of the list: {"job", "name", "user", "state", "size", "sizes", "min", "max",
- * "generation", "pending", "running", "why"}. Of a job with roles, sizes is "roles", and min and
- * max are null. state is the leader's answer (shape.h) or NULL.
- * Without an answer, why is shown (NULL: Slurm's reason). */
+ * "generation", "steps", "cost", "pending", "running", "why"}. Of a job with roles, sizes is
+ * "roles", and min and max are null. state is the leader's answer (shape.h) or NULL. Without an
+ * answer, why is shown (NULL: Slurm's reason). */
 json_object *jobs_entry(const struct base_job *job, const char *user, json_object *state,
                         const char *why);
 

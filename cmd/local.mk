@@ -16,6 +16,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/job_plan.h \
     cmd/jobs.c \
     cmd/jobs.h \
+    cmd/node_answers.c \
+    cmd/node_answers.h \
     cmd/picture.c \
     cmd/picture.h \
     cmd/picture_life.c \
@@ -31,20 +33,24 @@ cmd_libselastic_la_SOURCES = \
     cmd/replicas.h \
     cmd/shape.c \
     cmd/shape.h \
+    cmd/svg.c \
+    cmd/svg.h \
     cmd/terminal_text.c \
     cmd/terminal_text.h \
     cmd/tick.c \
     cmd/tick.h \
     cmd/timeline.c \
     cmd/timeline.h \
-    cmd/topology_answers.c \
-    cmd/topology_answers.h \
+    cmd/top_screen.c \
+    cmd/top_screen.h \
     cmd/topology_check.c \
     cmd/topology_check.h \
     cmd/topology_map.c \
     cmd/topology_map.h \
-    cmd/utf8.c \
-    cmd/utf8.h \
+    cmd/usage_list.c \
+    cmd/usage_list.h \
+    cmd/usage_picture.c \
+    cmd/usage_picture.h \
     cmd/wait_rule.c \
     cmd/wait_rule.h
 cmd_libselastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -83,6 +89,8 @@ cmd_selastic_SOURCES = \
     cmd/libexec.h \
     cmd/list.c \
     cmd/logs_command.c \
+    cmd/node_steps.c \
+    cmd/node_steps.h \
     cmd/order.c \
     cmd/order.h \
     cmd/plan_command.c \
@@ -97,18 +105,19 @@ cmd_selastic_SOURCES = \
     cmd/selastic.c \
     cmd/show.c \
     cmd/states_command.c \
+    cmd/top.c \
     cmd/topology.c \
     cmd/topology_collect.c \
     cmd/topology_render.c \
     cmd/topology_render.h \
-    cmd/topology_run.c \
-    cmd/topology_run.h \
     cmd/topology_site.c \
     cmd/topology_site.h \
+    cmd/usage_command.c \
     cmd/view.c \
     cmd/view.h \
     cmd/wait.c
 cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS) \
+    $(NCURSES_CFLAGS) \
     -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
     -DEXAMPLESDIR='"$(docdir)/examples"' \
     -DSLURM_PLUGINS='"$(slurmplugindir)"' \
@@ -116,7 +125,7 @@ cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(MUNGE_C
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 cmd_selastic_LDFLAGS = $(PROGRAM_LDFLAGS)
 cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS) \
-    $(MUNGE_LIBS)
+    $(MUNGE_LIBS) $(NCURSES_LIBS)
 
 # bash-completion looks for a file with the name of the command.
 completiondir = $(datadir)/bash-completion/completions

@@ -6,16 +6,15 @@
  * Names and reasons are foreign text. */
 #include "cmd/picture.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/picture_life.h"
 #include "cmd/shape.h"
+#include "cmd/svg.h"
 #include "cmd/terminal_text.h"
 #include "cmd/tick.h"
-#include "cmd/utf8.h"
 
 #define PLOT_WIDTH  780
 #define ROWS_MAX    40 /* of more nodes only the number is drawn */
@@ -31,11 +30,6 @@
 #define TIP_MOST    200  /* of a reason */
 #define TABLE_MOST  1000 /* … in the table */
 #define TICKS_MAX   10
-#define LETTER      7 /* width of a character */
-
-static const char *const pool_colours[LIFE_POOLS_MAX] = {
-    "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2",
-    "#9d755d", "#ff9da6", "#439894", "#d67195", "#79706e", "#bab0ac"};
 
 static const struct {
     const char *kind, *colour;
@@ -59,83 +53,6 @@ struct picture {
     int bottom;   /* of what has been drawn */
 };
 
-/* ---- text ------------------------------------------------------------------------------------ */
-
-static void put_character(FILE *out, uint32_t code)
-{
-    static const struct {
-        uint32_t code;
-        const char *text;
-    } entities[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-    for (size_t i = 0; i < sizeof(entities) / sizeof(*entities); i++)
-        if (entities[i].code == code) {
-            fputs(entities[i].text, out);
-            return;
-        }
-    if (code < 0x7f)
-        fputc((int)code, out);
-    else
-        fprintf(out, "&#x%x;", code);
-}
-
-/* Characters that XML does not allow, and those that turn the direction of a line around. */
-static bool is_printable(uint32_t code)
-{
-    return code >= 0x20 && !(code >= 0x7f && code < 0xa0) && code != 0xfffe && code != 0xffff &&
-           !(code >= 0x200b && code <= 0x200f) && !(code >= 0x2028 && code <= 0x202e) &&
-           !(code >= 0x2060 && code <= 0x206f) && code != 0xfeff;
-}
-
-/* As plain ASCII. most: characters, 0: all. */
-static void put_escaped(FILE *out, const char *text, int most)
-{
-    int count = 0;
-    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
-        uint32_t code = *s;
-        int length = *s < 0x80 ? 1 : utf8_decode(s, &code);
-        if (length == 0 || !is_printable(code))
-            code = 0xfffd;
-        if (length > 1)
-            s += length - 1;
-        if (most > 0 && ++count > most) {
-            fputs("&#x2026;", out);
-            return;
-        }
-        put_character(out, code);
-    }
-}
-
-enum anchor { START, MIDDLE, END };
-
-static void begin_text(const struct picture *p, double x, double y, int size, enum anchor anchor,
-                       const char *more)
-{
-    static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    fprintf(p->out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\"%s%s>", x, y, size,
-            anchors[anchor], more);
-}
-
-static void put_text(const struct picture *p, double x, double y, int size, enum anchor anchor,
-                     const char *more, const char *text, int most)
-{
-    begin_text(p, x, y, size, anchor, more);
-    put_escaped(p->out, text, most);
-    fputs("</text>\n", p->out);
-}
-
-/* "1:05", "2:00:05", "3 d 02:00". */
-static const char *clock_text(double seconds, char *buf, size_t size)
-{
-    long long s = (long long)(seconds + 0.5);
-    if (s >= 86400)
-        snprintf(buf, size, "%lld d %02lld:%02lld", s / 86400, s / 3600 % 24, s / 60 % 60);
-    else if (s >= 3600)
-        snprintf(buf, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(buf, size, "%lld:%02lld", s / 60, s % 60);
-    return buf;
-}
-
 /* ---- parts of the drawing -------------------------------------------------------------------- */
 
 static double x_of(const struct picture *p, double seconds)
@@ -154,9 +71,9 @@ static double width_of(const struct picture *p, const struct life_part *part)
 static void put_tip(FILE *out, const struct life_part *part)
 {
     fprintf(out, "<title>generation %d, ", part->generation);
-    put_escaped(out, part->kind, NAME_MOST);
+    svg_escaped(out, part->kind, NAME_MOST);
     fputs(": ", out);
-    put_escaped(out, part->reason, TIP_MOST);
+    svg_escaped(out, part->reason, TIP_MOST);
     if (part->pause > 0)
         fprintf(out, "; pause %.2f s", part->pause);
     fputs("</title>", out);
@@ -166,15 +83,15 @@ static void put_head(const struct picture *p, const struct picture_options *opti
 {
     const struct life *life = p->life;
     char length[64];
-    put_text(p, p->left, 26, 15, START, " font-weight=\"bold\"", options->title, 0);
-    begin_text(p, p->left, 47, 12, START, " class=\"summary\"");
+    svg_text(p->out, p->left, 26, 15, SVG_START, " font-weight=\"bold\"", options->title, 0);
+    svg_begin_text(p->out, p->left, 47, 12, SVG_START, " class=\"summary\"");
     fprintf(p->out, "%s in all; it trained for %.1f %% of the time",
-            clock_text(life->length, length, sizeof(length)), life_goodput(life) * 100);
+            svg_clock(life->length, length, sizeof(length)), life_goodput(life) * 100);
     if (life->changes > 0)
         fprintf(p->out, "; %d change%s, paused for %.1f s in all", life->changes,
                 life->changes == 1 ? "" : "s", life->paused);
     if (life->away >= 1)
-        fprintf(p->out, "; away for %s", clock_text(life->away, length, sizeof(length)));
+        fprintf(p->out, "; away for %s", svg_clock(life->away, length, sizeof(length)));
     fputs("</text>\n", p->out);
 }
 
@@ -182,7 +99,7 @@ static void put_head(const struct picture *p, const struct picture_options *opti
 static void put_strip(const struct picture *p)
 {
     double free_from = 0; /* to the right of the last number */
-    put_text(p, p->left - 8, TOP - 15, 11, END, " fill=\"#666666\"", "nodes", 0);
+    svg_text(p->out, p->left - 8, TOP - 15, 11, SVG_END, " fill=\"#666666\"", "nodes", 0);
     for (int i = 0; i < p->life->count; i++) {
         const struct life_part *part = &p->life->parts[i];
         double x = x_of(p, part->begin), width = width_of(p, part), middle = x + width / 2;
@@ -194,11 +111,11 @@ static void put_strip(const struct picture *p)
                 part->generation, x, TOP - 10 - STRIP, width, STRIP, kind_colour(part->kind));
         put_tip(p->out, part);
         fputs("</rect>\n", p->out);
-        double half = length * LETTER / 2.0 + 2;
+        double half = length * SVG_LETTER / 2.0 + 2;
         if (width < 2 * half || middle - half < free_from)
             continue;
         free_from = middle + half;
-        put_text(p, middle, TOP - 15, 13, MIDDLE,
+        svg_text(p->out, middle, TOP - 15, 13, SVG_MIDDLE,
                  " class=\"size\" font-weight=\"bold\" fill=\"#ffffff\"", size, 0);
     }
 }
@@ -212,8 +129,8 @@ static void put_grid(const struct picture *p, int top, int bottom, bool labels)
         fprintf(p->out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>\n",
                 x_of(p, t), top, x_of(p, t), bottom);
         if (labels)
-            put_text(p, x_of(p, t), bottom + 14, 11, MIDDLE, " fill=\"#666666\"",
-                     clock_text(t, text, sizeof(text)), 0);
+            svg_text(p->out, x_of(p, t), bottom + 14, 11, SVG_MIDDLE, " fill=\"#666666\"",
+                     svg_clock(t, text, sizeof(text)), 0);
     }
 }
 
@@ -230,13 +147,13 @@ static void put_bar(const struct picture *p, const struct life_part *part, const
     double x = x_of(p, part->begin), pause = part->pause * p->scale;
     fprintf(p->out, "<rect class=\"%s\" data-generation=\"%d\" data-pool=\"", what,
             part->generation);
-    put_escaped(p->out, p->life->pools[pool], 0);
+    svg_escaped(p->out, p->life->pools[pool], 0);
     if (node != NULL) {
         fputs("\" data-node=\"", p->out);
-        put_escaped(p->out, node, 0);
+        svg_escaped(p->out, node, 0);
     }
     fprintf(p->out, "\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
-            width_of(p, part), height, pool_colours[pool]);
+            width_of(p, part), height, svg_colour(pool));
     if (pause >= 0.5)
         fprintf(p->out,
                 "<rect class=\"pause\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
@@ -250,7 +167,7 @@ static void put_rows(struct picture *p)
     p->bottom = TOP + life->row_count * ROW;
     put_grid(p, TOP - 6, p->bottom + 4, true);
     for (int row = 0; row < life->row_count; row++)
-        put_text(p, p->left - 8, TOP + row * ROW + 16, 12, END, "",
+        svg_text(p->out, p->left - 8, TOP + row * ROW + 16, 12, SVG_END, "",
                  json_object_get_string(json_object_array_get_idx(life->rows, (size_t)row)),
                  NAME_MOST);
     for (int i = 0; i < life->count; i++) {
@@ -275,8 +192,8 @@ static void put_chart(struct picture *p)
     p->bottom = TOP + CHART;
     put_grid(p, TOP - 6, p->bottom + 4, true);
     snprintf(most, sizeof(most), "%d", life->size_max);
-    put_text(p, p->left - 8, TOP + 8, 12, END, "", most, 0);
-    put_text(p, p->left - 8, TOP + CHART, 12, END, "", "0", 0);
+    svg_text(p->out, p->left - 8, TOP + 8, 12, SVG_END, "", most, 0);
+    svg_text(p->out, p->left - 8, TOP + CHART, 12, SVG_END, "", "0", 0);
     for (int i = 0; i < life->count; i++) {
         const struct life_part *part = &life->parts[i];
         double y = TOP + CHART;
@@ -300,7 +217,7 @@ static void put_rates(struct picture *p)
     if (!(life->rate_max > 0))
         return;
     put_grid(p, top, bottom, false);
-    put_text(p, p->left - 8, top + 12, 11, END, " fill=\"#666666\"", "steps/s", 0);
+    svg_text(p->out, p->left - 8, top + 12, 11, SVG_END, " fill=\"#666666\"", "steps/s", 0);
     for (int i = 0; i < life->count; i++) {
         const struct life_part *part = &life->parts[i];
         double begin = part->begin + part->pause, height = RATES * part->rate / life->rate_max;
@@ -313,8 +230,8 @@ static void put_rates(struct picture *p)
                 "y=\"%.2f\" width=\"%.1f\" height=\"%.2f\" fill=\"#a9bcd3\"/>\n",
                 part->generation, part->rate, x_of(p, begin), bottom - height, width, height);
         snprintf(rate, sizeof(rate), "%.3g", part->rate);
-        if (width > (double)strlen(rate) * LETTER + 4)
-            put_text(p, x_of(p, begin) + width / 2, bottom - 5, 11, MIDDLE, "", rate, 0);
+        if (width > (double)strlen(rate) * SVG_LETTER + 4)
+            svg_text(p->out, x_of(p, begin) + width / 2, bottom - 5, 11, SVG_MIDDLE, "", rate, 0);
     }
     p->bottom = bottom - 14;
 }
@@ -325,8 +242,8 @@ static double put_key(const struct picture *p, double x, double y, const char *c
     size_t length = strlen(text) < NAME_MOST ? strlen(text) : NAME_MOST;
     fprintf(p->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"%s\"/>\n", x,
             y - 10, colour);
-    put_text(p, x + 17, y, 12, START, " class=\"key\"", text, NAME_MOST);
-    return x + 17 + (double)length * LETTER + 18;
+    svg_text(p->out, x + 17, y, 12, SVG_START, " class=\"key\"", text, NAME_MOST);
+    return x + 17 + (double)length * SVG_LETTER + 18;
 }
 
 static void put_keys(struct picture *p)
@@ -338,9 +255,9 @@ static void put_keys(struct picture *p)
             x = p->left;
             y += 20;
         }
-        x = put_key(p, x, y, pool_colours[pool], life->pools[pool]);
+        x = put_key(p, x, y, svg_colour(pool), life->pools[pool]);
     }
-    put_text(p, x + 6, y, 12, START, " fill=\"#666666\"", "white: training pauses", 0);
+    svg_text(p->out, x + 6, y, 12, SVG_START, " fill=\"#666666\"", "white: training pauses", 0);
     p->bottom = (int)y;
 }
 
@@ -355,21 +272,22 @@ static void put_changes(struct picture *p, const struct picture_options *options
     char text[96];
     if (first > 0 && !options->html) {
         snprintf(text, sizeof(text), "the last %d of %d", CHANGES_MAX, life->count);
-        put_text(p, p->left, y += 18, 12, START, " fill=\"#666666\"", text, 0);
+        svg_text(p->out, p->left, y += 18, 12, SVG_START, " fill=\"#666666\"", text, 0);
     }
     for (int i = first; i < life->count; i++) {
         const struct life_part *part = &life->parts[i];
         y += 18;
-        put_text(p, p->left + 48, y, 12, END, " fill=\"#666666\"",
-                 clock_text(part->begin, text, sizeof(text)), 0);
+        svg_text(p->out, p->left + 48, y, 12, SVG_END, " fill=\"#666666\"",
+                 svg_clock(part->begin, text, sizeof(text)), 0);
         fprintf(p->out, "<rect x=\"%d\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n",
                 p->left + 60, y - 9, kind_colour(part->kind));
-        put_text(p, p->left + 76, y, 12, START, "", part->kind, NAME_MOST);
+        svg_text(p->out, p->left + 76, y, 12, SVG_START, "", part->kind, NAME_MOST);
         snprintf(text, sizeof(text), "%d node%s", part->size, part->size == 1 ? "" : "s");
-        put_text(p, p->left + 186, y, 12, END, "", text, 0);
+        svg_text(p->out, p->left + 186, y, 12, SVG_END, "", text, 0);
         snprintf(text, sizeof(text), part->pause > 0 ? "%.2f s" : "-", part->pause);
-        put_text(p, p->left + 246, y, 12, END, "", text, 0);
-        put_text(p, p->left + 262, y, 12, START, " class=\"change\"", part->reason, REASON_MOST);
+        svg_text(p->out, p->left + 246, y, 12, SVG_END, "", text, 0);
+        svg_text(p->out, p->left + 262, y, 12, SVG_START, " class=\"change\"", part->reason,
+                 REASON_MOST);
     }
     p->bottom = (int)y;
 }
@@ -385,7 +303,7 @@ static void put_svg(FILE *out, const struct life *life, const struct picture_opt
     for (int row = 0; rows && row < life->row_count; row++) {
         json_object *name = json_object_array_get_idx(life->rows, (size_t)row);
         int length = json_object_get_string_len(name);
-        int left = (length < NAME_MOST ? length : NAME_MOST) * LETTER + 24;
+        int left = (length < NAME_MOST ? length : NAME_MOST) * SVG_LETTER + 24;
         p.left = left > p.left ? left : p.left;
     }
     p.scale = PLOT_WIDTH / life->length;
@@ -401,11 +319,7 @@ static void put_svg(FILE *out, const struct life *life, const struct picture_opt
     fclose(p.out);
     text_need(body);
     int width = p.left + PLOT_WIDTH + 40, height = p.bottom + 20;
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
-            "%d\" font-family=\"sans-serif\" fill=\"#222222\">\n<rect width=\"%d\" height=\"%d\" "
-            "fill=\"#ffffff\"/>\n%s</svg>\n",
-            width, height, width, height, width, height, body);
+    svg_whole(out, width, height, body);
     free(body);
 }
 
@@ -419,37 +333,25 @@ static void put_table(FILE *out, const struct life *life)
         const struct life_part *part = &life->parts[i];
         char text[64];
         fprintf(out, "<tr><td>%d<td>%s<td style=\"box-shadow: inset 5px 0 %s\">", part->generation,
-                clock_text(part->begin, text, sizeof(text)), kind_colour(part->kind));
-        put_escaped(out, part->kind, NAME_MOST);
+                svg_clock(part->begin, text, sizeof(text)), kind_colour(part->kind));
+        svg_escaped(out, part->kind, NAME_MOST);
         fprintf(out, "<td>%d<td>%lld<td>", part->size,
                 (long long)field_int(part->json, "workers", 0));
         fprintf(out, part->pause > 0 ? "%.2f<td>" : "-<td>", part->pause);
         fprintf(out, part->rate >= 0 ? "%.3g" : "-", part->rate);
         fputs("<td class=\"words\">", out);
-        put_escaped(out, part->reason, TABLE_MOST);
+        svg_escaped(out, part->reason, TABLE_MOST);
         fputc('\n', out);
     }
     fputs("</tbody>\n</table>\n", out);
 }
 
-/* The policy forbids whatever a hostile text could still ask for. */
 static void put_page(FILE *out, const struct life *life, const struct picture_options *options)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-          "'unsafe-inline'\">\n<title>",
-          out);
-    put_escaped(out, options->title, 0);
-    fputs("</title>\n<style>\nbody { font-family: sans-serif; color: #222222; margin: 1em; }\n"
-          "svg { max-width: 100%; height: auto; }\n"
-          "table { border-collapse: collapse; font-size: 13px; }\n"
-          "th { white-space: nowrap; }\n"
-          "th, td { text-align: right; padding: 3px 10px; border-bottom: 1px solid #dddddd; }\n"
-          ".words { text-align: left; }\n</style>\n</head>\n<body>\n",
-          out);
+    svg_begin_page(out, options->title);
     put_svg(out, life, options);
     put_table(out, life);
-    fputs("</body>\n</html>\n", out);
+    svg_end_page(out);
 }
 
 char *picture_draw(json_object *generations, const struct picture_options *options)

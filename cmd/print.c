@@ -2,12 +2,15 @@
 /* How the subcommands of selastic print. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/command.h"
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
+#include "common/files.h"
 #include "common/log.h"
 #include "common/release_own.h"
 
@@ -55,4 +58,18 @@ json_object *request_new(const char *type)
     json_object_object_add(request, "t", json_object_new_string(type));
     release_write(request, release_own());
     return request;
+}
+
+static mode_t own_umask(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+}
+
+int write_text(const char *path, char *text, struct error *err)
+{
+    int rc = file_replace(path, text, strlen(text), 0666 & ~own_umask(), err);
+    free(text);
+    return rc;
 }

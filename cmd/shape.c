@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cmd/terminal_text.h"
-#include "cmd/utf8.h"
+#include "lib/text.h"
 
 #define ENTRIES_MAX 65536 /* of an array: more nodes than Slurm allows a job */
 #define DEPTH_MAX   8     /* of a free-form value */
@@ -380,7 +380,9 @@ char *shape_serialize(json_object *object, int json_flags)
             fputc(*s, out);
             continue;
         }
-        int length = *s == 0x7f ? 1 : utf8_decode(s, &code);
+        int length = *s == 0x7f ? 1
+                                : (int)text_utf8_decode((const char *)s,
+                                                        strnlen((const char *)s, 4), &code);
         if (length == 0)
             code = 0xfffd;
         else

@@ -4,30 +4,17 @@
  * This file chooses the action, and has the short actions. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/machine_find.h"
 #include "cmd/terminal_text.h"
-#include "cmd/topology_answers.h"
+#include "cmd/node_answers.h"
 #include "cmd/topology_check.h"
 #include "cmd/topology_render.h"
 #include "cmd/topology_site.h"
 
 /* ---- describe -------------------------------------------------------------------------------- */
-
-/* Slurm's name of this node, where a step runs; else the machine's. */
-static char *own_node(void)
-{
-    const char *node = getenv("SLURMD_NODENAME");
-    char name[256] = "";
-    if (node != NULL)
-        return text_need(strdup(node));
-    gethostname(name, sizeof(name) - 1);
-    name[strcspn(name, ".")] = '\0';
-    return text_need(strdup(name));
-}
 
 static void print_machine(const char *node, const struct machine *machine)
 {
@@ -44,14 +31,16 @@ static enum exit_status describe(const struct arguments *arguments)
 {
     struct machine machine;
     struct error err;
-    char *node = own_node();
+    char *node = node_answer_own_name();
     enum exit_status status = STATUS_OK;
     if (machine_find(NULL, &machine, &err) < 0) {
         if (arguments->pieces)
-            topology_answer_print_error(stdout, node, err.text);
+            node_answer_print_error(stdout, node, err.text);
         status = failed(&err);
     } else if (arguments->pieces) {
-        topology_answer_print(stdout, node, &machine);
+        json_object *json = machine_to_json(&machine);
+        node_answer_print(stdout, node, json);
+        json_object_put(json);
     } else {
         print_machine(node, &machine);
     }

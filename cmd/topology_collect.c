@@ -9,7 +9,7 @@
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/terminal_text.h"
-#include "cmd/topology_run.h"
+#include "cmd/node_steps.h"
 #include "cmd/topology_site.h"
 #include "common/files.h"
 #include "lib/json_get.h"
@@ -29,9 +29,9 @@ struct collection {
     struct topology_site site;
     struct asked *list;
     int count;
-    struct topology_step steps[STEPS_MAX];
+    struct node_step steps[STEPS_MAX];
     int step_count;
-    struct topology_answers answers;
+    struct node_answers answers;
 };
 
 /* ---- which nodes ----------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static const char *best_partition(const struct collection *c)
 
 static void add_step(struct collection *c, const char *partition)
 {
-    struct topology_step *step = &c->steps[c->step_count++];
+    struct node_step *step = &c->steps[c->step_count++];
     step->partition = partition;
     step->nodes = text_need(calloc((size_t)c->count + 1, sizeof(*step->nodes)));
     for (int i = 0; i < c->count; i++) {
@@ -202,16 +202,28 @@ static void choose_steps(struct collection *c, const char *partition)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+static int take_machine(void *owner, const char *node, json_object *answer, struct error *err)
+{
+    struct machine machine;
+    if (machine_from_json(answer, &machine, err) < 0)
+        return -1;
+    topology_map_set(owner, node, &machine);
+    return 0;
+}
+
 static int ask(struct collection *c, int timeout, struct error *err)
 {
+    static const char *const words[] = {"topology", "describe", "--pieces", NULL};
+    static const struct node_question question = {"elastic-topology", words};
     char **names = text_need(calloc((size_t)c->count + 1, sizeof(*names)));
     int count = 0;
     for (int i = 0; i < c->count; i++)
         if (c->list[i].placed)
             names[count++] = c->list[i].node->name;
-    topology_answers_begin(&c->answers, names, count, &c->site.map);
+    node_answers_begin(&c->answers, names, count, take_machine, &c->site.map);
     free(names);
-    return count > 0 ? topology_run(c->steps, c->step_count, timeout, &c->answers, err) : 0;
+    return count > 0 ? node_steps_run(&question, c->steps, c->step_count, timeout, &c->answers, err)
+                     : 0;
 }
 
 /* Nodes that Slurm does not have any more leave the file. */
@@ -229,7 +241,7 @@ static void forget_gone(struct collection *c)
 
 static const char *reason_of(const struct collection *c, const struct asked *asked)
 {
-    struct topology_answer *answer = topology_answers_find(&c->answers, asked->node->name);
+    struct node_answer *answer = node_answers_find(&c->answers, asked->node->name);
     if (asked->reason != NULL)
         return asked->reason;
     return answer != NULL && answer->answered         ? NULL
@@ -319,7 +331,7 @@ static void clear(struct collection *c)
 {
     for (int i = 0; i < c->step_count; i++)
         strings_free(c->steps[i].nodes);
-    topology_answers_clear(&c->answers);
+    node_answers_clear(&c->answers);
     topology_site_clear(&c->site);
     free(c->list);
 }

@@ -14,6 +14,7 @@
 #include "cmd/terminal_text.h"
 #include "cmd/wait_rule.h"
 #include "common/log.h"
+#include "common/monotonic.h"
 #include "lib/json_get.h"
 
 #define LOOK_MS          1000
@@ -33,23 +34,15 @@ struct waiting {
     long long end;            /* of the time limit; 0: none */
 };
 
-/* Milliseconds of a clock that nobody sets. */
-static long long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 static bool is_over(const struct waiting *w)
 {
-    return w->end > 0 && now_ms() >= w->end;
+    return w->end > 0 && monotonic_ms() >= w->end;
 }
 
 /* Time for calls of libslurm: what is left, or as much as a busy slurmctld may take. */
 static void start_slurm(const struct waiting *w)
 {
-    long long left = w->end > 0 ? w->end - now_ms() : SLURM_MOST_MS;
+    long long left = w->end > 0 ? w->end - monotonic_ms() : SLURM_MOST_MS;
     if (left < SLURM_MOST_MS)
         deadline_start_for(left > 0 ? (int)left : 1, STATUS_TIMEOUT);
     else
@@ -83,7 +76,7 @@ static int ask_leader_again(struct waiting *w, struct error *err)
 static int ask_slurm(struct waiting *w, struct error *err)
 {
     struct query now = {0};
-    w->ask_at = now_ms() + wait_pause(w->questions++) * 1000LL;
+    w->ask_at = monotonic_ms() + wait_pause(w->questions++) * 1000LL;
     start_slurm(w);
     enum query_result result = query_find(w->site, w->arguments->job_id, &now, err);
     bool known = result == QUERY_ANSWERED || result == QUERY_NOT_THERE;
@@ -117,7 +110,7 @@ static int look(struct waiting *w, struct error *err)
     if (query_is_found(&w->query) && ask_leader_again(w, &why) == 0)
         return 0;
     keep(w, NULL);
-    if (now_ms() < w->ask_at)
+    if (monotonic_ms() < w->ask_at)
         return 0;
     if (ask_slurm(w, err) < 0)
         return -1;
@@ -150,7 +143,7 @@ static enum exit_status report(const struct waiting *w, enum wait_verdict verdic
 
 static void pause_for_a_look(const struct waiting *w)
 {
-    long long ms = LOOK_MS, left = w->end > 0 ? w->end - now_ms() : ms;
+    long long ms = LOOK_MS, left = w->end > 0 ? w->end - monotonic_ms() : ms;
     if (left < ms)
         ms = left > 0 ? left : 0;
     const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -177,7 +170,7 @@ static enum exit_status run(const struct arguments *arguments)
     struct waiting w = {.arguments = arguments};
     struct error err;
     if (arguments->wait_seconds > 0)
-        w.end = now_ms() + arguments->wait_seconds * 1000LL;
+        w.end = monotonic_ms() + arguments->wait_seconds * 1000LL;
     start_slurm(&w);
     w.site = site_create(&err);
     if (w.site == NULL)

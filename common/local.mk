@@ -21,6 +21,7 @@ common_libelasticcommon_la_SOURCES = \
     common/log.h \
     common/memory.c \
     common/memory.h \
+    common/monotonic.h \
     common/program.c \
     common/program.h \
     common/release_own.c \

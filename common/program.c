@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
+
 #define ERRORS_MAX 4096
 #define TERM_MS    3000
 #define KILL_MS    1000
@@ -24,14 +26,6 @@ struct stream {
     char *text;
     size_t used, max;
 };
-
-static long long now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
 
 static void end_stream(struct stream *stream)
 {
@@ -58,7 +52,7 @@ static void collect(struct stream *out, struct stream *errors, long long end)
     while (out->fd >= 0 || errors->fd >= 0) {
         struct pollfd polled[2] = {{.fd = out->fd, .events = POLLIN},
                                    {.fd = errors->fd, .events = POLLIN}};
-        long long left = end - now_ms();
+        long long left = end - monotonic_ms();
 
         if (left <= 0 || (poll(polled, 2, (int)left) < 0 && errno != EINTR))
             return;
@@ -79,7 +73,7 @@ static int wait_for(pid_t pid, long long end, bool *late)
     *late = false;
     for (;;) {
         pid_t done = waitpid(pid, &status, WNOHANG);
-        long long now = now_ms();
+        long long now = monotonic_ms();
 
         /* What a file system keeps in the kernel does not end by SIGKILL either. */
         if (done == pid || (done < 0 && errno != EINTR) || now >= end + TERM_MS + KILL_MS)
@@ -139,7 +133,7 @@ static int open_pipes(int out[2], int errors[2])
 int program_output(char *const *argv, int timeout_ms, size_t max, char **text, struct error *err)
 {
     struct stream out = {.fd = -1, .max = max}, errors = {.fd = -1, .max = ERRORS_MAX};
-    long long end = now_ms() + timeout_ms;
+    long long end = monotonic_ms() + timeout_ms;
     int out_pipe[2], error_pipe[2], rc, status;
     bool late;
     pid_t pid;

@@ -21,20 +21,9 @@
 
 /* ---- what may be in a text ------------------------------------------------------------------- */
 
-static bool is_made_of(const char *text, const char *others)
-{
-    if (text == NULL || text[0] == '\0')
-        return false;
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text >= 0x80 ||
-            !(isalnum((unsigned char)*text) || strchr(others, *text) != NULL))
-            return false;
-    return true;
-}
-
 static bool path_ok(const char *path)
 {
-    return is_made_of(path, "/._-") && path[0] == '/' && strstr(path, "/../") == NULL;
+    return text_made_of(path, "/._-") && path[0] == '/' && strstr(path, "/../") == NULL;
 }
 
 static bool is_ipv6(const char *address)
@@ -82,18 +71,18 @@ static bool what_ok(const struct haproxy_config *config)
 {
     switch (config->by) {
     case HAPROXY_HEADER:
-        return is_made_of(config->what, "-_");
+        return text_made_of(config->what, "-_");
     case HAPROXY_PATH:
         return path_ok(config->what) && config->what[strlen(config->what) - 1] == '/';
     case HAPROXY_JSON:
-        return is_made_of(config->what, "$._-") && strncmp(config->what, "$.", 2) == 0;
+        return text_made_of(config->what, "$._-") && strncmp(config->what, "$.", 2) == 0;
     }
     return false;
 }
 
 static int check_config(const struct haproxy_config *config, struct error *err)
 {
-    if (!is_made_of(config->bind, ".:[]*") || strchr(config->bind, ':') == NULL)
+    if (!text_made_of(config->bind, ".:[]*") || strchr(config->bind, ':') == NULL)
         return error_set(err, "'%s' is no ADDRESS:PORT", error_value(config->bind).text);
     if (!path_ok(config->socket) || !path_ok(config->map) || !path_ok(config->health))
         return error_set(err,

@@ -211,6 +211,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/text.h \
     lib/tree_order.c \
     lib/tree_order.h \
+    lib/usage.c \
+    lib/usage.h \
     lib/wake.c \
     lib/wake.h \
     lib/when.c \

@@ -6,31 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool is_made_of(const char *text, const char *others, size_t most)
+static bool begins_and_is_made_of(const char *text, const char *others, size_t most)
 {
-    size_t length = 0;
-
-    if (text == NULL || !(isalnum((unsigned char)text[0]) || text[0] == '_'))
-        return false;
-    for (; text[length] != '\0'; length++)
-        if ((unsigned char)text[length] >= 0x80 ||
-            !(isalnum((unsigned char)text[length]) || strchr(others, text[length]) != NULL))
-            return false;
-    return length <= most;
+    return text_made_of(text, others) && (isalnum((unsigned char)text[0]) || text[0] == '_') &&
+           strlen(text) <= most;
 }
 
 /* It is a name of a directory and a word in the text of others, too. */
 bool shard_name_ok(const char *name)
 {
-    return is_made_of(name, "._-", SHARD_NAME_MAX);
+    return begins_and_is_made_of(name, "._-", SHARD_NAME_MAX);
 }
 
 /* It stands in a map of haproxy, and may be a part of a path. */
 bool shard_key_ok(const char *key)
 {
-    return is_made_of(key, "._-/:@+", SHARD_KEY_MAX) && strstr(key, "..") == NULL &&
+    return begins_and_is_made_of(key, "._-/:@+", SHARD_KEY_MAX) && strstr(key, "..") == NULL &&
            strstr(key, "//") == NULL;
 }
 

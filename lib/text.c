@@ -2,6 +2,7 @@
 /* Text in a fixed buffer, UTF-8, and arrays of strings (text.h). */
 #include "lib/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,6 +53,32 @@ size_t text_utf8_length(const char *text, size_t len)
             return 0;
     }
     return length;
+}
+
+size_t text_utf8_decode(const char *text, size_t len, uint32_t *code)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t length = text_utf8_length(text, len);
+
+    if (length == 0)
+        return 0;
+    *code = length == 1 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; i++)
+        *code = *code << 6 | (bytes[i] & 0x3fu);
+    return length;
+}
+
+bool text_made_of(const char *text, const char *others)
+{
+    if (text == NULL || text[0] == '\0')
+        return false;
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        if (byte >= 0x80 || !(isalnum(byte) || strchr(others, byte) != NULL))
+            return false;
+    }
+    return true;
 }
 
 size_t strings_count(char *const *strings)

@@ -3,7 +3,9 @@
 #ifndef ELASTIC_LIB_TEXT_H
 #define ELASTIC_LIB_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Append to the string in buf (size bytes, at least 1). Text that does not fit is left out. Returns
  * buf. */
@@ -13,6 +15,11 @@ char *text_append(char *buf, size_t size, const char *fmt, ...)
 /* Bytes of the well-formed UTF-8 sequence (Unicode 15, table 3-7) at the beginning of text, which
  * has len bytes; 0 if there is none. */
 size_t text_utf8_length(const char *text, size_t len);
+/* The same, and its character. */
+size_t text_utf8_decode(const char *text, size_t len, uint32_t *code);
+
+/* Whether a text is only ASCII letters, digits and these other characters. NULL and "": false. */
+bool text_made_of(const char *text, const char *others);
 
 /* A copy of a NULL-terminated array of strings, NULL if there is none or no memory. */
 char **strings_copy(char *const *strings);

@@ -164,12 +164,17 @@ static enum place_result begin_state(void *arg, int64_t number, struct error *er
             return PLACE_CLASH;
         }
         own->fd = openat(base, own->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (own->fd >= 0)
+        if (own->fd >= 0) {
             result = PLACE_OK;
+        } else {
+            failed(own, own->partial, err);
+            unlinkat(base, own->partial, AT_REMOVEDIR);
+            own->partial[0] = '\0';
+        }
     } else if (errno == EEXIST) {
         result = PLACE_CLASH;
     }
-    if (result != PLACE_OK) {
+    if (result != PLACE_OK && own->partial[0] != '\0') {
         failed(own, own->partial, err);
         own->partial[0] = '\0';
     }

@@ -269,6 +269,24 @@ void report_left(struct leader *leader, uint32_t job, const char *why)
     }
 }
 
+/* A pause belongs to the generation that follows it, and its nodes were the job's, too. */
+static void say_totals(const struct leader *leader)
+{
+    const struct report *report = leader->report;
+    double hours = 0, pauses = 0;
+
+    for (int i = 0; i < report->history_count; i++) {
+        const struct generation_record *r = &report->history[i];
+
+        hours += r->until > r->time ? (r->until - r->time) * r->size / 3600 : 0;
+        pauses += r->pause > 0 ? r->pause : 0;
+    }
+    log_info("job %u: %s%d generation%s, %lld steps, %.2f node hours, training paused for %.1f s",
+             leader->options->job, leader->options->term > 0 ? "since this node leads: " : "",
+             report->history_count, report->history_count == 1 ? "" : "s",
+             (long long)report->steps_before, hours, pauses);
+}
+
 void report_end(struct leader *leader)
 {
     struct generation_record *r = last_record(leader);
@@ -280,6 +298,7 @@ void report_end(struct leader *leader)
     line = steps_json(r);
     json_object_object_add(line, "until", json_object_new_double(r->until));
     append_history(leader, line);
+    say_totals(leader);
 }
 
 json_object *report_history_json(const struct leader *leader)

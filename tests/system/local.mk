@@ -57,6 +57,7 @@ EXTRA_DIST += \
     tests/system/s3.bats \
     tests/system/s3_object.py \
     tests/system/s3_proxy.py \
+    tests/system/terminal.py \
     tests/system/states.bats \
     tests/system/pmix_publish.bats \
     tests/system/pmix_faults.bats \

@@ -61,13 +61,20 @@ an_operator_may_look() {
 
 as_other() { on_testbed setpriv --reuid="$1" --regid=nogroup --clear-groups -- "${@:2}"; }
 
-# The command that the document has, with the number of this job.
+# The sums of selastic are those of sacct.
 adds_up() {
-    local command sum
-    command=$(sed -n '/^sacct -DXnP/,/END/p' "$TREE/doc/user/watching.md" | sed "s/job=12/job=$1/")
-    sum=$(as_user bash -c "$command")
+    local sum seconds
+    sum=$(as_user selastic usage "$1" --json)
     echo "$sum"
-    [[ $sum =~ ^([0-9]+)\ jobs,\ ([0-9.]+)\ CPU\ hours$ ]] && ((BASH_REMATCH[1] >= 3)) && [[ ${BASH_REMATCH[2]} != 0.00 ]]
+    seconds=$(as_user sacct -DXnP -S now-1days -o JobIDRaw,AdminComment,ElapsedRaw,NNodes | awk -F'|' -v job="$1" '
+        $1 == job || $2 ~ "^elastic-extension-of=" job "[.]" { seconds += $3 * $4 } END { print seconds }')
+    jq -e --argjson seconds "$seconds" '.jobs[0] as $j | $seconds > 0
+        and ($j.node_hours * 3600 - $seconds | fabs) < 5
+        and $j.runs == 1 and $j.extensions >= 2 and $j.pools[0].pool == "base"
+        and ([$j.pools[].pool] | index("elastic"))' <<<"$sum"
+    [[ $(as_user selastic usage "$1") == *$'\n'*" elastic "* ]]
+    run -1 as_other nobody selastic usage "$1"
+    [[ $output == *"has no record of an elastic job $1"* ]]
 }
 
 accounted() {

@@ -146,7 +146,7 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
 
 @test "help and version" {
     run -0 as_user selastic --help
-    for command in list show resize history roles replicas scale fail endpoints clean plan; do
+    for command in list top show resize history usage roles replicas scale fail endpoints clean plan; do
         [[ $output == *"$command"* ]]
         run -0 as_user selastic help "$command"
         [[ $output == "Usage: selastic $command"* ]]
@@ -195,6 +195,23 @@ cluster() { on_testbed scontrol show config | sed -n 's/^ClusterName *= *//p'; }
     wait_for 10 says "$TB_WORK/$job.out" '^\{"t":"show",'
     as_user selastic show "$job" --json >"$TB_HOME/show.json"
     diff "$TB_HOME/show.json" <(cat "$TREE/tests/unit/selastic/state-growing.out.json" && echo)
+}
+
+@test "top shows the jobs, one of them and its history, until q" {
+    job=$(lead good answer)
+    install -m 0755 "$TREE/tests/system/terminal.py" "$TB_WORK/"
+    run -0 as_user "$TB_WORK/terminal.py" selastic top --interval 2 <<STEPS
+see jobs 1, nodes 4, pending extensions 0
+press \\r
+see Why not more
+press h
+see REASON
+press \\e
+see WAITS FOR
+press q
+STEPS
+    run -1 as_user selastic top
+    [[ $output == *"top needs a terminal; for programs there is 'selastic list --json'" ]]
 }
 
 @test "resize sends what was asked, and prints the answer" {

@@ -149,11 +149,14 @@ tests_unit_test_speed_LDADD = $(UNIT_LIBS)
 tests_unit_test_spending_SOURCES = tests/unit/test_spending.c
 tests_unit_test_spending_LDADD = $(UNIT_LIBS)
 
-UNIT_TESTS += tests/unit/test_amount tests/unit/test_prices tests/unit/test_when
+UNIT_TESTS += tests/unit/test_amount tests/unit/test_prices tests/unit/test_when \
+    tests/unit/test_usage
 tests_unit_test_amount_SOURCES = tests/unit/test_amount.c
 tests_unit_test_amount_LDADD = $(UNIT_LIBS)
 tests_unit_test_prices_SOURCES = tests/unit/test_prices.c
 tests_unit_test_prices_LDADD = $(UNIT_LIBS)
+tests_unit_test_usage_SOURCES = tests/unit/test_usage.c
+tests_unit_test_usage_LDADD = $(UNIT_LIBS)
 tests_unit_test_when_SOURCES = tests/unit/test_when.c
 tests_unit_test_when_LDADD = $(UNIT_LIBS)
 
@@ -332,6 +335,8 @@ UNIT_TESTS += \
     tests/unit/test_selastic_render \
     tests/unit/test_selastic_roles \
     tests/unit/test_selastic_samples \
+    tests/unit/test_selastic_top \
+    tests/unit/test_selastic_usage \
     tests/unit/test_selastic_wait
 SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
 tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
@@ -345,6 +350,14 @@ tests_unit_test_selastic_deadline_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_history_SOURCES = tests/unit/test_selastic_history.c
 tests_unit_test_selastic_history_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_history_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
+tests_unit_test_selastic_top_SOURCES = tests/unit/test_selastic_top.c tests/unit/selastic_fixture.c \
+    tests/unit/selastic_fixture.h
+tests_unit_test_selastic_top_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_top_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
+tests_unit_test_selastic_usage_SOURCES = tests/unit/test_selastic_usage.c \
+    tests/unit/selastic_fixture.c tests/unit/selastic_fixture.h
+tests_unit_test_selastic_usage_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_selastic_usage_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
 tests_unit_test_selastic_wait_SOURCES = tests/unit/test_selastic_wait.c
 tests_unit_test_selastic_wait_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_wait_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)

@@ -110,9 +110,36 @@ static void test_doctor(void **unused)
     assert_refused("doctor --here --job 12", "'doctor' takes one of --job, --here and --nodes");
     assert_refused("doctor --here --nodes n1", "'doctor' takes one of --job, --here and --nodes");
     assert_refused("doctor --token /t", "'doctor' takes --token with --here");
+    assert_true(good("doctor --here --pieces").pieces);
+    assert_refused("doctor --pieces", "'doctor' takes --pieces with --here");
     assert_refused("doctor --partition p", "'doctor' takes --partition with --nodes");
     assert_refused("doctor --nodes n1 --timeout 0",
                    "--timeout=0 is not allowed; give seconds from 1 to 3600");
+}
+
+static void test_usage(void **unused)
+{
+    assert_int_equal(good("usage").job_id, 0);
+    assert_int_equal(good("usage 12").job_id, 12);
+    assert_string_equal(good("usage -u ada").user, "ada");
+    assert_string_equal(good("usage --user=ada-2 -A lab.x").account, "lab.x");
+    assert_string_equal(good("usage --since now-7days --until 2026-11-01T08:00").since,
+                        "now-7days");
+    assert_true(good("usage --all --json").all);
+    assert_refused("usage 1 2", "'usage' takes at most one argument: JOB");
+    assert_refused("usage -u a,b", "'a,b' is no name of a user or an account");
+    assert_refused("usage -u", "option '-u' needs a value");
+    assert_refused("usage --since x;y",
+                   "'x;y' is no time; give one in the form of sacct, such as 2026-11-01, "
+                   "2026-11-01T08:00 or now-7days");
+}
+
+static void test_top(void **unused)
+{
+    assert_int_equal(good("top").interval, 0);
+    assert_int_equal(good("top --all --interval 2").interval, 2);
+    assert_refused("top --interval 1", "--interval=1: give seconds from 2 to 3600");
+    assert_refused("top 12", "'top' takes no arguments besides options");
 }
 
 static void test_watch(void **unused)
@@ -492,9 +519,9 @@ static void test_bad_options(void **unused)
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
     assert_refused(
         "delete 12",
-        "unknown command 'delete'; commands: list, show, wait, resize, history, "
-        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, clean, plan, "
-        "states, doctor, topology, help");
+        "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
+        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, clean, "
+        "plan, states, doctor, topology, help");
 }
 
 int main(void)
@@ -504,6 +531,8 @@ int main(void)
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_doctor),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_top),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_topology),
         cmocka_unit_test(test_resize),

@@ -109,7 +109,8 @@ static void test_entry_without_leader(void **unused)
     strcpy(info.state_name, "RUNNING");
     assert_entry(jobs_entry(&base, "ada", NULL, "no elasticrun answers"),
                  "{\"job\":30,\"name\":\"train\",\"user\":\"ada\",\"state\":\"RUNNING\",\"size\":6,"
-                 "\"sizes\":\"2:8:2\",\"min\":2,\"max\":8,\"generation\":null,"
+                 "\"sizes\":\"2:8:2\",\"min\":2,\"max\":8,\"generation\":null,\"steps\":null,"
+                 "\"cost\":null,"
                  "\"why\":\"no elasticrun answers\",\"group\":null,\"pending\":1,\"running\":2}");
     info = with(job(30, 1, JOB_KIND_PENDING, 2), NULL, odd);
     strcpy(info.state_name, "PENDING");
@@ -117,7 +118,8 @@ static void test_entry_without_leader(void **unused)
     assert_entry(
         jobs_entry(&base, "ada", NULL, NULL),
         "{\"job\":30,\"name\":null,\"user\":\"ada\",\"state\":\"PENDING\",\"size\":0,"
-        "\"sizes\":null,\"min\":null,\"max\":null,\"generation\":null,\"why\":\"Priority\","
+        "\"sizes\":null,\"min\":null,\"max\":null,\"generation\":null,\"steps\":null,\"cost\":null,"
+        "\"why\":\"Priority\","
         "\"group\":null,\"pending\":1,\"running\":2}");
 }
 
@@ -160,13 +162,13 @@ static void test_entry_with_leader(void **unused)
     struct base_job base = {.info = &info, .pending = 1};
     json_object *state = json_tokener_parse(
         "{\"phase\":\"switching\",\"size\":5,\"sizes\":\"2,3,5\",\"min\":2,\"max\":5,"
-        "\"generation\":9,"
+        "\"generation\":9,\"steps\":70,\"cost\":{\"so_far\":1.5},"
         "\"why_not_more\":\"\",\"why_size\":\"all nodes have joined\"}");
     json_object_object_add(state, "group", json_object_new_string("sweep"));
     assert_entry(
         jobs_entry(&base, "ada", state, NULL),
         "{\"job\":30,\"name\":null,\"user\":\"ada\",\"state\":\"switching\",\"size\":5,"
-        "\"sizes\":\"2,3,5\",\"min\":2,\"max\":5,\"generation\":9,"
+        "\"sizes\":\"2,3,5\",\"min\":2,\"max\":5,\"generation\":9,\"steps\":70,\"cost\":1.5,"
         "\"why\":\"all nodes have joined\",\"group\":\"sweep\",\"pending\":1,\"running\":0}");
     json_object_put(state);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "cmd/machine_find.h"
-#include "cmd/topology_answers.h"
+#include "cmd/node_answers.h"
 #include "cmd/topology_check.h"
 #include "lib/text.h"
 
@@ -166,9 +166,12 @@ static char **lines_of(const char *node, const struct machine *machine)
     char *text = NULL, *rest = NULL, **lines = calloc(128, sizeof(*lines));
     size_t size;
     FILE *out = open_memstream(&text, &size);
+    json_object *json;
     int count = 0;
 
-    topology_answer_print(out, node, machine);
+    json = machine_to_json(machine);
+    node_answer_print(out, node, json);
+    json_object_put(json);
     fclose(out);
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
@@ -191,46 +194,56 @@ static struct machine long_machine(void)
     return machine;
 }
 
+static int take_machine(void *owner, const char *node, json_object *answer, struct error *err)
+{
+    struct machine machine;
+
+    if (machine_from_json(answer, &machine, err) < 0)
+        return -1;
+    topology_map_set(owner, node, &machine);
+    return 0;
+}
+
 static void test_answers(void **state)
 {
     char *nodes[] = {"n10", "n2", "n3", "n4", "n5", NULL};
     struct machine machine = long_machine(), small = machine_of(SMALL);
     char **first = lines_of("n2", &machine), **second = lines_of("n10", &machine);
     char **third = lines_of("n4", &small);
-    struct topology_answers answers;
+    struct node_answers answers;
     struct topology_map map = {0};
 
     (void)state;
-    topology_answers_begin(&answers, nodes, 5, &map);
+    node_answers_begin(&answers, nodes, 5, take_machine, &map);
     assert_non_null(first[1]);
-    topology_answers_take(&answers, "a line of the site's own prolog");
-    topology_answers_take(&answers, "elastic-topology n99 1/1 {}");
-    topology_answers_take(&answers, "elastic-topology ");
-    topology_answers_take(&answers, "elastic-topology n3 1/0 {}");
-    topology_answers_take(&answers, "elastic-topology n3 x");
-    topology_answers_take(&answers, "elastic-topology n3 1/1 {\"cores\":-1}");
-    topology_answers_take(&answers, "elastic-topology n5 error hwloc: no");
+    node_answers_take(&answers, "a line of the site's own prolog");
+    node_answers_take(&answers, "elastic-node n99 1/1 {}");
+    node_answers_take(&answers, "elastic-node ");
+    node_answers_take(&answers, "elastic-node n3 1/0 {}");
+    node_answers_take(&answers, "elastic-node n3 x");
+    node_answers_take(&answers, "elastic-node n3 1/1 {\"cores\":-1}");
+    node_answers_take(&answers, "elastic-node n5 error hwloc: no");
     /* Two nodes speak at once; one is cut off. */
     for (int i = 0; first[i] != NULL; i++) {
-        topology_answers_take(&answers, first[i]);
+        node_answers_take(&answers, first[i]);
         if (i != 1)
-            topology_answers_take(&answers, second[i]);
+            node_answers_take(&answers, second[i]);
     }
-    topology_answers_take(&answers, third[0]);
-    assert_true(topology_answers_find(&answers, "n2")->answered);
-    assert_true(topology_answers_find(&answers, "n4")->answered);
-    assert_false(topology_answers_find(&answers, "n10")->answered);
-    assert_string_equal(topology_answers_find(&answers, "n3")->reason,
+    node_answers_take(&answers, third[0]);
+    assert_true(node_answers_find(&answers, "n2")->answered);
+    assert_true(node_answers_find(&answers, "n4")->answered);
+    assert_false(node_answers_find(&answers, "n10")->answered);
+    assert_string_equal(node_answers_find(&answers, "n3")->reason,
                         "'cores' is not a whole number from 0 to 65536");
-    assert_string_equal(topology_answers_find(&answers, "n5")->reason, "hwloc: no");
-    topology_answer_fail(topology_answers_find(&answers, "n5"), "no answer");
-    assert_string_equal(topology_answers_find(&answers, "n5")->reason, "hwloc: no");
-    topology_answer_fail(topology_answers_find(&answers, "n2"), "no answer");
-    assert_null(topology_answers_find(&answers, "n2")->reason);
-    assert_null(topology_answers_find(&answers, "n99"));
+    assert_string_equal(node_answers_find(&answers, "n5")->reason, "hwloc: no");
+    node_answer_fail(node_answers_find(&answers, "n5"), "no answer");
+    assert_string_equal(node_answers_find(&answers, "n5")->reason, "hwloc: no");
+    node_answer_fail(node_answers_find(&answers, "n2"), "no answer");
+    assert_null(node_answers_find(&answers, "n2")->reason);
+    assert_null(node_answers_find(&answers, "n99"));
     assert_int_equal(map.entry_count, 2);
     assert_int_equal(topology_map_find(&map, "n2")->machine.domain_count, 40);
-    topology_answers_clear(&answers);
+    node_answers_clear(&answers);
     topology_map_clear(&map);
     strings_free(first);
     strings_free(second);

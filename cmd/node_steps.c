@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Jobs that ask nodes what they are (topology_run.h). */
-#include "cmd/topology_run.h"
+/* Jobs that ask nodes something (node_steps.h). */
+#include "cmd/node_steps.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct stream {
 
 struct run {
     struct asking *asking;
-    const struct topology_step *step;
+    const struct node_step *step;
     uv_process_t process;
     struct stream out, err;
     char said[LINE_BYTES]; /* the last line on stderr */
@@ -39,7 +39,8 @@ struct run {
 
 struct asking {
     uv_loop_t loop;
-    struct topology_answers *answers;
+    const struct node_question *question;
+    struct node_answers *answers;
     struct run *runs;
     int count, running;
     uv_timer_t deadline;
@@ -56,11 +57,11 @@ static void take_complaint(struct run *run, const char *line)
     static const char prefix[] = "srun: error: ";
     const char *about = strncmp(line, prefix, strlen(prefix)) == 0 ? line + strlen(prefix) : "";
     char *node = text_need(strndup(about, strcspn(about, ":")));
-    struct topology_answer *answer = topology_answers_find(run->asking->answers, node);
+    struct node_answer *answer = node_answers_find(run->asking->answers, node);
     if (answer == NULL)
         snprintf(run->said, sizeof(run->said), "%s", line);
     else if (!run->asking->late)
-        topology_answer_fail(answer, about + strlen(node) + strspn(about + strlen(node), ": "));
+        node_answer_fail(answer, about + strlen(node) + strspn(about + strlen(node), ": "));
     free(node);
 }
 
@@ -68,7 +69,7 @@ static void take_line(struct stream *stream)
 {
     stream->line[stream->used] = '\0';
     if (!stream->errors)
-        topology_answers_take(stream->run->asking->answers, stream->line);
+        node_answers_take(stream->run->asking->answers, stream->line);
     else if (stream->used > 0)
         take_complaint(stream->run, stream->line);
     stream->used = 0;
@@ -196,27 +197,20 @@ static char **make_environment(void)
 
 /* The command line; strings are new. It asks for as little of a node as possible, and for nothing
  * that would hide a part of it. */
-static char **make_command(const struct topology_step *step, int timeout, const char *program)
+static char **make_command(const struct node_question *question, const struct node_step *step,
+                           int timeout, const char *program)
 {
-    static const char *const fixed[] = {"srun",
-                                        "--job-name=elastic-topology",
-                                        "--ntasks-per-node=1",
-                                        "--cpus-per-task=1",
-                                        "--mem=1",
-                                        "--gres=none",
-                                        "--mpi=none",
-                                        "--cpu-bind=none",
-                                        "--input=none",
-                                        "--chdir=/",
-                                        "--no-kill",
-                                        "--kill-on-bad-exit=0",
-                                        "--wait=0"};
+    static const char *const fixed[] = {
+        "srun",        "--ntasks-per-node=1", "--cpus-per-task=1",    "--mem=1",
+        "--gres=none", "--mpi=none",          "--cpu-bind=none",      "--input=none",
+        "--chdir=/",   "--no-kill",           "--kill-on-bad-exit=0", "--wait=0"};
     char **argv = text_need(calloc(ARGS_MAX, sizeof(*argv)));
     size_t used = 0, count = sizeof(fixed) / sizeof(*fixed);
     char *nodes = text_need(slurm_client_compress(step->nodes, step->count));
     bool good = true;
     for (size_t i = 0; i < count; i++)
         argv[used++] = text_need(strdup(fixed[i]));
+    good = asprintf(&argv[used++], "--job-name=%s", question->job_name) > 0 && good;
     good = asprintf(&argv[used++], "--nodelist=%s", nodes) > 0 && good;
     good = asprintf(&argv[used++], "--nodes=%d", step->count) > 0 && good;
     good = asprintf(&argv[used++], "--ntasks=%d", step->count) > 0 && good;
@@ -226,9 +220,8 @@ static char **make_command(const struct topology_step *step, int timeout, const 
         good = asprintf(&argv[used++], "--partition=%s", step->partition) > 0 && good;
     argv[used++] = text_need(strdup("--"));
     argv[used++] = text_need(strdup(program));
-    argv[used++] = text_need(strdup("topology"));
-    argv[used++] = text_need(strdup("describe"));
-    argv[used++] = text_need(strdup("--pieces"));
+    for (size_t i = 0; question->words[i] != NULL; i++)
+        argv[used++] = text_need(strdup(question->words[i]));
     free(nodes);
     text_need(good ? argv : NULL);
     return argv;
@@ -236,7 +229,7 @@ static char **make_command(const struct topology_step *step, int timeout, const 
 
 static int start(struct run *run, int timeout, const char *program, char **environment)
 {
-    char **argv = make_command(run->step, timeout, program);
+    char **argv = make_command(run->asking->question, run->step, timeout, program);
     open_stream(run, &run->out, false);
     open_stream(run, &run->err, true);
     uv_stdio_container_t stdio[3] = {
@@ -299,19 +292,18 @@ static void give_reasons(const struct asking *asking)
     for (int i = 0; i < asking->count; i++) {
         const struct run *run = &asking->runs[i];
         for (int k = 0; k < run->step->count; k++) {
-            struct topology_answer *answer = topology_answers_find(asking->answers,
-                                                                   run->step->nodes[k]);
+            struct node_answer *answer = node_answers_find(asking->answers, run->step->nodes[k]);
             const char *reason = run->said[0] != '\0' ? run->said : "no answer";
             if (answer != NULL)
-                topology_answer_fail(answer, asking->late ? "no answer in time" : reason);
+                node_answer_fail(answer, asking->late ? "no answer in time" : reason);
         }
     }
 }
 
-int topology_run(const struct topology_step *steps, int count, int timeout,
-                 struct topology_answers *answers, struct error *err)
+int node_steps_run(const struct node_question *question, const struct node_step *steps, int count,
+                   int timeout, struct node_answers *answers, struct error *err)
 {
-    struct asking asking = {.answers = answers, .count = count};
+    struct asking asking = {.question = question, .answers = answers, .count = count};
     char program[4096];
     if (own_program(program, sizeof(program), err) < 0)
         return -1;
