@@ -125,8 +125,14 @@ case \$SLURMD_NODENAME in
 esac
 SH
     printf 'color = red\n' >"$TB_WORK/pools.conf"
-    run -1 as_user env ELASTIC_CONF="$TB_WORK/good.conf" SLURM_TASK_PROLOG="$TB_WORK/prolog" \
-        selastic doctor --json --nodes 'n[1-3]' --partition batch --timeout 50
+    # srun gets nothing of the caller's environment that would change its job, but PATH.
+    as_user mkdir "$TB_WORK/bin"
+    script bin/srun <<SH
+#!/bin/bash
+exec $(command -v srun) --task-prolog=$TB_WORK/prolog "\$@"
+SH
+    run -1 as_user env ELASTIC_CONF="$TB_WORK/good.conf" PATH="$TB_WORK/bin:$PATH" \
+        "$(as_user sh -c 'command -v selastic')" doctor --json --nodes 'n[1-3]' --partition batch --timeout 50
     echo "$output"
     [[ $(ids <<<"$output") == "nodes-conf nodes-mistake" ]]
     [[ $output == *"elastic.conf differs on n2,n3"* && $output == *"n3: "*"unknown key 'color'"* ]]

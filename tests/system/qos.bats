@@ -73,8 +73,10 @@ adds_up() {
         and $j.runs == 1 and $j.extensions >= 2 and $j.pools[0].pool == "base"
         and ([$j.pools[].pool] | index("elastic"))' <<<"$sum"
     [[ $(as_user selastic usage "$1") == *$'\n'*" elastic "* ]]
-    run -1 as_other nobody selastic usage "$1"
+    run -1 as_user selastic usage "$1" --user nobody
     [[ $output == *"has no record of an elastic job $1"* ]]
+    as_user selastic usage --svg "$TB_WORK/usage.svg" --title "<$1>"
+    grep -q "data-job=\"$1\" data-nodes=\"2\" data-pool=\"base\"" "$TB_WORK/usage.svg"
 }
 
 accounted() {

@@ -205,7 +205,7 @@ see jobs 1, nodes 4, pending extensions 0
 press \\r
 see Why not more
 press h
-see REASON
+see training paused
 press \\e
 see WAITS FOR
 press q
