@@ -54,7 +54,7 @@ def begin(kind, directory):
     if kind == "replica":
         from slurm_elastic.dask import RoleCluster
 
-        return RoleCluster()
+        return RoleCluster(insecure=True)
     cluster = LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None)
     path = directory / "scheduler"
     (directory / "new").write_text(cluster.scheduler_address)

@@ -177,7 +177,12 @@ static void put_grid(const struct drawing *d, int bottom)
                 x_of(d, at), TOP - 6, x_of(d, at), bottom);
         if (localtime_r(&moment, &local) == NULL)
             continue;
-        strftime(text, sizeof(text), tick < 86400 ? "%d.%m. %H:%M" : "%d.%m.%Y", &local);
+        if (tick < 60)
+            strftime(text, sizeof(text), "%H:%M:%S", &local);
+        else if (tick < 86400)
+            strftime(text, sizeof(text), "%m-%d %H:%M", &local);
+        else
+            strftime(text, sizeof(text), "%Y-%m-%d", &local);
         svg_text(d->out, x_of(d, at), bottom + 14, 11, SVG_MIDDLE, " fill=\"#666666\"", text, 0);
     }
 }

@@ -7,12 +7,14 @@
 #include "common/tcp_sockets.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +28,11 @@ struct question {
     struct inet_diag_req_v2 request;
 };
 
-enum answer { MORE, FOUND, NOT_THERE, CANNOT };
+/* NO_ENTRY: there is no such socket, or the kernel has no such module. */
+enum answer { MORE, FOUND, NOT_THERE, NO_ENTRY, CANNOT };
+
+/* The kernel has answered: it has the module. */
+static atomic_bool has_module;
 
 /* Is this the socket that is looked for? */
 typedef bool (*match)(const struct inet_diag_msg *socket, void *arg);
@@ -52,7 +58,10 @@ static enum answer read_packet(const void *packet, size_t size, match matches, v
     for (; NLMSG_OK(header, size); header = NLMSG_NEXT(header, size)) {
         if (header->nlmsg_type == NLMSG_DONE)
             return NOT_THERE;
-        /* An error: "no such socket" and "no such module" are the same. */
+        if (header->nlmsg_type == NLMSG_ERROR &&
+            header->nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr)) &&
+            ((const struct nlmsgerr *)NLMSG_DATA(header))->error == -ENOENT)
+            return NO_ENTRY;
         if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
             header->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
             return CANNOT;
@@ -80,6 +89,8 @@ static enum answer find(struct question *question, match matches, void *arg)
         answer = got > 0 ? read_packet(packet, (size_t)got, matches, arg) : CANNOT;
     } while (answer == MORE);
     close(fd);
+    if (answer == FOUND || answer == NOT_THERE)
+        atomic_store(&has_module, true);
     return answer;
 }
 
@@ -197,7 +208,8 @@ static bool find_stranger(uint8_t family, const char *table, struct listening *w
                                 .request.id.idiag_sport = wanted->port};
     enum answer answer = find(&question, stranger_listens, wanted);
 
-    return answer == CANNOT ? find_in_table(table, stranger_listens, wanted) : answer == FOUND;
+    return answer == CANNOT || answer == NO_ENTRY ? find_in_table(table, stranger_listens, wanted)
+                                                  : answer == FOUND;
 }
 
 static enum tcp_listener look(struct listening *wanted)
@@ -245,16 +257,18 @@ static bool is_listener(const struct inet_diag_msg *socket, void *arg)
 }
 
 /* Where there is no such connection, the kernel answers with the socket that listens: others may
- * listen at other addresses, and at all, without getting it. */
+ * listen at other addresses, and at all, without getting it. It finds that in a hash table. Only a
+ * kernel that has not answered yet is asked for all that listen: any user may have very many. */
 enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address)
 {
     struct listening wanted = {.port = address->sin6_port, .address = &address->sin6_addr};
     struct sockaddr_in6 nobody = {.sin6_addr = mapped(0)};
     struct question question = ask_for(address, &nobody);
+    enum answer answer = find(&question, is_listener, &wanted);
 
-    if (find(&question, is_listener, &wanted) == FOUND)
+    if (answer == FOUND)
         return wanted.ours ? TCP_OURS : TCP_STRANGER;
-    return look(&wanted);
+    return answer == NO_ENTRY && atomic_load(&has_module) ? TCP_NOBODY : look(&wanted);
 }
 
 bool tcp_is_local(const struct in6_addr *address)

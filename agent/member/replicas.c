@@ -22,6 +22,8 @@
 #define NO_PORT     1   /* another start may find one */
 #define UNKNOWN     (-1)
 #define LOOK_MS     1000
+#define LOOK_NS     100000000 /* that one look may take, about */
+#define LOOK_SHARE  20        /* of the time at most one in so many is spent on looks */
 
 /* A replica on this node. */
 struct entry {
@@ -40,6 +42,7 @@ struct replicas {
     void *arg;
     struct entry *list;
     uv_timer_t *look; /* at their ports; NULL: there is no replica */
+    int looked;       /* replicas at which the last look has got; 0: at all */
     struct late *late;
     json_object *result; /* of the leading replica, which was here; NULL: it has not ended here */
     bool room_due;       /* the leader waits for it */
@@ -108,12 +111,27 @@ static void send_late(json_object *msg, void *arg)
 
 /* ---- looking at ports ------------------------------------------------------------------------ */
 
+/* Any user may have so many sockets that it takes long to ask whose a port is. What does not fit
+ * into one look is for the next one. */
 static void on_look(uv_timer_t *timer)
 {
-    const struct replicas *all = timer->data;
+    struct replicas *all = timer->data;
+    uint64_t began = uv_hrtime(), took = 0;
+    int place = 0;
 
-    for (const struct entry *entry = all->list; entry != NULL; entry = entry->next)
+    for (const struct entry *entry = all->list; entry != NULL; entry = entry->next) {
+        if (place++ < all->looked)
+            continue;
+        if (took > LOOK_NS)
+            break;
         replica_look(entry->replica);
+        all->looked = place;
+        took = uv_hrtime() - began;
+    }
+    if (took <= LOOK_NS)
+        all->looked = 0;
+    took = took / 1000000 * LOOK_SHARE;
+    uv_timer_start(timer, on_look, took > LOOK_MS ? took : LOOK_MS, 0);
 }
 
 static void start_looking(struct replicas *all)
@@ -122,7 +140,7 @@ static void start_looking(struct replicas *all)
         return; /* without memory nobody looks again once a task is ready */
     uv_timer_init(all->loop, all->look);
     all->look->data = all;
-    uv_timer_start(all->look, on_look, LOOK_MS, LOOK_MS);
+    uv_timer_start(all->look, on_look, LOOK_MS, 0);
 }
 
 static void free_handle(uv_handle_t *handle)

@@ -17,7 +17,7 @@ def primes(begin):
 
 
 if __name__ == "__main__":
-    with RoleCluster(role="worker") as cluster, Client(cluster) as client:
+    with RoleCluster(role="worker", insecure=True) as cluster, Client(cluster) as client:
         cluster.adapt(minimum=0, maximum=12)
         pieces = client.map(primes, range(0, BELOW, PIECE))
         print(client.submit(sum, pieces).result(), "primes below", BELOW, flush=True)

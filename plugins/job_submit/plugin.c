@@ -376,13 +376,15 @@ static int decide(job_desc_msg_t *desc, enum admission_role role, char **err_msg
 int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
 {
     const struct admission_env env = {desc->spank_job_env, desc->spank_job_env_size};
-    enum admission_role role = admission_role_of_job(&env, desc->comment);
+    enum admission_role role;
     struct error err;
     int rc;
 
     (void)submit_uid;
+    /* First: all else looks at each entry. */
     if (admission_check_env(&env, &err) < 0)
         return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);
+    role = admission_role_of_job(&env, desc->comment);
     if (desc->dependency && merges(desc)) {
         admission_update(&(struct admission_update){.merges = true}, &err);
         return refuse(desc, ESLURM_NOT_SUPPORTED, &err, err_msg);

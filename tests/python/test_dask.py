@@ -69,7 +69,7 @@ class Dask(unittest.IsolatedAsyncioTestCase):
     @contextlib.asynccontextmanager
     async def cluster(self, **arguments):
         async with contextlib.AsyncExitStack() as stack:
-            cluster = await stack.enter_async_context(RoleCluster(asynchronous=True, **arguments))
+            cluster = await stack.enter_async_context(RoleCluster(asynchronous=True, insecure=True, **arguments))
             client = await stack.enter_async_context(Client(cluster, asynchronous=True))
             yield cluster, client
 
@@ -93,6 +93,7 @@ class Dask(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(told["address"], cluster.scheduler_address)
             self.assertIn("//127.0.0.1:", cluster.scheduler_address)
             self.assertTrue((self.dir / "ready").exists())
+            self.assertEqual((self.dir / "dask-worker.json").stat().st_mode & 0o777, 0o600)
             with self.assertRaisesRegex(ValueError, "0 to 13 replicas of worker: .* 0 to 12"):
                 cluster.adapt(minimum=0, maximum=13)
             with self.assertRaisesRegex(roles.RolesError, "13 replicas of worker: allowed"):
@@ -106,7 +107,9 @@ class Dask(unittest.IsolatedAsyncioTestCase):
             with self.assertRaisesRegex(roles.RolesError, "no `shared`"):
                 RoleCluster(asynchronous=True)
         with self.assertRaisesRegex(roles.RolesError, "no role 'none'"):
-            await RoleCluster("none", asynchronous=True)
+            await RoleCluster("none", asynchronous=True, insecure=True)
+        with self.assertRaisesRegex(roles.RolesError, "^without TLS every user of the cluster"):
+            RoleCluster(asynchronous=True)
         self.assertFalse((self.dir / "ready").exists())
 
     async def test_adapt(self):

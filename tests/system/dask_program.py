@@ -51,7 +51,7 @@ class Finished(SchedulerPlugin):
 
 
 if __name__ == "__main__":
-    with RoleCluster() as cluster, Client(cluster) as client:
+    with RoleCluster(insecure=True) as cluster, Client(cluster) as client:
         finished = Finished()
         cluster.scheduler.add_plugin(finished)
         cluster.adapt(minimum=0, maximum=12)

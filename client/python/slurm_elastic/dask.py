@@ -4,7 +4,7 @@
     from distributed import Client
     from slurm_elastic.dask import RoleCluster
 
-    with RoleCluster(role="worker") as cluster, Client(cluster) as client:
+    with RoleCluster(role="worker", security=security) as cluster, Client(cluster) as client:
         cluster.adapt(minimum=0, maximum=12)
         print(client.submit(sum, client.map(square, range(1000))).result())
 
@@ -23,6 +23,7 @@ import inspect
 import json
 import logging
 import os
+import tempfile
 import time
 from contextlib import suppress
 from typing import (
@@ -73,7 +74,10 @@ class RoleCluster(Cluster):
         ELASTIC_SHARED_DIR. It is written once the scheduler listens, and removed by close().
     finish: a worker that drains has so many seconds to finish what it computes. What it has not
         finished is computed anew on another worker.
-    security: distributed.Security of the scheduler and its clients.
+    security: distributed.Security of the scheduler and its clients, for TLS. The default is that of
+        Dask's configuration.
+    insecure: go on without TLS. Every user who reaches a port of the scheduler or of a worker can
+        then run programs as the user of the job.
     options: more arguments of distributed.Scheduler.
 
     The scheduler listens at the port `scheduler` of the task, and its dashboard at `dashboard`, if
@@ -92,6 +96,7 @@ class RoleCluster(Cluster):
         scheduler_file: Optional[str] = None,
         finish: float = 5.0,
         security: Optional[Security] = None,
+        insecure: bool = False,
         options: Optional[Dict[str, Any]] = None,
         asynchronous: bool = False,
         loop: Optional[IOLoop] = None,
@@ -112,6 +117,11 @@ class RoleCluster(Cluster):
         self.scheduler_file = os.path.abspath(scheduler_file)
         self.scheduler: Any = None  # a Scheduler, once it has started
         self.security = security or Security()
+        if not insecure and self.security.tls_scheduler_cert is None:
+            raise roles.RolesError(
+                "without TLS every user of the cluster could run programs as you: give security=, "
+                "a distributed.Security with certificates, or insecure=True"
+            )
         self._finish = finish
         self._options = options or {}
         self._bounds: Any = None  # a Role, likewise
@@ -161,7 +171,10 @@ class RoleCluster(Cluster):
         options = {
             "host": own[0].addresses[me.task],
             "port": me.ports.get("scheduler", 0),
-            "dashboard_address": f":{me.ports.get('dashboard', 0)}",
+            # It asks nobody who he is: other machines see it only if the job file has a port.
+            "dashboard_address": f":{me.ports['dashboard']}"
+            if "dashboard" in me.ports
+            else "127.0.0.1:0",
             "security": self.security,
             **self._options,
         }
@@ -171,8 +184,9 @@ class RoleCluster(Cluster):
         )
 
     def _write_scheduler_file(self) -> None:
-        part = f"{self.scheduler_file}.{os.getpid()}"
-        with open(part, "w", encoding="utf-8") as file:
+        directory, name = os.path.split(self.scheduler_file)
+        number, part = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+        with open(number, "w", encoding="utf-8") as file:
             json.dump(self.scheduler.identity(), file)
             file.flush()
             os.fsync(file.fileno())
