@@ -61,7 +61,8 @@ struct replica_ports *replica_ports_create(int tasks, int names, struct error *e
     if (ports == NULL || ports->numbers == NULL || ports->fds == NULL || ports->ours == NULL ||
         ports->withheld == NULL)
         error_set(err, "out of memory");
-    else if (names == 0 || (tasks * names <= ROW_MAX ? hold_row : hold_any)(ports, tasks, err) == 0)
+    else if (names == 0 || (tasks * names <= ROW_MAX && hold_row(ports, tasks, NULL) == 0) ||
+             hold_any(ports, tasks, err) == 0)
         return ports;
     replica_ports_destroy(ports);
     return NULL;

@@ -13,7 +13,8 @@
 struct replica_ports;
 
 /* Each task has `names` ports. The first ports of all tasks are in a row, then their second ones,
- * and so on; very many of them are where there is room. NULL with err. */
+ * and so on. Very many of them, or any where there is no such row, are where there is room: whoever
+ * has bound every second port stops nobody. NULL with err. */
 struct replica_ports *replica_ports_create(int tasks, int names, struct error *err);
 void replica_ports_destroy(struct replica_ports *ports); /* accepts NULL */
 /* Those of a task, counted from 0 on this node: as many as there are names. */
