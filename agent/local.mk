@@ -56,6 +56,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/argv.h \
     agent/leader/control.c \
     agent/leader/control.h \
+    agent/leader/control_metrics.c \
+    agent/leader/control_metrics.h \
     agent/leader/control_roles.c \
     agent/leader/control_roles.h \
     agent/leader/costs.c \
@@ -96,6 +98,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/lease.h \
     agent/leader/market.c \
     agent/leader/market.h \
+    agent/leader/measures.c \
+    agent/leader/measures.h \
     agent/leader/members.c \
     agent/leader/members.h \
     agent/leader/messages.c \
@@ -148,6 +152,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/srun_lost.h \
     agent/leader/srun_notify.c \
     agent/leader/srun_notify.h \
+    agent/leader/straggler_watch.c \
+    agent/leader/straggler_watch.h \
     agent/leader/submit.c \
     agent/leader/submit.h \
     agent/leader/world_store.c \
@@ -156,6 +162,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/api.h \
     agent/member/flush_snapshot.c \
     agent/member/group.c \
+    agent/member/health.c \
+    agent/member/health.h \
     agent/member/http.c \
     agent/member/http.h \
     agent/member/job_control.c \
@@ -191,6 +199,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/store_server.c \
     agent/member/store_server.h \
     agent/member/tail.c \
+    agent/member/train_script.c \
+    agent/member/train_script.h \
     agent/member/tail.h \
     agent/workers/binding.c \
     agent/workers/binding.h \

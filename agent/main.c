@@ -249,6 +249,8 @@ static struct leader_options describe_lead(struct run *run)
         .slots = run->agent_options.member.slots,
         .label = run->options.label || run->roles != NULL,
         .fail_pattern = run->options.fail_pattern,
+        .pre_train = run->options.pre_train,
+        .post_train = run->options.post_train,
         .early_start = run->options.early_start,
         .mode = run->options.mode,
         .pmix = run->options.pmix,

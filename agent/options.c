@@ -16,6 +16,7 @@
 #include "lib/s3_place.h"
 #include "lib/text.h"
 #include "lib/world.h"
+#include "lib/words.h"
 
 static const char usage_head[] =
     "Usage: srun elasticrun [OPTIONS] COMMAND [ARGS...]\n"
@@ -43,6 +44,10 @@ static const char usage_tail[] =
     "  --max-restarts=N[/SECONDS]      restarts after failures, within any so many seconds (3);\n"
     "                                  resizes do not count\n"
     "  --fail-pattern=REGEX            a worker that writes such a line has failed\n"
+    "  --pre-train-script=FILE         run FILE on each node before workers are started there\n"
+    "  --post-train-script=FILE        run FILE on each node after its workers have ended\n"
+    "  --pre-train-args=WORDS, --post-train-args=WORDS\n"
+    "                                  the arguments of these, with quotes as in a shell\n"
     "  --label                         prefix each line of output with the rank\n"
     "  --bind=auto|none                bind each worker to its share of the node (auto)\n"
     "  --mode=auto|live|restart        how workers get from one world to the next: auto, those\n"
@@ -82,6 +87,10 @@ enum {
     OPT_STATE_DIR,
     OPT_CHECKPOINT_DIR,
     OPT_NO_PYTHON,
+    OPT_PRE_TRAIN,
+    OPT_PRE_TRAIN_ARGS,
+    OPT_POST_TRAIN,
+    OPT_POST_TRAIN_ARGS,
     OPT_EXTENSION,
     OPT_IGNORED,
     OPT_IGNORED_OUTPUT,
@@ -98,6 +107,10 @@ static const struct option own_options[] = {
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"max_restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"fail-pattern", required_argument, NULL, OPT_FAIL_PATTERN},
+    {"pre-train-script", required_argument, NULL, OPT_PRE_TRAIN},
+    {"pre-train-args", required_argument, NULL, OPT_PRE_TRAIN_ARGS},
+    {"post-train-script", required_argument, NULL, OPT_POST_TRAIN},
+    {"post-train-args", required_argument, NULL, OPT_POST_TRAIN_ARGS},
     {"label", no_argument, NULL, OPT_LABEL},
     {"bind", required_argument, NULL, OPT_BIND},
     {"early-start", required_argument, NULL, OPT_EARLY_START},
@@ -286,6 +299,29 @@ static int build_argv(struct options *o, char **args, bool module, bool no_pytho
     return 0;
 }
 
+/* argv of a script around training. */
+static int build_script(char ***argv, const char *when, const char *file, const char *args,
+                        struct error *err)
+{
+    char **words;
+
+    if (file == NULL && args == NULL)
+        return 0;
+    if (file == NULL)
+        return error_set(err, "--%s-train-args=%s goes with --%s-train-script only", when,
+                         error_value(args).text, when);
+    words = words_split(args != NULL ? args : "", err);
+    if (words == NULL)
+        return error_prefix(err, "--%s-train-args", when);
+    if (strings_append(argv, (char *[]){(char *)(uintptr_t)file, NULL}) != 0 ||
+        strings_append(argv, words) != 0) {
+        strings_free(words);
+        return error_set(err, "out of memory");
+    }
+    strings_free(words);
+    return 0;
+}
+
 /* A job file leaves nothing to be run beside it. */
 static int take_command(struct options *o, char **args, bool module, bool no_python,
                         struct error *err)
@@ -328,6 +364,18 @@ static int parse_one(struct options *o, int code, const char *name, struct error
         return 0;
     case OPT_FAIL_PATTERN:
         return parse_pattern(o, optarg, err);
+    case OPT_PRE_TRAIN:
+    case OPT_POST_TRAIN:
+        if (optarg[0] == '\0')
+            return error_set(err, "--%s=: must be the name of a file", name);
+        *(code == OPT_PRE_TRAIN ? &o->scripts.pre : &o->scripts.post) = optarg;
+        return 0;
+    case OPT_PRE_TRAIN_ARGS:
+        o->scripts.pre_args = optarg;
+        return 0;
+    case OPT_POST_TRAIN_ARGS:
+        o->scripts.post_args = optarg;
+        return 0;
     case OPT_LABEL:
         o->label = true;
         return 0;
@@ -393,6 +441,9 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
             return OPTIONS_ERROR;
         }
     }
+    if (build_script(&o->pre_train, "pre", o->scripts.pre, o->scripts.pre_args, err) != 0 ||
+        build_script(&o->post_train, "post", o->scripts.post, o->scripts.post_args, err) != 0)
+        return OPTIONS_ERROR;
     return o->extension || take_command(o, argv + optind, module, no_python, err) == 0
                ? OPTIONS_RUN
                : OPTIONS_ERROR;
@@ -404,4 +455,6 @@ void options_clear(struct options *o)
     for (char **arg = o->argv; arg != NULL && *arg != NULL; arg++)
         free(*arg);
     free(o->argv);
+    strings_free(o->pre_train);
+    strings_free(o->post_train);
 }

@@ -35,6 +35,12 @@ struct options {
     bool label;
     /* NULL: none. */
     const char *fail_pattern;
+    /* The scripts around training, with their arguments, ended by NULL. Owned. NULL: none. */
+    char **pre_train, **post_train;
+    /* … as the command line says. */
+    struct {
+        const char *pre, *post, *pre_args, *post_args;
+    } scripts;
     bool early_start;
     enum worker_mode mode;
     bool pmix;

@@ -20,6 +20,8 @@
 #include "client/store.h"
 #include "client/term_guard.h"
 
+#define STEP_TIME_MAX INT64_C(86400000000) /* microseconds */
+
 static struct event_client *worker;
 static struct sockets *sockets; /* of the present world; NULL: none is watched */
 static bool child;              /* of a worker, which has the event page */
@@ -385,6 +387,20 @@ int elastic_report_progress(int64_t done, int64_t total, const char *unit)
         return bad_argument("progress: a unit has at most 23 bytes");
     pthread_mutex_lock(&one);
     event_client_progress(worker, done, total, unit != NULL ? unit : "");
+    pthread_mutex_unlock(&one);
+    return 0;
+}
+
+int elastic_report_step_time(int64_t microseconds)
+{
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* reports at a time */
+
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (microseconds < 0 || microseconds > STEP_TIME_MAX)
+        return bad_argument("step time: it is from 0 to 86400 seconds");
+    pthread_mutex_lock(&one);
+    event_client_step_time(worker, microseconds);
     pthread_mutex_unlock(&one);
     return 0;
 }

@@ -190,6 +190,15 @@ int elastic_stacks(int number);
  * unit. */
 int elastic_report_progress(int64_t done, int64_t total, const char *unit);
 
+/* Report how long this worker itself has needed for the step that ends now: up to the moment at
+ * which it begins to wait for other workers. elasticrun compares the workers of a world, and finds
+ * those that are slow (--elastic-straggler). The call makes no system call.
+ *
+ * microseconds: 0 to 86400000000, a day.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC, or ELASTIC_ERROR_ARGUMENT. */
+int elastic_report_step_time(int64_t microseconds);
+
 /* ---- nodes -----------------------------------------------------------------------------------
  * The leader accepts or refuses a request at once. An accepted request ends later, exactly once.
  * elastic_request_result() tells how, in the process that has asked. After a change of worlds it

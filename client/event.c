@@ -523,6 +523,12 @@ void event_client_progress(struct event_client *client, int64_t done, int64_t to
     atomic_store(&page->progress, number + 2 != 0 ? number + 2 : 2); /* 0: nothing reported */
 }
 
+void event_client_step_time(struct event_client *client, int64_t microseconds)
+{
+    atomic_fetch_add(&client->page->own_us, (uint64_t)microseconds);
+    atomic_fetch_add(&client->page->own_steps, 1);
+}
+
 /* ---- live mode ------------------------------------------------------------------------------- */
 
 void event_client_live(struct event_client *client)

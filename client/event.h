@@ -47,6 +47,8 @@ bool event_client_held(const struct event_client *client);
 /* elastic_report_progress(), of good values. Not by two threads at once. */
 void event_client_progress(struct event_client *client, int64_t done, int64_t total,
                            const char *unit);
+/* elastic_report_step_time(), of good values. Not by two threads at once. */
+void event_client_step_time(struct event_client *client, int64_t microseconds);
 /* Wait until the gate is open, and remember by which call the worker first passed it. Returns 0 or
  * ELASTIC_ERROR_AGENT. */
 int event_client_gate(struct event_client *client, enum event_gate_place passed,

@@ -104,6 +104,11 @@ struct event_page {
     /* 1 while the worker waits to hear that its world is torn, since an exchange with other workers
      * has failed. Written by the worker. */
     _Atomic uint32_t asks;
+    /* Microseconds that the worker itself has needed for steps of this world, without what it has
+     * waited for other workers, and the number of these steps, written after them. Written by the
+     * worker. */
+    _Atomic uint64_t own_us;
+    _Atomic uint64_t own_steps;
 };
 
 #endif

@@ -2,6 +2,7 @@
 /* What single words of a command line mean (argument_values.h). */
 #include "cmd/argument_values.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define WATCH_MAX      3600
 #define INTERVAL_LEAST 2
 #define PORT_LEAST     1024
+#define JOBS_MAX       1000
 #define DAYS_MAX       3650
 #define JOB_ID_MAX     0x03ffffff /* Slurm's MAX_JOB_ID: beyond are federation bits */
 
@@ -115,6 +117,26 @@ int value_port(const char *text, int *port, struct error *err)
     if (number_parse(text, strlen(text), PORT_LEAST, UINT16_MAX, port) < 0)
         return error_set(err, "--port=%s is not allowed; give a port from %d to %d",
                          error_value(text).text, PORT_LEAST, UINT16_MAX);
+    return 0;
+}
+
+int value_address(const char *text, const char **address, struct error *err)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    if (inet_pton(AF_INET, text, bytes) != 1 && inet_pton(AF_INET6, text, bytes) != 1)
+        return error_set(err,
+                         "--address=%s is not allowed; give the number of an address, such as "
+                         "127.0.0.1 or ::",
+                         error_value(text).text);
+    *address = text;
+    return 0;
+}
+
+int value_jobs(const char *text, int *jobs, struct error *err)
+{
+    if (number_parse(text, strlen(text), 1, JOBS_MAX, jobs) < 0)
+        return error_set(err, "--jobs=%s is not allowed; give a number of jobs from 1 to %d",
+                         error_value(text).text, JOBS_MAX);
     return 0;
 }
 

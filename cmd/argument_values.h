@@ -26,10 +26,12 @@ int value_replica(const char *text, const char **replica, struct error *err);
 int value_scale(const char *text, struct scale *scale, struct error *err);
 /* text NULL: the option had no value. */
 int value_watch(const char *text, double *seconds, struct error *err);
-int value_interval(const char *text, int *seconds, struct error *err);
 /* most: seconds. */
 int value_timeout(const char *text, int most, int *seconds, struct error *err);
 int value_port(const char *text, int *port, struct error *err);
+int value_address(const char *text, const char **address, struct error *err);
+int value_jobs(const char *text, int *jobs, struct error *err);
+int value_interval(const char *text, int *seconds, struct error *err);
 int value_after(const char *text, int *after, struct error *err);
 int value_days(const char *text, int *days, struct error *err);
 int value_format(const char *text, enum endpoints_format *format, struct error *err);

@@ -15,6 +15,13 @@
 #define WAIT_MAX        (30 * 24 * 3600)
 #define DAYS_DEFAULT    30
 
+/* Of the exporter. */
+#define EXPORTER_PORT        9842
+#define EXPORTER_JOBS        50
+#define EXPORTER_INTERVAL    15
+#define EXPORTER_TIMEOUT     10
+#define EXPORTER_TIMEOUT_MAX 600
+
 enum {
     OPTION_HELP = 'h',
     OPTION_FOLLOW = 'f',
@@ -51,7 +58,11 @@ enum {
     OPTION_JOB,
     OPTION_SINCE,
     OPTION_INTERVAL,
-    OPTION_UNTIL
+    OPTION_UNTIL,
+    OPTION_ADDRESS,
+    OPTION_JOBS,
+    OPTION_EXPORTER_TIMEOUT,
+    OPTION_ONCE
 };
 
 #define JSON                                                                                       \
@@ -97,6 +108,15 @@ static const struct option reports_options[] = {{"after", required_argument, NUL
                                                 END};
 static const struct option proxy_options[] = {
     {"port", required_argument, NULL, OPTION_PORT}, HELP, END};
+static const struct option exporter_options[] = {
+    {"address", required_argument, NULL, OPTION_ADDRESS},
+    {"port", required_argument, NULL, OPTION_PORT},
+    {"jobs", required_argument, NULL, OPTION_JOBS},
+    {"interval", required_argument, NULL, OPTION_INTERVAL},
+    {"timeout", required_argument, NULL, OPTION_EXPORTER_TIMEOUT},
+    {"once", no_argument, NULL, OPTION_ONCE},
+    HELP,
+    END};
 static const struct option endpoints_options[] = {
     {"role", required_argument, NULL, OPTION_ROLE},
     {"format", required_argument, NULL, OPTION_FORMAT},
@@ -262,6 +282,7 @@ static const struct syntax {
      reports_options},
     {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
     {"usage", "at most one argument: JOB", 0, 1, take_job_if, usage_options},
+    {"exporter", "no arguments besides options", 0, 0, NULL, exporter_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */
@@ -327,8 +348,6 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_WATCH:
         return value_watch(value, &arguments->watch, err);
-    case OPTION_INTERVAL:
-        return value_interval(value, &arguments->interval, err);
     case OPTION_PORT:
         return value_port(value, &arguments->port, err);
     case OPTION_AFTER:
@@ -371,6 +390,17 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_JOB:
         return value_job(value, &arguments->job_id, err);
+    case OPTION_ADDRESS:
+        return value_address(value, &arguments->address, err);
+    case OPTION_JOBS:
+        return value_jobs(value, &arguments->jobs, err);
+    case OPTION_INTERVAL:
+        return value_interval(value, &arguments->interval, err);
+    case OPTION_EXPORTER_TIMEOUT:
+        return value_timeout(value, EXPORTER_TIMEOUT_MAX, &arguments->timeout, err);
+    case OPTION_ONCE:
+        arguments->once = true;
+        return 0;
     case OPTION_ROLE:
         return value_role(value, &arguments->role, err);
     case OPTION_FORMAT:
@@ -488,6 +518,13 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
             syntax = &syntaxes[i];
     if (syntax == NULL)
         return arguments_unknown(argv[0], err);
+    if (syntax->options == exporter_options) {
+        arguments->address = "127.0.0.1";
+        arguments->port = EXPORTER_PORT;
+        arguments->jobs = EXPORTER_JOBS;
+        arguments->interval = EXPORTER_INTERVAL;
+        arguments->timeout = EXPORTER_TIMEOUT;
+    }
     if (syntax->least < 0 && argc > 1 && argv[1][0] != '-') {
         syntax = find_action(argv[1], arguments, err);
         if (syntax == NULL)

@@ -33,7 +33,7 @@ struct arguments {
     bool help;
     bool json;
     bool all;                        /* list, top, usage: everybody's jobs */
-    int interval;                    /* top: seconds between two looks; 0: as usual */
+    int interval;                    /* top, exporter: seconds between two looks; 0: as usual */
     const char *group;               /* list: only of this group; NULL: all */
     bool timeline;                   /* history: draw a chart */
     double watch;                    /* show, roles, replicas: seconds between two looks, 0: once */
@@ -54,7 +54,7 @@ struct arguments {
     const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
     bool follow;                     /* logs, reports */
     int after;                       /* reports: a number */
-    int port;                        /* proxy; 0: any */
+    int port;                        /* proxy, 0: any; exporter */
     struct scale scales[SCALES_MAX]; /* scale */
     int scale_count;
     enum endpoints_format format; /* endpoints */
@@ -64,11 +64,14 @@ struct arguments {
     const char *file;
     const char *hostlist;  /* collect: only from these nodes */
     const char *partition; /* collect: with jobs in this partition; plan: whose nodes */
-    int timeout;           /* collect: seconds */
+    int timeout;           /* collect, exporter: seconds */
     struct wait_goal goal; /* wait */
     int wait_seconds;      /* wait: 0: for ever */
     bool pieces;           /* describe: for collect */
     bool here;             /* doctor: only this host */
+    const char *address;   /* exporter: a number */
+    int jobs;              /* exporter: that are asked */
+    bool once;             /* exporter: print, and end */
     const char *token;     /* doctor --here: a file that it looks for; NULL: none */
 };
 

@@ -15,6 +15,7 @@
 #include "lib/json_text.h"
 
 #define LINE_MAX_BYTES (1024 * 1024)
+#define STRAGGLERS_MAX 64
 
 struct reading {
     json_object *generations;
@@ -67,6 +68,17 @@ static bool add_reason(json_object *generation, json_object *line)
     return true;
 }
 
+/* … and what was said of a slow worker. */
+static bool add_straggler(json_object *generation, json_object *line)
+{
+    const char *said = json_get_string(line, "straggler");
+    json_object *list = field_array(generation, "stragglers");
+    if (said == NULL || list == NULL || json_object_array_length(list) >= STRAGGLERS_MAX)
+        return false;
+    json_object_array_add(list, text_need(json_object_new_string(said)));
+    return true;
+}
+
 /* How many steps it has made. */
 static bool add_steps(json_object *generation, json_object *line)
 {
@@ -89,7 +101,7 @@ static bool take_line(struct reading *reading, json_object *line)
         return false;
     bool steps = add_steps(generation, line);
     return add_number(generation, line, "pause") || add_number(generation, line, "until") ||
-           add_reason(generation, line) || steps;
+           add_reason(generation, line) || add_straggler(generation, line) || steps;
 }
 
 json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped)

@@ -25,6 +25,7 @@ cmd_libselastic_la_SOURCES = \
     cmd/render.c \
     cmd/render.h \
     cmd/render_parts.h \
+    cmd/render_slow.c \
     cmd/logs.c \
     cmd/logs.h \
     cmd/report_list.c \
@@ -83,6 +84,7 @@ cmd_selastic_SOURCES = \
     cmd/doctor_step.c \
     cmd/doctor_step.h \
     cmd/endpoints_command.c \
+    cmd/exporter.c \
     cmd/fail.c \
     cmd/history.c \
     cmd/libexec.c \
@@ -105,6 +107,8 @@ cmd_selastic_SOURCES = \
     cmd/selastic.c \
     cmd/show.c \
     cmd/states_command.c \
+    cmd/survey.c \
+    cmd/survey.h \
     cmd/top.c \
     cmd/topology.c \
     cmd/topology_collect.c \

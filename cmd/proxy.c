@@ -167,14 +167,14 @@ static int serve_at(const struct job_info *info, char *const *addresses, char *s
                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* The job has roles, and this user may ask for them: else every client would hear why not. */
+/* This user may ask: else every client would hear why not. */
 static int check(const struct query *query, struct error *err)
 {
     const char *type = json_get_string(query->answer, "t");
     const char *message = json_get_string(query->answer, "message");
-    if (type != NULL && strcmp(type, "roles") == 0)
+    if (type != NULL && strcmp(type, "state") == 0)
         return 0;
-    return error_set(err, "%s", message != NULL ? message : "the leader does not know roles");
+    return error_set(err, "%s", message != NULL ? message : "the leader does not answer");
 }
 
 static int serve(struct site *site, const struct query *query, int port, struct error *err)
@@ -201,7 +201,7 @@ static enum exit_status run(const struct arguments *arguments)
     struct site *site = site_create(&err);
     if (site == NULL)
         return failed(&err);
-    if (query_leader(site, arguments->job_id, request_new("roles"), &query, &err) ==
+    if (query_leader(site, arguments->job_id, request_new("show"), &query, &err) ==
             QUERY_ANSWERED &&
         check(&query, &err) == 0)
         rc = serve(site, &query, arguments->port, &err);
@@ -217,9 +217,10 @@ const struct command proxy_command = {
     .summary = "serve the HTTP interface of a job on this machine",
     .help = "Usage: selastic proxy JOB [--port=N]\n"
             "\n"
-            "Serve the HTTP interface of a running elastic job with roles at a port of\n"
-            "127.0.0.1, until the job ends or the command is interrupted. The first line of the\n"
-            "output is its URL. Only programs of this user on this machine are answered.\n"
+            "Serve the HTTP interface of a running elastic job at a port of 127.0.0.1, until the\n"
+            "job ends or the command is interrupted. The first line of the output is its URL.\n"
+            "Only programs of this user on this machine are answered. A job without roles has\n"
+            "/metrics and /healthz.\n"
             "\n"
             "      --port=N  this port, 1024 to 65535; default: a free one\n"
             "  -h, --help    print this text\n",

@@ -483,6 +483,7 @@ char *render_state(json_object *state, const struct render_options *options)
     put_release(out, state, options);
     render_line(out, "Left out", json_get_string(state, "left_out"), options->width);
     render_line(out, "To be replaced", json_get_string(state, "advised"), options->width);
+    render_stragglers(out, state, options->width);
     render_line(out, "Next", json_get_string(state, "next_world"), options->width);
     put_policy(out, state, options->width);
     render_line(out, "State directory", json_get_string(state, "state_dir"), options->width);
@@ -669,6 +670,8 @@ char *render_history(json_object *history, const struct render_options *options)
     table_destroy(table);
     if (count > 0)
         put_totals(out, generations, count);
+    if (count > 0)
+        render_slow_history(out, generations, options->width);
     fclose(out);
     return text_need(text);
 }

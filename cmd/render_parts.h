@@ -12,6 +12,10 @@
 /* "  LABEL            text" and the end of the line, broken at blanks; nothing for no text. */
 void render_line(FILE *out, const char *label, const char *text, int width);
 
+/* Lines for slow workers: of a state, and of all generations of a history. */
+void render_stragglers(FILE *out, json_object *state, int width);
+void render_slow_history(FILE *out, json_object *generations, int width);
+
 /* Cells with the value under a key; "-" where there is none. */
 void render_number_cell(struct table *table, json_object *object, const char *key);
 void render_text_cell(struct table *table, json_object *object, const char *key);

@@ -69,6 +69,12 @@ static const struct shape progress_shape[] = {
     {"time", KIND_NUMBER, NULL}, {"rate", KIND_NUMBER, NULL}, {NULL, KIND_INT, NULL},
 };
 
+static const struct shape straggler_shape[] = {
+    {"rank", KIND_INT, NULL},   {"node", KIND_TEXT, NULL}, {"factor", KIND_NUMBER, NULL},
+    {"cause", KIND_TEXT, NULL}, {"why", KIND_TEXT, NULL},  {"since", KIND_NUMBER, NULL},
+    {NULL, KIND_INT, NULL},
+};
+
 static const struct shape state_shape[] = {
     {"job", KIND_INT, NULL},
     {"incarnation", KIND_TEXT, NULL},
@@ -105,6 +111,7 @@ static const struct shape state_shape[] = {
     {"newcomers", KIND_TEXT, NULL},
     {"left_out", KIND_TEXT, NULL},
     {"advised", KIND_TEXT, NULL},
+    {"stragglers", KIND_OBJECTS, straggler_shape},
     {"leader", KIND_TEXT, NULL},
     {"term", KIND_INT, NULL},
     {"release", KIND_TEXT, NULL},
@@ -125,6 +132,7 @@ static const struct shape generation_shape[] = {
     {"until", KIND_NUMBER, NULL},
     {"cost", KIND_NUMBER, NULL},
     {"on_demand_hours", KIND_NUMBER, NULL},
+    {"stragglers", KIND_TEXTS, NULL},
     {NULL, KIND_INT, NULL},
 };
 

@@ -71,6 +71,10 @@ struct job_info {
 void job_info_free(struct job_info *info); /* accepts NULL */
 void job_info_free_list(struct job_info *list, int count);
 
+/* Questions to slurmctld and orders that this process has sent so far, by functions of this file.
+ * One may need several RPCs. Never blocks. */
+int64_t slurm_client_calls(void);
+
 /* Ask for one job. *info is NULL with 0 returned when Slurm does not know the job. */
 int slurm_client_job(uint32_t job_id, struct job_info **info, struct error *err);
 

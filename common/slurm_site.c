@@ -10,12 +10,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool initialised;   /* as libslurm's own state, of the whole process */
 static char *cluster_name; /* asked for once */
+static _Atomic int64_t calls;
 
 void slurm_client_enter(void)
 {
@@ -23,6 +25,12 @@ void slurm_client_enter(void)
     if (!initialised)
         slurm_init(NULL);
     initialised = true;
+    calls++;
+}
+
+int64_t slurm_client_calls(void)
+{
+    return calls;
 }
 
 void slurm_client_leave(void)

@@ -14,6 +14,7 @@ nobase_dist_doc_DATA += \
     doc/admin/faults.md \
     doc/admin/install.md \
     doc/admin/load.md \
+    doc/admin/metrics.md \
     doc/admin/others.md \
     doc/admin/placement.md \
     doc/admin/pools.md \

@@ -4,6 +4,7 @@
 # from NAME.in, with the directories of this installation.
 dist_examples_DATA += \
     etc/elastic.conf \
+    etc/grafana/slurm-elastic.json \
     etc/run-slurm-elastic.mount
 
 GENERATED_EXAMPLES = \

@@ -23,4 +23,11 @@ http_elasticrun_http_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
 http_elasticrun_http_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 http_elasticrun_http_LDFLAGS = $(PROGRAM_LDFLAGS)
 http_elasticrun_http_LDADD = http/libhttp.la
+
+pkglibexec_PROGRAMS += http/elastic-exporter
+http_elastic_exporter_SOURCES = http/exporter.c
+http_elastic_exporter_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
+http_elastic_exporter_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+http_elastic_exporter_LDFLAGS = $(PROGRAM_LDFLAGS)
+http_elastic_exporter_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
 endif

@@ -22,7 +22,6 @@
 #define TICK_MS     1000
 #define RETRY_AFTER "1" /* seconds: who is refused because many wait */
 #define JSON        "application/json"
-#define TEXT        "text/plain; version=0.0.4; charset=utf-8" /* what Prometheus expects */
 
 static const int statuses[] = {200, 400, 403, 404, 405, 409, 412, 413, 500, 502, 503};
 #define STATUSES (sizeof(statuses) / sizeof(statuses[0]))
@@ -133,39 +132,43 @@ static void count(struct server *server, int status)
         server->answers[i] += statuses[i] == status;
 }
 
-/* The server's own metrics behind those of the roles. A new text. */
-static char *add_metrics(const struct server *server, const char *roles)
+/* The server's own metrics behind those of the job. A new text. */
+static char *add_metrics(const struct server *server, const struct api_reply *reply)
 {
+    static const struct metrics_family
+        requests = {"elastic_http_requests_total", METRICS_COUNTER, NULL,
+                    "Requests that have been answered"},
+        waiting = {"elastic_http_waiting", METRICS_GAUGE, NULL,
+                   "Requests that wait for the leader, or for a change"},
+        connections = {"elastic_http_connections", METRICS_GAUGE, NULL, "Connections of clients"};
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    struct metrics_writer writer = {.out = open_memstream(&text, &size), .format = reply->format};
 
-    if (out == NULL)
+    if (writer.out == NULL)
         return NULL;
-    fprintf(out,
-            "%s# HELP elastic_http_requests_total Requests that have been answered.\n"
-            "# TYPE elastic_http_requests_total counter\n",
-            roles);
-    for (size_t i = 0; i < STATUSES; i++)
-        fprintf(out, "elastic_http_requests_total{code=\"%d\"} %" PRIu64 "\n", statuses[i],
-                server->answers[i]);
-    fprintf(out,
-            "# HELP elastic_http_waiting Requests that wait for the leader, or for a change.\n"
-            "# TYPE elastic_http_waiting gauge\nelastic_http_waiting %d\n"
-            "# HELP elastic_http_connections Connections of clients.\n"
-            "# TYPE elastic_http_connections gauge\nelastic_http_connections %d\n",
-            desk_waiting(server->options.desk), server->line_count);
-    return fclose(out) == 0 ? text : NULL;
+    fputs(reply->text, writer.out);
+    for (size_t i = 0; i < STATUSES; i++) {
+        char code[16];
+        struct metrics_label labels[] = {{"code", code}, {NULL, NULL}};
+
+        snprintf(code, sizeof(code), "%d", statuses[i]);
+        metrics_sample(&writer, &requests, labels, (double)server->answers[i]);
+    }
+    metrics_sample(&writer, &waiting, NULL, desk_waiting(server->options.desk));
+    metrics_sample(&writer, &connections, NULL, server->line_count);
+    metrics_end(&writer);
+    return fclose(writer.out) == 0 ? text : NULL;
 }
 
 static struct MHD_Response *make_response(struct exchange *exchange, struct api_reply *reply)
 {
-    const char *text = reply->text, *type = TEXT;
+    const char *text = reply->text, *type = metrics_content_type(reply->format);
     char *metrics = NULL, etag[24];
     struct MHD_Response *response;
 
     if (reply->text != NULL && exchange->verb == API_METRICS)
-        text = metrics = add_metrics(exchange->server, reply->text);
+        text = metrics = add_metrics(exchange->server, reply);
     if (reply->body != NULL) {
         type = JSON;
         text = json_object_to_json_string_ext(reply->body, JSON_C_TO_STRING_PLAIN |
@@ -313,6 +316,7 @@ static enum MHD_Result serve(struct exchange *exchange, const char *method)
         .host = header(exchange, "Host"),
         .origin = header(exchange, "Origin"),
         .if_match = header(exchange, "If-Match"),
+        .accept = header(exchange, "Accept"),
         .id = id,
         .tcp = exchange->line->tcp,
         .body = exchange->body,

@@ -11,6 +11,7 @@
 #include "lib/api_view.h"
 #include "lib/di_call.h"
 #include "lib/json_get.h"
+#include "lib/metrics.h"
 
 #define TRIES 5 /* somebody else changes the same size each time */
 
@@ -108,6 +109,10 @@ json_object *api_call_question(const struct api_call *call)
     if (request->verb == API_REPORTS)
         return reports_question(request);
     question = json_object_new_object();
+    if (request->verb == API_METRICS) {
+        add_text(question, "t", "metrics");
+        return question;
+    }
     if (call->state != CHANGE) {
         add_text(question, "t", "roles");
         /* All roles and replicas would be much to say again and again. */
@@ -214,10 +219,6 @@ static enum api_step read_answer(struct api_call *call, json_object *answer,
         return watch(call, answer, is, reply);
     case API_ENDPOINTS:
         return endpoints(call, answer, is, reply);
-    case API_METRICS:
-        *reply = (struct api_reply){
-            .status = 200, .text = api_view_metrics(answer), .epoch = is->epoch};
-        return API_DONE;
     case API_ROLE:
         api_reply_set(reply, 200, json_object_get(is->role), "%s", api_view_text(is->role, "size"));
         break;
@@ -387,6 +388,33 @@ static enum api_step show_reports(struct api_call *call, json_object *answer, co
     return API_DONE;
 }
 
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static enum api_step show_metrics(const struct api_call *call, json_object *answer,
+                                  const char *type, struct api_reply *reply)
+{
+    struct metrics_job job = {.answer = answer};
+    struct metrics_writer writer = {.format = call->request.format};
+    char *text = NULL;
+    size_t size;
+    int64_t id;
+
+    if (type == NULL || strcmp(type, "metrics") != 0 ||
+        !json_get_int(answer, "job", 1, UINT32_MAX, &id))
+        return wrong_answer(reply, type);
+    job.id = (uint32_t)id;
+    writer.out = open_memstream(&text, &size);
+    if (writer.out != NULL)
+        metrics_jobs(&writer, &job, 1);
+    if (writer.out == NULL || fclose(writer.out) != 0) {
+        free(text);
+        api_reply_set(reply, 500, NULL, "out of memory");
+        return API_DONE;
+    }
+    *reply = (struct api_reply){.status = 200, .text = text, .format = writer.format, .epoch = -1};
+    return API_DONE;
+}
+
 /* ---- all answers ----------------------------------------------------------------------------- */
 
 enum api_step api_call_answered(struct api_call *call, json_object *answer, struct api_reply *reply)
@@ -402,6 +430,8 @@ enum api_step api_call_answered(struct api_call *call, json_object *answer, stru
         return reported(answer, type, reply);
     if (call->request.verb == API_REPORTS)
         return show_reports(call, answer, type, reply);
+    if (call->request.verb == API_METRICS)
+        return show_metrics(call, answer, type, reply);
     if (call->state == CHANGE && type != NULL && strcmp(type, "done") == 0) {
         call->state = AFTER;
         return API_ASK;

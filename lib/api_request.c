@@ -376,6 +376,7 @@ int api_request_read(const struct api_input *input, struct api_request *request,
     if (route == NULL)
         return -1;
     request->verb = route->verb;
+    request->format = metrics_format_for(input->accept);
     if (read_parameters(route, end + (*end == '?'), request, reply) != 0 ||
         (input->if_match != NULL && api_request_changes(request) &&
          read_if_match(input->if_match, request, reply) != 0))

@@ -13,6 +13,7 @@
 
 #include "lib/di_request.h"
 #include "lib/error.h"
+#include "lib/metrics_text.h"
 #include "lib/reports.h"
 #include "lib/role_needs.h"
 
@@ -46,6 +47,7 @@ struct api_input {
     const char *host;     /* header Host */
     const char *origin;   /* header Origin: a web page has made the client send it */
     const char *if_match; /* header If-Match */
+    const char *accept;   /* header Accept */
     const char *id;       /* of 1 to REPORT_ID_MAX - 1 bytes, which no other request has */
     bool tcp;             /* it has come by TCP: a browser may have sent it */
     const char *body;
@@ -59,6 +61,7 @@ struct api_request {
     int count;                  /* of SCALE and ADD */
     struct role_needs needs;    /* of ADD: those of the new replicas */
     int epoch;                  /* of If-Match, or `after` of WATCH and REPORTS; -1: any */
+    enum metrics_format format; /* of METRICS */
     char reason[API_REASON_MAX];
     char id[REPORT_ID_MAX];      /* of REPORT */
     char report[REPORT_MAX + 1]; /* of REPORT: JSON, as report_read() writes it */
@@ -69,9 +72,11 @@ struct api_request {
 struct api_reply {
     int status;        /* of HTTP */
     json_object *body; /* {"success", "code", "message", "data"} */
-    char *text;        /* in place of body: of METRICS and HEALTH; NULL: none */
-    char allow[40];    /* with status 405: header Allow */
-    int epoch;         /* header ETag; -1: none */
+    /* In place of body: of HEALTH, and of METRICS, which lacks metrics_end(). NULL: none. */
+    char *text;
+    enum metrics_format format; /* of it */
+    char allow[40];             /* with status 405: header Allow */
+    int epoch;                  /* header ETag; -1: none */
 };
 
 /* Read a request. -1 with reply, if nobody has to be asked to refuse it. */

@@ -2,7 +2,6 @@
 /* The leader's answer to `roles`, as the HTTP interface shows it (api_view.h). */
 #include "lib/api_view.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "lib/endpoint_list.h"
 #include "lib/json_get.h"
 #include "lib/text.h"
-#include "lib/world.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -181,61 +179,4 @@ json_object *api_view_reports(json_object *answer, int *count)
     json_object_object_add(view, "reports",
                            all > 0 ? json_object_get(list) : json_object_new_array());
     return view;
-}
-
-/* ---- metrics --------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *key, *help;
-} gauges[] = {
-    {"target", "Replicas that a role should have. Of a world: nodes"},
-    {"ready", "Replicas that are ready"},
-    {"min", "Replicas that are guaranteed"},
-    {"max", "The most replicas that may be asked for"},
-};
-
-static const char *const states[] = {"wanted", "placed", "starting", "ready", "draining", "failed"};
-
-static void put_gauge(FILE *out, size_t which, json_object *roles, size_t count, int job)
-{
-    fprintf(out, "# HELP elastic_role_%s %s.\n# TYPE elastic_role_%s gauge\n", gauges[which].key,
-            gauges[which].help, gauges[which].key);
-    for (size_t i = 0; i < count; i++) {
-        json_object *role = json_object_array_get_idx(roles, i);
-        const char *name = api_view_text(role, "name");
-
-        if (world_name_ok(name))
-            fprintf(out, "elastic_role_%s{job=\"%d\",role=\"%s\"} %d\n", gauges[which].key, job,
-                    name, api_view_number(role, gauges[which].key));
-    }
-}
-
-char *api_view_metrics(json_object *answer)
-{
-    int job = api_view_number(answer, "job");
-    size_t count, size;
-    json_object *roles = list_of(answer, "roles", &count);
-    char *text = NULL;
-    FILE *out = open_memstream(&text, &size);
-
-    if (out == NULL)
-        return NULL;
-    for (size_t i = 0; i < COUNT(gauges); i++)
-        put_gauge(out, i, roles, count, job);
-    fputs("# HELP elastic_role_replicas Replicas in each state.\n"
-          "# TYPE elastic_role_replicas gauge\n",
-          out);
-    for (size_t i = 0; i < count; i++) {
-        const char *name = api_view_text(json_object_array_get_idx(roles, i), "name");
-
-        for (size_t k = 0; world_name_ok(name) && k < COUNT(states); k++)
-            fprintf(out, "elastic_role_replicas{job=\"%d\",role=\"%s\",state=\"%s\"} %d\n", job,
-                    name, states[k], count_in(answer, name, states[k]));
-    }
-    fprintf(out,
-            "# HELP elastic_roles_epoch It is larger after each change.\n"
-            "# TYPE elastic_roles_epoch counter\n"
-            "elastic_roles_epoch{job=\"%d\"} %d\n",
-            job, api_view_epoch(answer));
-    return fclose(out) == 0 ? text : NULL;
 }

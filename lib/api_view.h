@@ -34,7 +34,4 @@ json_object *api_view_endpoints(json_object *answer, const char *role, int *coun
 /* … of a `reports` answer: {"job", "first", "last", "missed", "reports"}. */
 json_object *api_view_reports(json_object *answer, int *count);
 
-/* Metrics of Prometheus, text format 0.0.4. A new text; NULL: out of memory. */
-char *api_view_metrics(json_object *answer);
-
 #endif

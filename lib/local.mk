@@ -45,7 +45,19 @@ lib_libelasticcore_la_SOURCES = \
     lib/cover.h \
     lib/error.c \
     lib/error.h \
+    lib/words.c \
+    lib/words.h \
     lib/fit.c \
+    lib/goodput.c \
+    lib/node_health.c \
+    lib/node_health.h \
+    lib/straggler.c \
+    lib/straggler.h \
+    lib/goodput.h \
+    lib/metrics.c \
+    lib/metrics.h \
+    lib/metrics_text.c \
+    lib/metrics_text.h \
     lib/fit.h \
     lib/frame.c \
     lib/frame.h \

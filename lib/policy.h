@@ -53,6 +53,15 @@ enum policy_wake {
     POLICY_WAKE_YES,
 };
 
+/* What follows when a worker is slower than the others. */
+enum policy_straggler {
+    POLICY_STRAGGLER_OFF,
+    /* It is told. */
+    POLICY_STRAGGLER_REPORT,
+    /* … and its node is given back for another one. */
+    POLICY_STRAGGLER_REPLACE,
+};
+
 /* What follows when a node is taken away. */
 enum policy_reclaim {
     /* Its successor is asked for at once. */

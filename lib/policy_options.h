@@ -91,6 +91,21 @@ POLICY_INT(hang_wait,
     .max = POLICY_SECONDS_MAX,
     .help = "seconds without a step after which a training hangs; 0: never")
 
+/* Of enum policy_straggler. */
+POLICY_INT(straggler,
+    .option = "elastic-straggler",
+    .environment = "ELASTIC_STRAGGLER",
+    .json = "straggler",
+    .conf = "straggler",
+    .label = "straggler",
+    .argument = "MODE",
+    .kind = POLICY_KIND_WORD,
+    .builtin = POLICY_STRAGGLER_REPORT,
+    .words = {[POLICY_STRAGGLER_OFF] = "off", [POLICY_STRAGGLER_REPORT] = "report",
+              [POLICY_STRAGGLER_REPLACE] = "replace"},
+    .allowed = "report, replace or off",
+    .help = "slow workers: report them, replace their nodes, or do not look: off")
+
 POLICY_OTHER(restarts,
     .option = "elastic-max-restarts",
     .environment = "ELASTIC_MAX_RESTARTS",

@@ -3,6 +3,7 @@
 #include "lib/recovery.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,16 @@ void recovery_lost(struct recovery *recovery, const char *node, double now)
         suspect->length = RECOVERY_AVOID_MAX;
 }
 
+void recovery_shun(struct recovery *recovery, const char *node, double now)
+{
+    struct suspect *suspect = find(recovery, node);
+
+    if (suspect == NULL)
+        suspect = add(recovery, node);
+    if (suspect != NULL)
+        *suspect = (struct suspect){.node = suspect->node, .since = now, .length = INFINITY};
+}
+
 void recovery_failed(struct recovery *recovery, const char *node, int nodes, double now)
 {
     bool again = recovery->last_failed != NULL && strcmp(recovery->last_failed, node) == 0;
@@ -249,7 +260,7 @@ double recovery_next(const struct recovery *recovery, double now)
     for (int i = 0; i < recovery->suspect_count; i++) {
         double left = left_out(&recovery->suspects[i], now);
 
-        if (left > 0 && (next == 0 || left < next))
+        if (left > 0 && !isinf(left) && (next == 0 || left < next))
             next = left;
     }
     return next;

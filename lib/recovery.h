@@ -51,11 +51,13 @@ void recovery_inherit(struct recovery *recovery, int counted, double now);
 
 /* This node was lost, or Slurm says that it does not work well: the node is left out at once. */
 void recovery_lost(struct recovery *recovery, const char *node, double now);
+/* This node is left out for good. */
+void recovery_shun(struct recovery *recovery, const char *node, double now);
 /* A worker on this node was the first to fail, in a world of `nodes` nodes. A node of several that
  * is the first to fail twice in a row is left out. */
 void recovery_failed(struct recovery *recovery, const char *node, int nodes, double now);
 
-/* For how many more seconds the node is left out; 0: it is not. */
+/* For how many more seconds the node is left out; 0: it is not; INFINITY: for good. */
 double recovery_avoids(const struct recovery *recovery, const char *node, double now);
 /* The names of all nodes that are left out, "n3,n7", "" if there are none; the caller frees the
  * text. NULL: out of memory. */

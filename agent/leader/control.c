@@ -19,6 +19,7 @@
 #include "agent/leader/roles_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/slurm_look.h"
+#include "agent/leader/straggler_watch.h"
 #include "agent/run_dir.h"
 #include "common/conf_file.h"
 #include "common/release_own.h"
@@ -176,7 +177,7 @@ static int node_count(const struct leader *leader)
     return count;
 }
 
-static json_object *state_json(struct leader *leader)
+json_object *control_state(struct leader *leader)
 {
     const struct leader_options *o = leader->options;
     const struct world *world = change_world(leader->change);
@@ -233,6 +234,7 @@ static json_object *state_json(struct leader *leader)
     json_object_object_add(msg, "left_out", json_object_new_string(left_out));
     exclude_describe_advised(leader, left_out, sizeof(left_out));
     json_object_object_add(msg, "advised", json_object_new_string(left_out));
+    json_object_object_add(msg, "stragglers", straggler_watch_json(leader));
     json_object_object_add(msg, "leader", json_object_new_string(o->node));
     json_object_object_add(msg, "term", json_object_new_int(lease_term(leader)));
     json_object_object_add(msg, "policy", policy_to_json(o->policy));
@@ -340,7 +342,7 @@ void control_show(struct leader *leader, struct link *link, json_object *msg)
     bool leading = control_leads(leader);
 
     (void)msg;
-    control_say(link, state_json(leader), leading);
+    control_say(link, control_state(leader), leading);
 }
 
 void control_history(struct leader *leader, struct link *link, json_object *msg)
@@ -391,7 +393,7 @@ void control_unknown(struct leader *leader, struct link *link, const char *type)
     control_say(link,
                 control_answer("error",
                                "unknown request '%.40s'; known are show, history, resize, "
-                               "roles, scale, fail, remove, report, reports",
+                               "metrics, roles, scale, fail, remove, report, reports",
                                type),
                 leading);
 }

@@ -14,6 +14,8 @@ struct link;
 void control_show(struct leader *leader, struct link *link, json_object *msg);
 void control_history(struct leader *leader, struct link *link, json_object *msg);
 void control_resize(struct leader *leader, struct link *link, json_object *msg);
+/* What "show" answers: a new object. */
+json_object *control_state(struct leader *leader);
 /* Something else. */
 void control_unknown(struct leader *leader, struct link *link, const char *type);
 

@@ -5,6 +5,7 @@
  * again, and for as long as Slurm takes it out of service. The world goes on without such nodes if
  * that makes an allowed size. An extension on such a node goes back, and new extensions exclude it.
  * A node of the base stays in the job, unused. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,9 @@ void exclude_describe(const struct leader *leader, char *text, size_t size)
     for (int k = 0; (node = recovery_suspect(leader->exclude->recovery, k)) != NULL; k++) {
         double left = recovery_avoids(leader->exclude->recovery, node, leader_now(leader));
 
-        if (left > 0)
+        if (isinf(left))
+            text_append(text, size, "%s%s (slow)", text[0] != '\0' ? ", " : "", node);
+        else if (left > 0)
             text_append(text, size, "%s%s (for %.0f s)", text[0] != '\0' ? ", " : "", node, left);
     }
 }
@@ -125,6 +128,7 @@ static void give_back(struct leader *leader)
                           .member = m->id,
                           .notice = CHANGE_UNNEEDED,
                           .text = m->part->reclaimed ? "the node is about to be taken away"
+                                  : m->slow          ? "its workers are slower than all others"
                                   : m->unwell        ? "Slurm takes the node out of service"
                                               : "workers have failed there again and again"});
     }
@@ -277,6 +281,16 @@ void exclude_node(struct leader *leader, const char *node)
     recovery_lost(leader->exclude->recovery, node, leader_now(leader));
 }
 
+void exclude_slow(struct leader *leader, struct leader_member *m)
+{
+    recovery_shun(leader->exclude->recovery, m->part->node, leader_now(leader));
+    m->slow = true;
+    leader->exclude->taken += nodes_with(leader, m);
+    if (m->part->place >= 0)
+        post_reason(leader, "%s is slower than the other nodes", m->part->node);
+    planning_later(leader, 0);
+}
+
 void exclude_lost(struct leader *leader, const struct leader_member *m)
 {
     exclude_node(leader, m->part->node);
@@ -286,8 +300,10 @@ char *exclude_list(const struct leader *leader, double *until)
 {
     double next = recovery_next(leader->exclude->recovery, leader_now(leader));
 
-    *until = next > 0 ? leader_now(leader) + next : 0;
-    return recovery_excluded(leader->exclude->recovery, leader_now(leader));
+    char *list = recovery_excluded(leader->exclude->recovery, leader_now(leader));
+
+    *until = next > 0 ? leader_now(leader) + next : list != NULL && list[0] != '\0' ? INFINITY : 0;
+    return list;
 }
 
 struct recovery *exclude_recovery(const struct leader *leader)

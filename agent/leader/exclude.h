@@ -58,6 +58,9 @@ void exclude_replaced(struct leader *leader, int nodes);
 /* This node cannot take part. */
 void exclude_node(struct leader *leader, const char *node);
 /* The member was lost without having been told to go. */
+/* Its workers are slower than all others: the job leaves its node out for good, and another one is
+ * asked for. */
+void exclude_slow(struct leader *leader, struct leader_member *m);
 void exclude_lost(struct leader *leader, const struct leader_member *m);
 /* What is counted, and left out: belongs to this part. */
 struct recovery *exclude_recovery(const struct leader *leader);

@@ -51,8 +51,8 @@ static void show_stacks(struct leader *leader, double silent)
 {
     char usual[32] = "";
 
-    if (leader->hang_watch->hang.usual > 0)
-        snprintf(usual, sizeof(usual), " (usual are %.1f s)", leader->hang_watch->hang.usual);
+    if (leader->watches.hang->hang.usual > 0)
+        snprintf(usual, sizeof(usual), " (usual are %.1f s)", leader->watches.hang->hang.usual);
     log_error(
         "job %u: no rank has made a step for %.0f s%s: it hangs; these are the workers' stacks",
         leader->options->job, silent, usual);
@@ -72,7 +72,7 @@ void hang_watch(struct leader *leader)
     char why[128];
 
     view.step = newest_step(leader, &view.has_begun);
-    switch (hang_look(&leader->hang_watch->hang, &view, limit, &silent)) {
+    switch (hang_look(&leader->watches.hang->hang, &view, limit, &silent)) {
     case HANG_NO:
         break;
     case HANG_SHOW:

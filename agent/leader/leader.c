@@ -14,6 +14,7 @@
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
+#include "agent/leader/measures.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
 #include "agent/leader/operators.h"
@@ -31,6 +32,7 @@
 #include "agent/leader/slurm_update.h"
 #include "agent/leader/srun_lost.h"
 #include "agent/leader/srun_notify.h"
+#include "agent/leader/straggler_watch.h"
 #include "agent/leader/submit.h"
 #include "agent/leader/world_store.h"
 
@@ -81,7 +83,8 @@ static void destroy_parts(struct leader *leader)
     requeue_destroy(leader->requeue);
     world_store_destroy(leader->world_store);
     pmix_publish_destroy(leader->pmix_publish);
-    hang_watch_destroy(leader->hang_watch);
+    straggler_watch_destroy(leader->watches.straggler);
+    hang_watch_destroy(leader->watches.hang);
     role_reports_destroy(leader->role_reports);
     leader_roles_destroy(leader->roles);
     report_destroy(leader->report);
@@ -98,6 +101,7 @@ static void destroy_parts(struct leader *leader)
     lease_destroy(leader->lease);
     post_destroy(leader->post);
     planning_destroy(leader->planning);
+    measures_destroy(leader->watches.measures);
     change_destroy(leader->change);
     roster_destroy(leader->roster);
 }
@@ -148,6 +152,7 @@ static int create_parts(struct leader *leader, struct error *err)
     const struct leader_options *options = leader->options;
 
     if ((leader->roster = roster_create()) == NULL ||
+        (leader->watches.measures = measures_create()) == NULL ||
         (leader->planning = planning_create()) == NULL || (leader->post = post_create()) == NULL ||
         (leader->lease = lease_create(options)) == NULL ||
         (leader->job_pools = job_pools_create(options)) == NULL ||
@@ -161,7 +166,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
         (leader->role_reports = role_reports_create()) == NULL ||
-        (leader->hang_watch = hang_watch_create()) == NULL ||
+        (leader->watches.hang = hang_watch_create()) == NULL ||
+        (leader->watches.straggler = straggler_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||
         (leader->requeue = requeue_create()) == NULL ||

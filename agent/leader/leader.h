@@ -43,7 +43,8 @@ struct leader_options {
     int world_nodes;  /* … with which the world begins; 0: the roles have no world */
     int slots;        /* workers per node */
     bool label;
-    const char *fail_pattern; /* NULL: none */
+    const char *fail_pattern;                   /* NULL: none */
+    char *const *pre_train, *const *post_train; /* argv of scripts around training; NULL: none */
     enum worker_mode mode;
     bool contained;   /* elasticrun runs in a container; an extension's would not */
     bool pmix;        /* members have a PMIx server for their workers */

@@ -59,7 +59,11 @@ struct leader {
     struct report *report;
     struct leader_roles *roles;
     struct role_reports *role_reports;
-    struct hang_watch *hang_watch;
+    struct {
+        struct measures *measures;
+        struct hang_watch *hang;
+        struct straggler_watch *straggler;
+    } watches;
     struct pmix_publish *pmix_publish;
     struct world_store *world_store;
     struct requeue *requeue;

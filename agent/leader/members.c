@@ -26,6 +26,7 @@
 #include "agent/leader/slurm_look.h"
 #include "agent/leader/slurm_update.h"
 #include "agent/leader/srun_notify.h"
+#include "agent/leader/straggler_watch.h"
 #include "common/log.h"
 #include "common/release_own.h"
 #include "lib/json_get.h"
@@ -170,6 +171,10 @@ void members_welcome(struct leader *leader, struct leader_member *member, bool k
     json_object_object_add(msg, "label", json_object_new_boolean(o->label));
     if (o->fail_pattern != NULL)
         json_object_object_add(msg, "fail_pattern", json_object_new_string(o->fail_pattern));
+    if (o->pre_train != NULL)
+        json_object_object_add(msg, "pre_train", json_from_strings(o->pre_train));
+    if (o->post_train != NULL)
+        json_object_object_add(msg, "post_train", json_from_strings(o->post_train));
     json_object_object_add(msg, "state_dir", json_object_new_string(o->state_dir));
     json_object_object_add(msg, "checkpoint_dir", json_object_new_string(o->checkpoint_dir));
     json_object_object_add(msg, "min_nodes", json_object_new_int(o->policy->sizes.min));
@@ -457,6 +462,7 @@ void members_beat(struct leader *leader, struct leader_member *m, json_object *m
         gen == change_generation(leader->change))
         report_step(leader, m->step);
     report_progress(leader, m, msg);
+    straggler_watch_beat(leader, m, msg);
     lease_beat(leader, m, msg);
     facts_beat(leader, m, msg);
 }
@@ -529,6 +535,7 @@ static void on_silence(uv_timer_t *timer)
     }
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WATCH});
     hang_watch(leader);
+    straggler_watch(leader);
     if (!uv_is_closing((uv_handle_t *)timer)) /* all can be over now */
         watch(leader);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/leader/control.h"
+#include "agent/leader/control_metrics.h"
 #include "agent/leader/control_roles.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/facts.h"
@@ -22,6 +23,7 @@
 #include "agent/leader/pmix_world.h"
 #include "agent/leader/roster.h"
 #include "agent/leader/srun_notify.h"
+#include "agent/leader/straggler_watch.h"
 #include "agent/leader/world_store.h"
 #include "lib/json_get.h"
 
@@ -56,6 +58,7 @@ static const struct message table[] = {
     /* selastic */
     {"show",       CONTROL, ANY,        .link = control_show},
     {"history",    CONTROL, ANY,        .link = control_history},
+    {"metrics",    CONTROL, ANY,        .link = control_metrics},
     {"resize",     CONTROL, ANY,        .link = control_resize},
     {"roles",      CONTROL, ANY,        .link = control_roles},
     {"scale",      CONTROL, ANY,        .link = control_scale},
@@ -72,6 +75,7 @@ static const struct message table[] = {
     {"notice",     MEMBER,  ANY,        .member = exclude_noticed},
     {"reclaim",    MEMBER,  ANY,        .member = exclude_reclaimed},
     {"advice",     MEMBER,  ANY,        .member = exclude_advised},
+    {"health",     MEMBER,  ANY,        .member = straggler_watch_health},
     {"silence",    MEMBER,  ANY,        .member = exclude_silence},
     {"unwatched",  MEMBER,  ANY,        .member = srun_unwatched},
     {"end",        MEMBER,  ANY,        .member = facts_end},

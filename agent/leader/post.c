@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/measures.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 
@@ -73,6 +74,7 @@ void post_fact(struct leader *leader, struct change_fact fact)
         free(first);
     }
     post->acting = false;
+    measures_phase(leader);
     roster_prune(leader);
     leader_set_deadline(leader);
 }

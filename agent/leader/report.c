@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/measures.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "client/event_page.h"
@@ -29,6 +30,7 @@ struct generation_record {
     int64_t steps; /* made in it; -1: it has not ended */
     char *reason;
     char **nodes, **pools;
+    char **stragglers; /* what was said of slow workers; NULL: nothing */
 };
 
 /* Of so many of the latest changes report_pause() tells the longest. */
@@ -222,6 +224,7 @@ void report_generation(struct leader *leader, double pause_from, struct costs_to
              nodes != NULL ? nodes : "?");
     free(names);
     free(nodes);
+    measures_world(leader, world->kind);
     if (add_record(leader, pause_from, total, pools) == 0)
         append_history(leader, record_json(last_record(leader)));
     /* A full disk must not stop a training that needs no host file; the log has said it. */
@@ -240,6 +243,7 @@ void report_stepping(struct leader *leader, bool aware)
     if (r == NULL || r->pause >= 0 || r->pause_from < 0)
         return;
     r->pause = (aware ? leader_now(leader) : change_ready_at(leader->change)) - r->pause_from;
+    measures_pause(leader, r->pause);
     line = json_object_new_object();
     json_object_object_add(line, "generation", json_object_new_int(r->generation));
     json_object_object_add(line, "pause", json_object_new_double(r->pause));
@@ -287,6 +291,20 @@ static void say_totals(const struct leader *leader)
              (long long)report->steps_before, hours, pauses);
 }
 
+void report_straggler(struct leader *leader, const char *text)
+{
+    struct generation_record *r = last_record(leader);
+    json_object *line;
+
+    if (r == NULL)
+        return;
+    strings_append(&r->stragglers, (char *[]){(char *)(uintptr_t)text, NULL});
+    line = json_object_new_object();
+    json_object_object_add(line, "generation", json_object_new_int(r->generation));
+    json_object_object_add(line, "straggler", json_object_new_string(text));
+    append_history(leader, line);
+}
+
 void report_end(struct leader *leader)
 {
     struct generation_record *r = last_record(leader);
@@ -309,6 +327,8 @@ json_object *report_history_json(const struct leader *leader)
         const struct generation_record *r = &leader->report->history[i];
         json_object *obj = record_json(r);
 
+        if (r->stragglers != NULL)
+            json_object_object_add(obj, "stragglers", json_from_strings(r->stragglers));
         json_object_object_add(obj, "pause",
                                r->pause >= 0 ? json_object_new_double(r->pause) : NULL);
         json_object_object_add(obj, "until",
@@ -354,6 +374,7 @@ void report_destroy(struct report *report)
         free(report->history[i].reason);
         strings_free(report->history[i].nodes);
         strings_free(report->history[i].pools);
+        strings_free(report->history[i].stragglers);
     }
     free(report->history);
     free(report);
@@ -418,6 +439,7 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
     snprintf(p->unit, sizeof(p->unit), "%s", unit);
     p->at = unix_now();
     p->heard = leader_now(leader);
+    measures_progress(leader, (int)gen, done);
 }
 
 bool report_work(const struct leader *leader, double *done, double *total, double *at)

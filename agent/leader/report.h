@@ -33,6 +33,8 @@ void report_generation(struct leader *leader, double pause_from, struct costs_to
 void report_stepping(struct leader *leader, bool aware);
 /* Why that extension has left, if a world has begun without it before anybody knew. */
 void report_left(struct leader *leader, uint32_t job, const char *why);
+/* A worker of the present world is slow. */
+void report_straggler(struct leader *leader, const char *text);
 void report_end(struct leader *leader);
 /* A file of the state directory, with mode 0600. text is freed; NULL: memory was not there. */
 void report_write(struct leader *leader, const char *name, char *text);

@@ -30,6 +30,7 @@ struct leader_member {
     bool unwell;    /* Slurm takes its node out of service: drained, down */
     double noticed; /* it has been told that its node, or another of its job, may be; 0: no */
     bool advised;   /* its cloud advises to replace its node */
+    bool slow;      /* its workers are: it is left out for good */
     double goes_by; /* its cloud takes the node: saved by then, at the latest; 0: not known */
     uint64_t step;  /* last heard */
     int64_t pid;    /* of its agent */

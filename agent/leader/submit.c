@@ -14,6 +14,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/market.h"
+#include "agent/leader/measures.h"
 #include "agent/leader/no_wake.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/roster.h"
@@ -214,6 +215,7 @@ static int submission_spawn(struct submission *s, char **argv, char **env)
     uv_timer_init(s->leader->loop, &s->limit);
     s->process.data = s->out.data = s->err.data = s->limit.data = s;
     s->handles = 4;
+    measures_submitted(s->leader);
     rc = uv_spawn(s->leader->loop, &s->process, &options);
     if (rc != 0) {
         snprintf(s->err_text, sizeof(s->err_text), "sbatch: %s", uv_strerror(rc));

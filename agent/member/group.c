@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "agent/member/member_internal.h"
+#include "agent/member/health.h"
 #include "agent/member/replicas.h"
 #include "agent/member/tail.h"
+#include "agent/member/train_script.h"
 #include "common/release_own.h"
 #include "common/memory.h"
 #include "common/log.h"
@@ -169,6 +171,30 @@ void group_add_progress(struct group *group, json_object *msg)
     json_object_object_add(msg, "progress", said);
 }
 
+/* Two numbers for each worker of the present world: most programs report none. */
+void group_add_own_times(struct group *group, json_object *msg)
+{
+    json_object *own = json_object_new_array();
+    bool any = false;
+
+    for (int i = 0; i < group->tail_count; i++) {
+        struct event_own said = workers_own(group->workers, i);
+
+        any = any || said.steps > 0;
+        json_object_array_add(own, json_object_new_int64((int64_t)said.steps));
+        json_object_array_add(own, json_object_new_int64((int64_t)said.microseconds));
+    }
+    if (!any) {
+        json_object_put(own);
+        return;
+    }
+    json_object_object_add(msg, "own", own);
+    /* Not earlier: nobody is to wait for it while a world begins. */
+    if (!group->health_known)
+        health_read("", &group->health);
+    group->health_known = true;
+}
+
 static const char *tail_of(struct group *group, int rank)
 {
     const struct rank_tail *tail = tail_find(group, rank);
@@ -238,7 +264,7 @@ static void on_drained(void *arg)
         m->group = NULL;
         if (group->completed == group->tail_count)
             m->completed = group->world->generation;
-        if (!group->torn || !flush_snapshot(m, group->started))
+        if (!train_script_after(m, group) && (!group->torn || !flush_snapshot(m, group->started)))
             member_send_drained(m, group->started);
     } else {
         m->next = NULL;
@@ -461,6 +487,7 @@ static void take_world(struct group *group, struct world *world, int index, int 
 
     world_destroy(group->world);
     group->world = world;
+    group->health_known = false;
     group->attempt = attempt;
     for (int i = 0; i < group->tail_count; i++)
         group->tails[i].rank = first + i;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/member/replicas.h"
+#include "agent/member/train_script.h"
 #include "agent/run_dir.h"
 #include "agent/supervise.h"
 #include "common/log.h"
@@ -112,6 +113,7 @@ static void on_beat(uv_timer_t *timer)
         group_add_progress(m->group, msg);
         json_object_object_add(msg, "slowest",
                                json_object_new_int64(workers_slowest(m->group->workers)));
+        group_add_own_times(m->group, msg);
         json_object_object_add(msg, "asks",
                                json_object_new_boolean(workers_ask(m->group->workers)));
     }
@@ -234,6 +236,8 @@ void member_end(struct member *m, int code)
     if (m->finished || uv_is_closing((uv_handle_t *)&m->beat.timer))
         return;
     uv_close((uv_handle_t *)&m->beat.timer, beat_closed);
+    train_script_destroy(m->scripts);
+    m->scripts = NULL;
     member_join_end(m);
     member_pmix_end(m);
     member_replicas_end(m);

@@ -16,12 +16,14 @@
 #include "agent/leader_places.h"
 #include "agent/workers/workers.h"
 #include "common/link.h"
+#include "lib/node_health.h"
 #include "lib/world.h"
 
 struct api;
 struct job_control;
 struct replicas;
 struct rank_tail;
+struct train_script;
 
 /* A member that has not heard its leader for this many times heartbeat_timeout looks for another.
  * The leader knows earlier that nobody has heard it, and does nothing from then on
@@ -49,7 +51,9 @@ struct group {
     uv_timer_t look; /* polls whether rank 0 listens */
     uint64_t look_until;
     bool first_passed; /* rank 0 has passed its gate */
-    uint32_t progress; /* number of the last report that the leader knows */
+    bool health_known;
+    struct node_health health; /* of the node, when its workers had made a step of this world */
+    uint32_t progress;         /* number of the last report that the leader knows */
 };
 
 /* The leader that this member follows, or has followed last. */
@@ -117,8 +121,9 @@ struct member {
     struct replicas *replicas; /* NULL: the job has no roles */
     struct api *api;           /* its HTTP interface; NULL: no role here has needed it */
     struct member_pmix pmix;
-    struct store_server *store; /* NULL: there is none */
-    struct reclaim *reclaim;    /* NULL: nothing announces that the node will be taken away */
+    struct store_server *store;   /* NULL: there is none */
+    struct train_script *scripts; /* around training; NULL: none */
+    struct reclaim *reclaim;      /* NULL: nothing announces that the node will be taken away */
     struct {
         struct job_control *waiting; /* for other nodes */
         int64_t number;              /* of the newest */
@@ -184,6 +189,11 @@ void member_handle(struct member *m, json_object *msg);
 void member_drop_next(struct member *m);
 /* Tell the leader that no worker is left of the attempt for which they were started. */
 void member_send_drained(struct member *m, int started);
+/* Tell the leader that workers fail here, that a world could not even be started, that the next
+ * world cannot be prepared. */
+void member_say_failure(struct member *m, int started, const struct error *err);
+void member_unstartable(struct member *m, int attempt, const struct error *err);
+void member_say_unprepared(struct member *m, int64_t attempt, const char *reason);
 
 /* member_replicas.c: the replicas of this node between workers and leader */
 /* A leader's welcome: replicas may be started here, if the job has roles. -1: it cannot be read. */
@@ -266,6 +276,8 @@ int group_move(struct group *group, struct world *world, int index, int attempt,
 void group_destroy(struct group *group);
 /* Add to msg the progress that workers have reported since the last beat. */
 void group_add_progress(struct group *group, json_object *msg);
+/* What each worker itself has needed for its steps, if they report that. */
+void group_add_own_times(struct group *group, json_object *msg);
 /* Write text as if a worker had written it. False: nobody reads now. */
 bool group_log(struct group *group, int rank, int fd, const char *text, size_t len);
 /* Kill the workers that still run; member_drained follows. */

@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/member/health.h"
 #include "agent/member/replicas.h"
+#include "agent/member/train_script.h"
 #include "agent/port.h"
 #include "common/log.h"
 #include "common/release_own.h"
@@ -85,6 +87,7 @@ static void handle_welcome(struct member *m, json_object *msg)
         m->job.scale = json_object_get(scale);
     if (json_get_string(msg, "fail_pattern") != NULL)
         m->job.fail_pattern = pattern_create(json_get_string(msg, "fail_pattern"), NULL);
+    m->scripts = train_script_create(msg);
     if (m->options->base)
         m->output.own = output_create(m->loop, json_get_bool(msg, "label", false), output_ready, m);
     if (json_get_bool(msg, "pmix", false) && m->pmix.server == NULL)
@@ -173,7 +176,7 @@ void member_drop_next(struct member *m)
     group_destroy(next);
 }
 
-static void say_unprepared(struct member *m, int64_t attempt, const char *reason)
+void member_say_unprepared(struct member *m, int64_t attempt, const char *reason)
 {
     json_object *msg = member_message("unprepared");
 
@@ -195,12 +198,12 @@ static void handle_prepare(struct member *m, json_object *msg)
     member_drop_next(m);
     if (m->group != NULL && !group_fits_twice(m->group, why, sizeof(why))) {
         world_destroy(world);
-        say_unprepared(m, attempt, why);
+        member_say_unprepared(m, attempt, why);
         return;
     }
     m->next = group_start(m, world, (int)index, (int)attempt, true, &err);
     if (m->next == NULL)
-        say_unprepared(m, attempt, err.text);
+        member_say_unprepared(m, attempt, err.text);
 }
 
 static void handle_discard(struct member *m, json_object *msg)
@@ -224,20 +227,25 @@ void member_send_drained(struct member *m, int started)
     member_send(m, msg);
 }
 
-/* The world could not even be started here. The leader hears that in the form of a worker's end. */
-static void report_unstartable(struct member *m, int attempt, const struct error *err)
+void member_say_failure(struct member *m, int started, const struct error *err)
 {
     json_object *msg = member_generation_message("exit", m->generation);
     json_object *error = json_object_new_object();
 
     json_object_object_add(error, "message", json_object_new_string(err->text));
     json_object_object_add(msg, "slot", json_object_new_int(0));
-    json_object_object_add(msg, "started", json_object_new_int(attempt));
+    json_object_object_add(msg, "started", json_object_new_int(started));
     json_object_object_add(msg, "code", json_object_new_int(1));
     json_object_object_add(msg, "signal", json_object_new_int(0));
     json_object_object_add(msg, "told", json_object_new_boolean(false));
     json_object_object_add(msg, "error", error);
     member_send(m, msg);
+}
+
+/* The leader hears that in the form of a worker's end. */
+void member_unstartable(struct member *m, int attempt, const struct error *err)
+{
+    member_say_failure(m, attempt, err);
     member_send_drained(m, attempt);
 }
 
@@ -254,7 +262,7 @@ static void handle_start(struct member *m, json_object *msg)
     if (m->next == NULL && json_get_int(msg, "started", 1, INT32_MAX, &attempt)) {
         world_destroy(world);
         error_set(&err, "the workers that waited at their gates have ended");
-        report_unstartable(m, (int)attempt, &err);
+        member_unstartable(m, (int)attempt, &err);
         return;
     }
     if (m->next != NULL && json_get_bool(msg, "live", false)) {
@@ -273,7 +281,7 @@ static void handle_start(struct member *m, json_object *msg)
                                json_get_bool(msg, "gate", false), &err);
     }
     if (m->group == NULL)
-        report_unstartable(m, (int)attempt, &err);
+        member_unstartable(m, (int)attempt, &err);
     else
         group_begin(m->group, index == 0);
 }
@@ -375,6 +383,25 @@ static void handle_stacks(struct member *m, json_object *msg)
               workers_show_stacks(m->group->workers));
 }
 
+/* Workers of this node are slower than the others: what may be the cause? */
+static void handle_health(struct member *m, json_object *msg)
+{
+    struct node_health now;
+    char why[128];
+    json_object *answer;
+    const char *cause;
+
+    (void)msg;
+    if (m->group == NULL || !m->group->health_known)
+        return;
+    health_read("", &now);
+    cause = node_health_cause(&m->group->health, &now, why, sizeof(why));
+    answer = member_message("health");
+    json_object_object_add(answer, "cause", json_object_new_string(cause));
+    json_object_object_add(answer, "why", json_object_new_string(why));
+    member_send(m, answer);
+}
+
 static void handle_stop(struct member *m, json_object *msg)
 {
     const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
@@ -431,6 +458,7 @@ void member_handle(struct member *m, json_object *msg)
         {"torn", true, handle_torn},
         {"next", true, handle_next},
         {"stacks", true, handle_stacks},
+        {"health", false, handle_health},
         {"successors", false, member_join_successors},
         {"redirect", false, member_join_redirect},
         {"heritage", false, handle_handover},
@@ -462,6 +490,7 @@ void member_on_message(struct link *link, json_object *msg, void *arg)
     /* Workers wait for the store, so its messages never wait for PMIx. */
     if (m->store != NULL && store_server_on_message(m->store, msg))
         return;
-    if (!member_pmix_waits(m, json_get_string(msg, "t"), msg))
+    if (!train_script_waits(m, json_get_string(msg, "t"), msg) &&
+        !member_pmix_waits(m, json_get_string(msg, "t"), msg))
         member_handle(m, msg);
 }

@@ -230,6 +230,21 @@ bool event_read_progress(struct event *event, struct event_progress *progress)
     return true;
 }
 
+static void copy_own(struct event *event, void *arg)
+{
+    struct event_own *own = arg;
+
+    own->steps = atomic_load(&event->page->own_steps);
+    own->microseconds = atomic_load(&event->page->own_us);
+}
+
+struct event_own event_read_own(struct event *event)
+{
+    struct event_own own = {0};
+
+    return guarded(event, copy_own, &own) ? own : (struct event_own){0};
+}
+
 /* ---- worlds ---------------------------------------------------------------------------------- */
 
 static void write_world(struct event *event, void *arg)

@@ -35,6 +35,12 @@ struct event_status {
     int stacks_pid;
 };
 
+/* What a worker itself has needed for its steps in this world. */
+struct event_own {
+    uint64_t steps;
+    uint64_t microseconds;
+};
+
 /* The progress that a worker has reported. */
 struct event_progress {
     uint32_t number; /* another number with each report; 0: no report */
@@ -61,6 +67,9 @@ const char *event_path(const struct event *event);
 struct event_status event_read(struct event *event);
 /* False: nothing has been reported, or is being reported at this moment, or makes no sense. */
 bool event_read_progress(struct event *event, struct event_progress *progress);
+
+/* Zero: it has reported nothing. */
+struct event_own event_read_own(struct event *event);
 
 /* The world as this worker is to see it: before it can look. */
 void event_set_world(struct event *event, const struct event_world *world);

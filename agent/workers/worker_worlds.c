@@ -206,3 +206,9 @@ uint32_t workers_slowest(const struct workers *set)
     }
     return slowest;
 }
+
+struct event_own workers_own(const struct workers *set, int local_rank)
+{
+    return local_rank < set->count ? event_read_own(set->list[local_rank].event)
+                                   : (struct event_own){0};
+}

@@ -99,6 +99,9 @@ int workers_show_stacks(const struct workers *workers);
 /* Milliseconds of the longest step that a worker has made. */
 uint32_t workers_slowest(const struct workers *workers);
 
+/* What that worker itself has needed for its steps in its world; zero: it has reported nothing. */
+struct event_own workers_own(const struct workers *workers, int local_rank);
+
 /* Open the gates of all workers, or of the first worker only. Their output is handed on from then
  * on. */
 void workers_open(struct workers *workers, bool all);

@@ -17,6 +17,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \
+    client/python/slurm_elastic/_step_time.py \
     client/python/slurm_elastic/_reshard.py \
     client/python/slurm_elastic/_sharded_checkpoint.py \
     client/python/slurm_elastic/_sharding.py \

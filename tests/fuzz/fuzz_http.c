@@ -13,6 +13,18 @@
 
 enum { METHOD, TARGET, HOST, ORIGIN, IF_MATCH, BODY, ANSWERS };
 
+/* Whatever a leader has said, each line is a comment or a sample. */
+static void check_metrics(const char *text)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+
+        MUST(text[length] == '\n');
+        MUST(strncmp(text, "# ", 2) == 0 || strncmp(text, "elastic_", 8) == 0);
+        text += length + 1;
+    }
+}
+
 static void check_reply(struct api_reply *reply)
 {
     const char *message = json_get_string(reply->body, "message");
@@ -27,6 +39,8 @@ static void check_reply(struct api_reply *reply)
         if (reply->status != 200)
             fuzz_check_refusal(&text);
     }
+    if (reply->text != NULL)
+        check_metrics(reply->text);
     api_reply_clear(reply);
 }
 
@@ -36,7 +50,8 @@ static void check_question(const struct api_call *call, const struct api_request
     const char *type = json_get_string(question, "t");
 
     MUST(type != NULL);
-    MUST(api_call_looks(call) == (strcmp(type, "roles") == 0 || strcmp(type, "reports") == 0));
+    MUST(api_call_looks(call) == (strcmp(type, "roles") == 0 || strcmp(type, "reports") == 0 ||
+                                  strcmp(type, "metrics") == 0));
     MUST(api_call_looks(call) || api_request_changes(request) || request->verb == API_REPORT);
     json_object_put(question);
 }

@@ -20,7 +20,7 @@ HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
 WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
 DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
 GATE, PLACE, WAITS, PROGRESS = 256, 260, 264, 268
-SIZE, TORN = 316, 416
+SIZE, TORN, OWN = 316, 416, 440
 SYS_FUTEX, FUTEX_WAKE = 202, 1  # of x86-64
 VALID = 1 << 63
 GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
@@ -97,6 +97,11 @@ class Page:
         """(done, total, unit) as last reported, None if nothing was."""
         number, done, total, unit = struct.unpack_from("=Iqq24s", self._map, PROGRESS)
         return (done, total, unit.rstrip(b"\0").decode()) if number else None
+
+    @property
+    def own_time(self):
+        """(steps, microseconds) that the worker itself has needed."""
+        return self.get("Q", OWN + 8), self.get("Q", OWN)
 
     @property
     def told(self):

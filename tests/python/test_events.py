@@ -163,6 +163,25 @@ print([s.wait_event(30) for _ in range(3)])
             self.assertRegex(worker.stdout.readline(), r"^\[None, None, Event\(.*step=2\)\]$")
             self.assertEqual(page.step, 2)
 
+    def test_step_times_add_up_on_the_page(self):
+        code = """
+import slurm_elastic as s
+assert s.report_step_time(0.25)
+assert s.report_step_time(0.0015)
+for bad in (-1, 86401):
+    try: s.report_step_time(bad)
+    except ValueError: print("ValueError", flush=True)
+input()
+"""
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with fake_agent.World(python(code), 1, **pipes) as world:
+            worker, page = world.workers[0], world.pages[0]
+            for _ in range(2):
+                self.assertEqual(worker.stdout.readline(), "ValueError\n")
+            self.assertEqual(page.own_time, (2, 251500))
+            worker.stdin.write("\n")
+            worker.stdin.close()
+
     def test_progress_is_written_on_the_page(self):
         code = """
 import slurm_elastic as s

@@ -186,7 +186,7 @@ static void node_power(struct node *node, bool up)
 
 static void whole_node(struct node *node, const char *verb, const char *seconds)
 {
-    if (is_one_of(verb, "crash freeze cut squat") || seconds != NULL)
+    if (is_one_of(verb, "crash freeze cut squat") || (seconds != NULL && strcmp(verb, "drag") != 0))
         fault_hurt(node);
     if (strcmp(verb, "crash") == 0)
         node_crash(node);
@@ -202,6 +202,8 @@ static void whole_node(struct node *node, const char *verb, const char *seconds)
         node_cut(node, 0);
     else if (strcmp(verb, "reclaim") == 0)
         node_reclaim(node, seconds != NULL ? atoi(seconds) : 0);
+    else if (strcmp(verb, "drag") == 0)
+        node->drag = seconds != NULL ? atoi(seconds) : 0;
     else if (strcmp(verb, "advise") == 0)
         node_advise(node);
     else if (strcmp(verb, "mute") == 0)
@@ -299,8 +301,9 @@ static bool do_words(char **words)
             agent(node, words[0]);
         return true;
     }
-    if (!is_one_of(words[0], "crash return freeze thaw cut heal reclaim advise mute squat drain "
-                             "resume doze wake"))
+    if (!is_one_of(words[0],
+                   "crash return freeze thaw cut heal reclaim advise drag mute squat drain "
+                   "resume doze wake"))
         return false;
     node = node_of(words[1]);
     if (node != NULL)

@@ -9,6 +9,7 @@
 #include "agent/port.h"
 #include "agent/run_dir.h"
 #include "agent/srun_port.h"
+#include "agent/member/health.h"
 #include "agent/member/reclaim.h"
 #include "agent/member/store_server.h"
 #include "agent/term_file.h"
@@ -49,6 +50,14 @@ void kernel_begin(bool files_everywhere)
 static bool has_files(const struct node *node)
 {
     return node->up && (files.files_everywhere || node->island == 0);
+}
+
+/* ---- counters of a node ---------------------------------------------------------------------- */
+
+void health_read(const char *root, struct node_health *health)
+{
+    (void)root;
+    *health = (struct node_health)NODE_HEALTH_NONE;
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
  *   reserve 720 300             in 720 s a rigid job has all idle nodes, for 300 s
  *   slow srun 20                a setting: extensions are slow at prolog, srun, agent or
  *                               network (nobody answers them)
+ *   drag n3 180                 its workers need 180 % of the time for a step; 100: as usual
  *   boot 90                     a setting: the nodes of extensions power up, for so long
  *   asleep 2                    a setting: the last two nodes are powered down (doze n5, wake n5)
  *   placed 1                    a setting: Slurm has select/elastic_cons_tres

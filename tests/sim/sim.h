@@ -86,6 +86,7 @@ struct node {
     uint64_t taken_until; /* by a rigid job; 0: not */
     uint64_t taken_at;    /* the cloud takes it then; 0: it has not said when */
     bool noticed;         /* it is about to */
+    int drag;             /* its workers need so many percent of the time for a step; 0: 100 */
     bool squatted;        /* another user listens on the next MASTER_PORT */
     struct host *hosts;   /* that run there, or have */
     struct workers *sets; /* of workers */
@@ -401,10 +402,13 @@ struct workers {
     uint64_t exec_at, entered;
     uint32_t slowest;
     uint64_t step_began;
+    uint64_t own, own_steps; /* of this world: what it itself has needed, and for how many steps */
+    int own_generation;
 };
 
 void workers_boundary(struct workers *set);           /* a step is complete */
 void workers_meet(struct workers *set, int64_t base); /* all are there: the first step begins */
+int node_drag(const struct node *node);               /* percent */
 bool workers_runs(const struct workers *set);         /* could it take part in a collective now? */
 void workers_peer_lost(struct workers *set);          /* an exchange fails */
 void workers_host_gone(struct host *host);            /* its agent has ended */

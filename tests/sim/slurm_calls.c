@@ -134,6 +134,11 @@ int slurm_client_jobs(uid_t uid, struct job_info **list, int *count, struct erro
     return 0;
 }
 
+int64_t slurm_client_calls(void)
+{
+    return 0;
+}
+
 int slurm_client_cancel(uint32_t id, struct error *err)
 {
     struct job *job = slurm_job(id);

@@ -122,12 +122,17 @@ void meeting_begun_step(struct meeting *meeting)
 {
     uint64_t step = meeting->training->step /
                     (uint64_t)(meeting->training->works ? meeting->nodes : 1);
+    int drag = 100; /* of the slowest */
 
     if (++meeting->begun < meeting->nodes) {
         note_loss(meeting);
         return;
     }
     meeting->begun = 0;
+    for (int i = 0; i < meeting->nodes; i++)
+        if (meeting->members[i] != NULL && node_drag(meeting->members[i]->host->node) > drag)
+            drag = node_drag(meeting->members[i]->host->node);
+    step = step * (uint64_t)drag / 100;
     clock_in(step / 2 + chance_between(0, step / 2), NULL, finish_step, meeting);
 }
 

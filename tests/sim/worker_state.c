@@ -44,6 +44,28 @@ uint32_t workers_slowest(const struct workers *set)
     return set->slowest;
 }
 
+int node_drag(const struct node *node)
+{
+    return node->drag > 0 ? node->drag : 100;
+}
+
+static bool any_dragged(void)
+{
+    for (int i = 0; i < node_count(); i++)
+        if (node_at(i)->drag > 0)
+            return true;
+    return false;
+}
+
+/* Most programs report none. */
+struct event_own workers_own(const struct workers *set, int local_rank)
+{
+    (void)local_rank;
+    return any_dragged() && set->own_generation == set->generation
+               ? (struct event_own){.steps = set->own_steps, .microseconds = set->own / (MS / 1000)}
+               : (struct event_own){0};
+}
+
 enum event_gate_place workers_gate(const struct workers *set)
 {
     if (!set->training->gate || set->state < SET_AT_GATE)

@@ -168,6 +168,11 @@ static void note_step(struct workers *set)
     uint32_t took = (uint32_t)((clock_now() - set->step_began) / MS);
 
     set->slowest = took > set->slowest ? took : set->slowest;
+    if (set->own_generation != set->generation)
+        set->own = set->own_steps = 0;
+    set->own_generation = set->generation;
+    set->own += set->training->step / 2 * (uint64_t)node_drag(set->host->node) / 100;
+    set->own_steps++;
 }
 
 static void begin_step(struct workers *set)

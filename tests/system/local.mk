@@ -45,6 +45,7 @@ EXTRA_DIST += \
     tests/system/losses.py \
     tests/system/live_faults.py \
     tests/system/main_path.bats \
+    tests/system/metrics.bats \
     tests/system/metadata.py \
     tests/system/mixed.bats \
     tests/system/mpi.bats \
@@ -81,6 +82,7 @@ EXTRA_DIST += \
     tests/system/time_limits.bats \
     tests/system/snapshots.c \
     tests/system/snapshots.py \
+    tests/system/slow_rank.py \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \

@@ -94,7 +94,7 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     run -0 as_user curl -s "$url/v1/endpoints?role=server"
     [[ $output == *'"success":true'*'"replica":"server-2"'* ]]
     run -0 as_user curl -s "$url/metrics"
-    [[ $output == *"elastic_role_target{job=\"$job\",role=\"server\"} 3"* ]]
+    [[ $output == *"elastic_role_target{jobid=\"$job\",role=\"server\"} 3"* ]]
     # Only while nothing else has changed.
     run -0 as_user curl -s -X PATCH -H 'If-Match: "0"' -d '{"replicas": 3}' "$url/v1/roles/server"
     [[ $output == *'"code":412,"message":"the epoch is '*', not 0"'* ]]

@@ -51,7 +51,7 @@ SLURM_WAIT=0'
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
         grep -A40 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
         for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
-            elastic-hang-wait elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
+            elastic-hang-wait elastic-straggler elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
             elastic-budget elastic-max-price elastic-wake elastic-reclaim elastic-signal \
             elastic-grow elastic-requeue elastic-config elastic-roles elastic-extend; do
             # A long one has its explanation on the next line.
@@ -140,7 +140,8 @@ JOB
         --elastic-fault-wait=10 --elastic-hang-wait=11 --elastic-max-restarts=4/60 \
         --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask --elastic-requeue=limit,fault \
         --elastic-deadline=2096-12-01T08:00-05:00 --elastic-fallback=never --elastic-budget=12.50 \
-        --elastic-max-price=2 --elastic-wake=no --elastic-reclaim=shrink
+        --elastic-max-price=2 --elastic-wake=no --elastic-reclaim=shrink \
+        --elastic-straggler=replace
     [[ $output =~ ELASTIC_SPANK=([0-9.]+) ]]
     [ "$output" = "ELASTIC_BUDGET=12.5
 ELASTIC_DEADLINE=2096-12-01T13:00:00Z
@@ -159,6 +160,7 @@ ELASTIC_SIGNAL=USR1
 ELASTIC_SIZES=2:4:2
 ELASTIC_SNOOZE=9
 ELASTIC_SPANK=${BASH_REMATCH[1]}
+ELASTIC_STRAGGLER=replace
 ELASTIC_WAKE=no
 $srun_inputs" ]
 }

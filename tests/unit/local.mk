@@ -95,6 +95,22 @@ tests_unit_test_yaml_file_SOURCES = tests/unit/test_yaml_file.c
 tests_unit_test_yaml_file_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_yaml_file_LDADD = $(ROLES_LIBS)
 
+UNIT_TESTS += tests/unit/test_goodput tests/unit/test_metrics
+EXTRA_DIST += tests/unit/metrics/job.json
+tests_unit_test_goodput_SOURCES = tests/unit/test_goodput.c
+tests_unit_test_goodput_LDADD = $(UNIT_LIBS)
+tests_unit_test_metrics_SOURCES = tests/unit/test_metrics.c
+tests_unit_test_metrics_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_metrics_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
+UNIT_TESTS += tests/unit/test_straggler
+tests_unit_test_straggler_SOURCES = tests/unit/test_straggler.c
+tests_unit_test_straggler_LDADD = $(UNIT_LIBS) -lm
+
+UNIT_TESTS += tests/unit/test_words
+tests_unit_test_words_SOURCES = tests/unit/test_words.c
+tests_unit_test_words_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_look
 tests_unit_test_look_SOURCES = tests/unit/test_look.c
 tests_unit_test_look_LDADD = $(UNIT_LIBS)

@@ -57,6 +57,7 @@ static void play(const struct scene *scene, struct api_reply *reply)
                             turn->question);
         assert_int_equal(api_call_looks(call),
                          strncmp(turn->question, LOOK, strlen(LOOK) - 1) == 0 ||
+                             strstr(turn->question, "\"metrics\"") != NULL ||
                              strncmp(turn->question, REPORTS, strlen(REPORTS) - 1) == 0);
         json_object_put(question);
         if (strcmp(turn->answer, LOST) == 0) {
@@ -481,19 +482,25 @@ static void test_reports(void **state)
 
 static void test_metrics(void **state)
 {
-    struct scene scene = {"GET", "/metrics", NULL, NULL, {{LOOK, ROLES("4", "2", ONE)}}, 200, ""};
+    static const char asks[] = "{\"t\":\"metrics\"}";
+    static const struct scene wrong = {"GET",
+                                       "/metrics",
+                                       NULL,
+                                       NULL,
+                                       {{asks, ROLES("4", "2", ONE)}},
+                                       502,
+                                       "the leader has given an answer of another kind: 'roles'"};
+    struct scene scene = {
+        "GET", "/metrics", NULL, NULL, {{asks, "{\"t\":\"metrics\",\"job\":12,\"size\":3}"}},
+        200,   ""};
     struct api_reply reply;
 
     (void)state;
+    check(&wrong);
     play(&scene, &reply);
     assert_null(reply.body);
-    assert_non_null(strstr(reply.text, "# TYPE elastic_role_target gauge\n"
-                                       "elastic_role_target{job=\"12\",role=\"a\"} 2\n"));
-    assert_non_null(
-        strstr(reply.text, "elastic_role_replicas{job=\"12\",role=\"a\",state=\"ready\"} 1\n"));
-    assert_non_null(
-        strstr(reply.text, "elastic_role_replicas{job=\"12\",role=\"a\",state=\"failed\"} 0\n"));
-    assert_non_null(strstr(reply.text, "elastic_roles_epoch{job=\"12\"} 4\n"));
+    assert_non_null(strstr(reply.text, "# TYPE elastic_job_nodes gauge\n"
+                                       "elastic_job_nodes{jobid=\"12\"} 3\n"));
     api_reply_clear(&reply);
 }
 

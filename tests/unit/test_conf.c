@@ -41,6 +41,7 @@ static void assert_builtin_values(const struct conf *conf)
     assert_int_equal(conf->defaults.snooze, 0);
     assert_int_equal(conf->defaults.fault_wait, 30);
     assert_int_equal(conf->defaults.hang_wait, 0);
+    assert_int_equal(conf->defaults.straggler, POLICY_STRAGGLER_REPORT);
     assert_int_equal(conf->defaults.restarts.restarts, 3);
     assert_int_equal(conf->defaults.signal, 0);
     assert_int_equal(conf->defaults.grow, POLICY_GROW_AUTO);
@@ -316,7 +317,7 @@ static void test_added_pool(void **state)
     "reclaim_url, "                                                                                \
     "reclaim_header, reclaim_answer, reclaim_advice, reclaim_drain, prices, pool_backoff, "        \
     "epilog_flush, snapshot_keep, grace, grow_delay, snooze, "                                     \
-    "fault_wait, hang_wait, max_restarts, grow, requeue, default_pool"
+    "fault_wait, hang_wait, straggler, max_restarts, grow, requeue, default_pool"
 #define POOL_KEYS                                                                                  \
     "partition, qos, constraint, grace, time_min, max_time, wake, fallback, reclaim, price, "      \
     "max_nodes, max_resume, zone"

@@ -567,6 +567,7 @@ static void test_what_is_reported_is_read(void **state)
     uint32_t number;
 
     assert_int_equal(elastic_report_progress(1, 2, "steps"), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_report_step_time(1), ELASTIC_NOT_ELASTIC);
     setenv("ELASTIC_EVENT_FILE", page_path, 1);
     assert_int_equal(elastic_attach(), 0);
     assert_false(event_read_progress(event, &progress));
@@ -584,6 +585,15 @@ static void test_what_is_reported_is_read(void **state)
                      ELASTIC_ERROR_ARGUMENT);
     assert_one_line(elastic_error());
     check_progress(event, INT64_MAX, 5, longest);
+    /* What each step has taken adds up. */
+    assert_int_equal(event_read_own(event).steps, 0);
+    assert_int_equal(elastic_report_step_time(1500), 0);
+    assert_int_equal(elastic_report_step_time(0), 0);
+    assert_int_equal(elastic_report_step_time(-1), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_report_step_time(INT64_C(86400000001)), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(elastic_report_step_time(INT64_C(86400000000)), 0);
+    assert_int_equal(event_read_own(event).steps, 3);
+    assert_int_equal(event_read_own(event).microseconds, INT64_C(86400001500));
     /* The number of reports comes round, past the one that means none. */
     page->progress = UINT32_MAX - 1;
     assert_int_equal(elastic_report_progress(3, 4, "x"), 0);

@@ -538,7 +538,8 @@ static void test_policy_load(void **state)
     assert_no_policy(
         "bad.json",
         "policy file bad.json: \"gracious\": unknown key; known keys: nodes, grace, grow_delay, "
-        "snooze, fault_wait, hang_wait, max_restarts, signal, grow, requeue, pool, deadline, "
+        "snooze, fault_wait, hang_wait, straggler, max_restarts, signal, grow, requeue, pool, "
+        "deadline, "
         "fallback, "
         "budget, max_price, wake, reclaim, scale_config");
     put("empty.json", "");

@@ -122,6 +122,14 @@ static void on_question(struct link *link, json_object *msg, void *arg)
         link_send(link, answer);
         return;
     }
+    if (strcmp(json_get_string(msg, "t"), "metrics") == 0) {
+        answer = json_object_new_object();
+        json_object_object_add(answer, "t", json_object_new_string("metrics"));
+        json_object_object_add(answer, "job", json_object_new_int(12));
+        json_object_object_add(answer, "size", json_object_new_int(2));
+        link_send(link, answer);
+        return;
+    }
     if (strcmp(json_get_string(msg, "t"), "reports") == 0) {
         leader->looks++;
         link_send(link, report_answer(leader, msg));

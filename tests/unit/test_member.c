@@ -36,7 +36,8 @@ struct scene_of_member {
     char text[256], name[64]; /* the first output, and its label */
     bool acks;                /* all output is written at once */
     int done, code;
-    const char *argv; /* of the world, as JSON; NULL: there is none */
+    const char *argv;       /* of the world, as JSON; NULL: there is none */
+    const char *pre, *post; /* scripts around it, likewise */
 };
 
 /* ---- the leader ------------------------------------------------------------------------------ */
@@ -67,6 +68,10 @@ static void welcome(struct scene_of_member *s)
     json_object_object_add(msg, "roles", json_object_new_string(ROLES));
     json_object_object_add(msg, "argv",
                            s->argv != NULL ? json_tokener_parse(s->argv) : json_object_new_array());
+    if (s->pre != NULL)
+        json_object_object_add(msg, "pre_train", json_tokener_parse(s->pre));
+    if (s->post != NULL)
+        json_object_object_add(msg, "post_train", json_tokener_parse(s->post));
     tell(s, msg);
 }
 
@@ -373,6 +378,122 @@ static void test_a_world_beside(void **state)
     end(&s);
 }
 
+/* ---- scripts around training ----------------------------------------------------------------- */
+
+static const char *with_file(char text[400], const char *form, const char *log)
+{
+    const char *mark = form != NULL ? strstr(form, "%s") : NULL;
+
+    if (mark == NULL)
+        return form;
+    snprintf(text, 400, "%.*s%s%s", (int)(mark - form), form, log, mark + 2);
+    return text;
+}
+
+/* "%s" of the texts is a file that they write to. */
+static void begin_with_scripts(struct scene_of_member *s, const char *argv, const char *pre,
+                               const char *post, char texts[3][400], const char *log)
+{
+    begin(s, with_file(texts[0], argv, log));
+    s->pre = with_file(texts[1], pre, log);
+    s->post = with_file(texts[2], post, log);
+    await(s, "room", 1);
+}
+
+static const char *message_of(json_object *msg)
+{
+    json_object *error = NULL;
+
+    assert_true(json_object_object_get_ex(msg, "error", &error));
+    return json_get_string(error, "message");
+}
+
+static void end_scripts(struct scene_of_member *s)
+{
+    tell_text(s, "{\"t\":\"release\"}");
+    await_done(s);
+    end(s);
+}
+
+static void test_scripts_around_training(void **state)
+{
+    static const char argv[] = "[\"sh\",\"-c\",\"cat %s\"]",
+                      pre[] = "[\"sh\",\"-c\",\"sleep 0.1; echo $0 $ELASTIC_GENERATION "
+                              ">>%s\",\"a b\"]",
+                      post[] = "[\"sh\",\"-c\",\"echo $1 >>%s\",\"x\",\"it's\"]";
+    struct scene_of_member s;
+    char log[] = "/dev/shm/elastic-test-log-XXXXXX", texts[3][400], read[100] = "";
+    int fd = mkstemp(log);
+
+    (void)state;
+    begin_with_scripts(&s, argv, pre, post, texts, log);
+    start_world(&s);
+    await(&s, "ready", 1);
+    await(&s, "drained", 1);
+    assert_int_equal(number(await(&s, "exit", 1), "code"), 0);
+    assert_int_equal(s.of_world, strlen("a b 1\n"));
+    assert_int_equal(pread(fd, read, sizeof(read) - 1, 0), strlen("a b 1\nit's\n"));
+    assert_string_equal(read, "a b 1\nit's\n");
+    close(fd);
+    unlink(log);
+    end_scripts(&s);
+}
+
+static void test_scripts_that_fail(void **state)
+{
+    static const struct {
+        const char *pre, *post, *message;
+        int exits;
+    } table[] = {
+        {"[\"sh\",\"-c\",\"exit 3\"]", NULL, "--pre-train-script sh ended with exit code 3", 1},
+        {"[\"sh\",\"-c\",\"kill -9 $$\"]", NULL, "--pre-train-script sh was ended by signal 9", 1},
+        {"[\"/no/such\"]", NULL, "--pre-train-script /no/such: no such file or directory", 1},
+        {NULL, "[\"sh\",\"-c\",\"exit 4\"]", "--post-train-script sh ended with exit code 4", 2},
+        {NULL, "[\"/no/such\"]", "--post-train-script /no/such: no such file or directory", 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        struct scene_of_member s;
+        char texts[3][400];
+        json_object *exit;
+
+        begin_with_scripts(&s, "[\"true\"]", table[i].pre, table[i].post, texts, "");
+        start_world(&s);
+        exit = await(&s, "exit", table[i].exits);
+        assert_string_equal(message_of(exit), table[i].message);
+        assert_int_equal(number(exit, "code"), 1);
+        assert_int_equal(number(exit, "started"), 1);
+        await(&s, "drained", 1);
+        assert_int_equal(nth(&s, "ready", 0) != NULL, table[i].pre == NULL);
+        end_scripts(&s);
+    }
+}
+
+/* The job ends, or the next world is given up, while a script runs: nobody waits for it. */
+static void test_scripts_that_are_given_up(void **state)
+{
+    static const char sleeps[] = "[\"sh\",\"-c\",\"sleep 1000; true\"]";
+    struct scene_of_member s;
+    char texts[3][400];
+
+    (void)state;
+    begin_with_scripts(&s, "[\"true\"]", sleeps, NULL, texts, "");
+    start_world(&s);
+    end_scripts(&s);
+
+    begin_with_scripts(&s, "[\"true\"]", sleeps, NULL, texts, "");
+    tell_text(&s, "{\"t\":\"prepare\",\"attempt\":1,\"node_index\":0,\"gen\":1,"
+                  "\"nodes\":\"n1\",\"slots\":\"1\",\"world\":1,\"restarts\":0,"
+                  "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\","
+                  "\"master_port\":20000}");
+    tell_text(&s, "{\"t\":\"discard\",\"attempt\":1}");
+    tell_text(&s, "{\"t\":\"reserve\",\"gen\":2,\"attempt\":2}");
+    await(&s, "reserved", 1);
+    assert_null(nth(&s, "unprepared", 0));
+    end_scripts(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +501,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_leader),
         cmocka_unit_test(test_pressure),
         cmocka_unit_test(test_a_world_beside),
+        cmocka_unit_test(test_scripts_around_training),
+        cmocka_unit_test(test_scripts_that_fail),
+        cmocka_unit_test(test_scripts_that_are_given_up),
     };
 
     if (argc > 1 && strcmp(argv[1], EXEC_WORKER_OPTION) == 0)

@@ -15,6 +15,7 @@
 #include "agent/options.h"
 #include "agent/place.h"
 #include "lib/roles.h"
+#include "lib/text.h"
 
 static enum options_result parse(struct options *o, struct error *err, const char *line)
 {
@@ -86,6 +87,26 @@ static void test_values(void **state)
     assert_true(o.label && !o.bind && !o.early_start && o.mode == MODE_RESTART && !o.extension);
     assert_string_equal(o.state_dir, "/s");
     assert_string_equal(o.checkpoint_dir, "/c");
+    assert_null(o.pre_train);
+    options_clear(&o);
+}
+
+/* HyperPod's spelling. */
+static void test_scripts(void **state)
+{
+    struct options o;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(parse(&o, &err,
+                           "elasticrun --pre-train-script=pre.sh --pre-train-args='a','b' "
+                           "--post-train-script post.sh x"),
+                     OPTIONS_RUN);
+    assert_int_equal(strings_count(o.pre_train), 2);
+    assert_string_equal(o.pre_train[0], "pre.sh");
+    assert_string_equal(o.pre_train[1], "a,b");
+    assert_int_equal(strings_count(o.post_train), 1);
+    assert_string_equal(o.post_train[0], "post.sh");
     options_clear(&o);
 }
 
@@ -119,6 +140,10 @@ static void test_refused(void **state)
         {"elasticrun --fail-pattern=( x", "--fail-pattern: "},
         {"elasticrun --fail-pattern= x", "every line would match"},
         {"elasticrun --label", "no command"},
+        {"elasticrun --pre-train-script= x", "--pre-train-script=: must be the name of a file"},
+        {"elasticrun --pre-train-args=a x", "--pre-train-args=a goes with --pre-train-script only"},
+        {"elasticrun --post-train-script=a --post-train-args='a x",
+         "--post-train-args: a quote or a \\ is open at its end"},
         {"elasticrun --elastic=8:2 x", "8"},
         {"elasticrun --elastic-grace=-1 x", "-1"},
         {"elasticrun --elastic-grow=5 x", "--elastic-grow=5: '5' is not allowed"},
@@ -267,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_scripts),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_workers_of_each_node),
         cmocka_unit_test(test_refused),

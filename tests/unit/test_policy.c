@@ -150,7 +150,7 @@ static void test_options(void **state)
         {"requeue", "fault,limit"}, {"deadline", "2026-12-01T08:00+01:00"},
         {"fallback", "300"},        {"budget", "1200.50"},
         {"max-price", "0.000001"},  {"wake", "no"},
-        {"reclaim", "shrink"},
+        {"reclaim", "shrink"},      {"straggler", "replace"},
     };
 
     policy_init(&policy);
@@ -163,7 +163,8 @@ static void test_options(void **state)
     assert_policy(
         &policy,
         "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
-        "\"hang_wait\":900,\"max_restarts\":\"5\\/3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
+        "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
+        "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
         "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
         "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
         "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\"}");
@@ -173,6 +174,7 @@ static void test_options(void **state)
     assert_int_equal(policy.fallback, 300);
     assert_int_equal(policy.wake, POLICY_WAKE_NO);
     assert_int_equal(policy.reclaim, POLICY_RECLAIM_SHRINK);
+    assert_int_equal(policy.straggler, POLICY_STRAGGLER_REPLACE);
     assert_int_equal(policy.signal, SIGUSR1);
     assert_int_equal(policy.grow, POLICY_GROW_ASK);
     policy_clear(&policy);
@@ -287,6 +289,8 @@ static void test_bad_options(void **state)
         {"wake", "true", "--elastic-wake=true: 'true' is not allowed; write yes or no"},
         {"reclaim", "none",
          "--elastic-reclaim=none: 'none' is not allowed; write replace or shrink"},
+        {"straggler", "no",
+         "--elastic-straggler=no: 'no' is not allowed; write report, replace or off"},
         {"colour", "red", "--elastic-colour=red: there is no option of this name"},
     };
     struct policy policy;
@@ -379,7 +383,8 @@ static void test_file(void **state)
 
 #define KNOWN                                                                                      \
     "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, hang_wait, "           \
-    "max_restarts, signal, grow, requeue, pool, deadline, fallback, budget, max_price, wake, "     \
+    "straggler, max_restarts, signal, grow, requeue, pool, deadline, fallback, budget, "           \
+    "max_price, wake, "                                                                            \
     "reclaim, scale_config"
 #define WHOLE  "write a whole number of seconds from 0 to 31536000"
 #define OBJECT "write {\"key\": value, ...}"
@@ -710,14 +715,14 @@ static void test_layers(void **state)
     policy_defaults(&line);
     assert_policy(&line,
                   "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
-                  "\"hang_wait\":0,\"max_restarts\":3,"
+                  "\"hang_wait\":0,\"straggler\":\"report\",\"max_restarts\":3,"
                   "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\",\"pool\":[\"p\"],"
                   "\"wake\":\"yes\",\"reclaim\":\"replace\","
                   "\"scale_config\":{\"2\":{}}}");
     policy_clear(&line);
     policy_defaults(&line);
     assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"hang_"
-                         "wait\":0,\"max_restarts\":3,"
+                         "wait\":0,\"straggler\":\"report\",\"max_restarts\":3,"
                          "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\","
                          "\"wake\":\"yes\",\"reclaim\":\"replace\"}");
 }

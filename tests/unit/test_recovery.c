@@ -225,9 +225,40 @@ static void test_failures_of_the_same_node_in_a_row(void **state)
     recovery_destroy(recovery);
 }
 
+/* For good, whatever else happens to the node, and also where no node is ever left out. */
+static void test_a_node_that_is_shunned(void **state)
+{
+    const struct budget budget = {.restarts = 1};
+    struct recovery *recovery = recovery_create(&budget, 0);
+    char *names;
+
+    (void)state;
+    recovery_lost(recovery, "n1", 10);
+    assert_true(recovery_avoids(recovery, "n1", 10) == 0);
+    recovery_shun(recovery, "n1", 10);
+    assert_true(isinf(recovery_avoids(recovery, "n1", 1e9)));
+    assert_true(recovery_next(recovery, 10) == 0); /* nothing will change by itself */
+    recovery_destroy(recovery);
+
+    recovery = recovery_create(&budget, 60);
+    recovery_lost(recovery, "n1", 10);
+    recovery_lost(recovery, "n2", 20);
+    recovery_shun(recovery, "n1", 20);
+    recovery_lost(recovery, "n1", 30);
+    recovery_failed(recovery, "n3", 4, 1000); /* forgives n2 only */
+    recovery_failed(recovery, "n3", 4, 1001);
+    names = recovery_excluded(recovery, 1001);
+    assert_string_equal(names, "n1,n3");
+    assert_near(recovery_next(recovery, 1001), 60, 1e-9);
+    assert_true(isinf(recovery_avoids(recovery, "n1", 1001)));
+    free(names);
+    recovery_destroy(recovery);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_node_that_is_shunned),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_final),
         cmocka_unit_test(test_in_all),

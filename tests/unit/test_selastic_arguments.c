@@ -370,6 +370,34 @@ static void test_endpoints(void **unused)
                    "unknown option '--json' of 'endpoints'; see 'selastic endpoints --help'");
 }
 
+static void test_exporter(void **unused)
+{
+    struct arguments arguments = good("exporter");
+
+    (void)unused;
+    assert_string_equal(arguments.address, "127.0.0.1");
+    assert_int_equal(arguments.port, 9842);
+    assert_int_equal(arguments.jobs, 50);
+    assert_int_equal(arguments.interval, 15);
+    assert_int_equal(arguments.timeout, 10);
+    assert_false(arguments.once);
+    arguments = good("exporter --once --jobs=3 --interval=5 --timeout=600 --address=::1");
+    assert_true(arguments.once);
+    assert_int_equal(arguments.jobs, 3);
+    assert_int_equal(arguments.interval, 5);
+    assert_int_equal(arguments.timeout, 600);
+    assert_string_equal(arguments.address, "::1");
+    assert_refused("exporter --jobs=0",
+                   "--jobs=0 is not allowed; give a number of jobs from 1 to 1000");
+    assert_refused("exporter --interval=1", "--interval=1: give seconds from 2 to 3600");
+    assert_refused("exporter --timeout=601",
+                   "--timeout=601 is not allowed; give seconds from 1 to 600");
+    assert_refused("exporter --address=here",
+                   "--address=here is not allowed; give the number of an "
+                   "address, such as 127.0.0.1 or ::");
+    assert_refused("exporter 12", "'exporter' takes no arguments besides options");
+}
+
 static void test_remove_and_proxy(void **unused)
 {
     assert_string_equal(good("remove 12 collector-3").replica, "collector-3");
@@ -517,11 +545,11 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
-    assert_refused(
-        "delete 12",
-        "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
-        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, clean, "
-        "plan, states, doctor, topology, help");
+    assert_refused("delete 12",
+                   "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
+                   "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, "
+                   "exporter, clean, "
+                   "plan, states, doctor, topology, help");
 }
 
 int main(void)
@@ -545,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_fail),
         cmocka_unit_test(test_endpoints),
         cmocka_unit_test(test_remove_and_proxy),
+        cmocka_unit_test(test_exporter),
         cmocka_unit_test(test_logs),
         cmocka_unit_test(test_lines_of_logs),
         cmocka_unit_test(test_logs_as_they_are_printed),

@@ -37,6 +37,7 @@ from ._nodes import (
     checkpoint_done,
     release_nodes,
     report_progress,
+    report_step_time,
     request_nodes,
     request_result,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "new_checkpoint",
     "release_nodes",
     "report_progress",
+    "report_step_time",
     "request_nodes",
     "request_result",
     "save",

@@ -176,6 +176,22 @@ def checkpoint_done() -> bool:
     return _call("elastic_checkpoint_done") == 0
 
 
+def report_step_time(seconds: float) -> bool:
+    """Say how long this worker itself has needed for the step that ends now.
+
+    seconds  up to the moment at which the worker began to wait for others, for their gradients say.
+
+    elasticrun compares the workers of a world, and finds those that are slow (--elastic-straggler).
+    slurm_elastic.live calls this by itself, for models that it wraps. Costs microseconds and no
+    communication. Returns False without elasticrun, or if libelastic could not be loaded. Raises
+    ValueError for an impossible time.
+    """
+    if _events.library() is None:
+        return False
+    microseconds = ctypes.c_int64(round(seconds * 1e6))
+    return _call("elastic_report_step_time", microseconds) == 0
+
+
 def report_progress(done: int, total: Optional[int] = None, unit: str = "steps") -> bool:
     """Say how far the script is. `selastic show` prints the last report of the lowest rank.
 

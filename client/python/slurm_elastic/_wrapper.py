@@ -21,6 +21,7 @@ def wrap(state: Any, is_shared: bool) -> None:
     state.ddp = _torch_compat.data_parallel(
         state.model, state._ddp_options, broadcast=not is_shared
     )
+    state._clock.watch(state.ddp, state.model)
 
 
 def unwrap(state: Any) -> None:

@@ -48,6 +48,7 @@ from ._parts import is_optimizer, is_scaler, is_scheduler
 from ._progress import Progress
 from ._sharding import ShardFunction, Sharding
 from ._sharing import ShapesDiffer
+from ._step_time import StepClock
 from .leaving import leave
 from .sampler import ElasticSampler
 
@@ -133,6 +134,7 @@ class State:
         self._sharding = None if shard is None else Sharding(model, self._optimizers, shard)
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
+        self._clock = StepClock()
         self._progress = Progress(model, parts, self._values, self._set_values, rng)
         # Process groups of the world before: each takes its time to end.
         self._former_groups: List[Any] = []
@@ -199,6 +201,7 @@ class State:
 
     def commit(self) -> None:
         """One step is done. Raises WorldChanged if this world ends after it."""
+        self._clock.step_ends()
         if self._progress.end_step():
             # Agents look at the signature when the boundary is passed. A forward pass may have
             # registered a buffer: a worker without this buffer cannot join.
@@ -209,6 +212,7 @@ class State:
         self._progress.keep()
         if self._former_groups:
             self._former_groups.clear()
+        self._clock.step_begins()
 
     # ---- as a whole ------------------------------------------------------------------------------
 

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elastic-exporter: serves what `selastic exporter --once` prints.
+ *
+ * A scrape never waits for Slurm: it gets the text of the latest look. A look that fails, takes too
+ * long or prints too much leaves nothing but elastic_exporter_success 0: old numbers would look
+ * like new ones. One process with one loop; each look is a process of its own. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "common/log.h"
+#include "lib/error.h"
+#include "lib/metrics_text.h"
+#include "lib/number.h"
+
+#define TEXT_MAX       ((size_t)32 << 20) /* bytes that a look may print */
+#define CONNECTIONS    64
+#define CLIENT_SECONDS 10   /* without a byte from a client */
+#define LATE_MS        1000 /* after the look's own time limit */
+#define ARGUMENTS      7
+
+struct text {
+    char *data;
+    size_t size;
+};
+
+struct look {
+    uv_process_t process;
+    uv_pipe_t out;
+    uv_timer_t limit;
+    int handles; /* open ones; 0: there is no look */
+    struct text text;
+    bool failed;
+};
+
+struct exporter {
+    uv_loop_t loop;
+    struct MHD_Daemon *daemon;
+    uv_poll_t poll;
+    uv_timer_t due, tick;
+    uv_signal_t term, interrupt;
+    struct look look;
+    struct text latest; /* NULL: there is none */
+    double at;          /* Unix time of it */
+    int looks, failures;
+    const char *selastic;
+    int port, jobs, interval, timeout;
+    bool ending;
+};
+
+/* ---- what is served -------------------------------------------------------------------------- */
+
+static void put_own(FILE *out, const struct exporter *e)
+{
+    static const struct metrics_family
+        success = {"elastic_exporter_success", METRICS_GAUGE, NULL,
+                   "1 if the latest look at Slurm and the leaders has succeeded"},
+        at = {"elastic_exporter_look_timestamp_seconds", METRICS_GAUGE, "seconds",
+              "When the latest look that succeeded ended"},
+        looks = {"elastic_exporter_looks_total", METRICS_COUNTER, NULL, "Looks so far"},
+        failures = {"elastic_exporter_failed_looks_total", METRICS_COUNTER, NULL,
+                    "Looks that failed"};
+    struct metrics_writer writer = {.out = out, .format = METRICS_PROMETHEUS};
+
+    metrics_sample(&writer, &success, NULL, e->latest.data != NULL);
+    metrics_sample(&writer, &at, NULL, e->at);
+    metrics_sample(&writer, &looks, NULL, e->looks);
+    metrics_sample(&writer, &failures, NULL, e->failures);
+    metrics_end(&writer);
+}
+
+static struct MHD_Response *metrics(const struct exporter *e)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    struct MHD_Response *response;
+
+    if (out == NULL)
+        return NULL;
+    if (e->latest.data != NULL)
+        fwrite(e->latest.data, 1, e->latest.size, out);
+    put_own(out, e);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+    if (response != NULL)
+        MHD_add_response_header(response, "Content-Type", metrics_content_type(METRICS_PROMETHEUS));
+    return response;
+}
+
+static struct MHD_Response *plain(const char *text)
+{
+    return MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **arg)
+{
+    static int begun;
+    struct MHD_Response *response;
+    unsigned status = MHD_HTTP_OK;
+    enum MHD_Result result;
+
+    (void)version;
+    (void)data;
+    if (*arg == NULL) {
+        *arg = &begun; /* the headers; the library wants to be asked once more */
+        return MHD_YES;
+    }
+    if (*size > 0) {
+        *size = 0; /* a body is of no interest */
+        return MHD_YES;
+    }
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+        status = MHD_HTTP_METHOD_NOT_ALLOWED;
+        response = plain("only GET\n");
+    } else if (strcmp(url, "/metrics") == 0) {
+        response = metrics(cls);
+    } else if (strcmp(url, "/healthz") == 0) {
+        response = plain("");
+    } else {
+        status = MHD_HTTP_NOT_FOUND;
+        response = plain("there are /metrics and /healthz\n");
+    }
+    if (response == NULL)
+        return MHD_NO;
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, "Allow", "GET");
+    result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* ---- the library in the loop ----------------------------------------------------------------- */
+
+static void on_due(uv_timer_t *timer)
+{
+    struct exporter *e = timer->data;
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    MHD_run(e->daemon);
+    if (MHD_get_timeout(e->daemon, &ms) == MHD_YES)
+        uv_timer_start(&e->due, on_due, ms, 0);
+    else
+        uv_timer_stop(&e->due);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct exporter *e = poll->data;
+
+    (void)status;
+    (void)events;
+    on_due(&e->due);
+}
+
+/* ---- a look ---------------------------------------------------------------------------------- */
+
+static void forget(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}
+
+static void look_over(struct exporter *e)
+{
+    struct look *look = &e->look;
+
+    forget(&e->latest);
+    e->looks++;
+    if (look->failed || look->text.data == NULL) {
+        e->failures++;
+        forget(&look->text);
+        return;
+    }
+    e->latest = look->text;
+    look->text = (struct text){0};
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    e->at = (double)now.tv_sec + (double)now.tv_usec / 1e6;
+}
+
+static void on_look_closed(uv_handle_t *handle)
+{
+    struct exporter *e = handle->data;
+
+    if (--e->look.handles == 0 && !e->ending)
+        look_over(e);
+    else if (e->look.handles == 0)
+        forget(&e->look.text);
+}
+
+static void close_once(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, on_look_closed);
+}
+
+/* Both have to end: what it has left behind may hold the other end of the pipe. */
+static void end_part(struct exporter *e, uv_handle_t *part)
+{
+    close_once(part);
+    if (uv_is_closing((uv_handle_t *)&e->look.process) &&
+        uv_is_closing((uv_handle_t *)&e->look.out))
+        close_once((uv_handle_t *)&e->look.limit);
+}
+
+static void on_look_exit(uv_process_t *process, int64_t code, int signal)
+{
+    struct exporter *e = process->data;
+
+    if (code != 0 || signal != 0)
+        e->look.failed = true;
+    end_part(e, (uv_handle_t *)process);
+}
+
+static void give_up(struct exporter *e)
+{
+    e->look.failed = true;
+    uv_process_kill(&e->look.process, SIGKILL);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    struct exporter *e = timer->data;
+
+    log_error("a look has taken more than %d s, and is ended", e->timeout);
+    give_up(e);
+    end_part(e, (uv_handle_t *)&e->look.out);
+}
+
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer)
+{
+    struct text *text = &((struct exporter *)handle->data)->look.text;
+    char *data = text->size + wanted <= TEXT_MAX ? realloc(text->data, text->size + wanted) : NULL;
+
+    if (data != NULL)
+        text->data = data;
+    *buffer = data != NULL ? uv_buf_init(data + text->size, (unsigned)wanted)
+                           : uv_buf_init(NULL, 0);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+    struct exporter *e = stream->data;
+
+    (void)buffer;
+    if (count > 0) {
+        e->look.text.size += (size_t)count;
+    } else if (count < 0) {
+        if (count == UV_ENOBUFS) {
+            log_error("a look has printed more than %zu bytes", TEXT_MAX);
+            give_up(e);
+        }
+        end_part(e, (uv_handle_t *)stream);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct exporter *e = timer->data;
+    struct look *look = &e->look;
+    char jobs[32], timeout[32];
+    char *args[] = {"selastic", "exporter", "--once", jobs, timeout, NULL};
+    uv_stdio_container_t stdio[3] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&look->out},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+    };
+    uv_process_options_t options = {.exit_cb = on_look_exit,
+                                    .file = e->selastic,
+                                    .args = args,
+                                    .stdio_count = 3,
+                                    .stdio = stdio};
+    int rc;
+
+    if (look->handles > 0)
+        return; /* the one before is not over */
+    snprintf(jobs, sizeof(jobs), "--jobs=%d", e->jobs);
+    snprintf(timeout, sizeof(timeout), "--timeout=%d", e->timeout);
+    look->failed = false;
+    uv_pipe_init(&e->loop, &look->out, 0);
+    uv_timer_init(&e->loop, &look->limit);
+    look->process.data = look->out.data = look->limit.data = e;
+    look->handles = 3;
+    rc = uv_spawn(&e->loop, &look->process, &options);
+    if (rc != 0) {
+        log_error("%s: %s", e->selastic, uv_strerror(rc));
+        look->failed = true;
+        close_once((uv_handle_t *)&look->process);
+        close_once((uv_handle_t *)&look->out);
+        close_once((uv_handle_t *)&look->limit);
+        return;
+    }
+    uv_timer_start(&look->limit, on_limit, (uint64_t)e->timeout * 1000 + LATE_MS, 0);
+    uv_read_start((uv_stream_t *)&look->out, on_room, on_read);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void close_any(uv_handle_t *handle, void *arg)
+{
+    struct exporter *e = arg;
+    bool of_look = handle == (uv_handle_t *)&e->look.process ||
+                   handle == (uv_handle_t *)&e->look.out || handle == (uv_handle_t *)&e->look.limit;
+
+    if (!uv_is_closing(handle))
+        uv_close(handle, of_look ? on_look_closed : NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct exporter *e = handle->data;
+
+    (void)number;
+    e->ending = true;
+    if (e->look.handles > 0 && !uv_is_closing((uv_handle_t *)&e->look.process))
+        uv_process_kill(&e->look.process, SIGKILL);
+    uv_poll_stop(&e->poll);
+    MHD_stop_daemon(e->daemon);
+    uv_walk(&e->loop, close_any, e);
+}
+
+static int listen_at(struct exporter *e, const char *address, struct error *err)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)e->port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)e->port)};
+    bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
+
+    if (!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1)
+        return error_set(err, "'%s' is no address", error_value(address).text);
+    e->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | (is_v4 ? 0 : MHD_USE_IPv6), 0, NULL, NULL, on_request, e,
+        MHD_OPTION_SOCK_ADDR, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)CLIENT_SECONDS, MHD_OPTION_END);
+    if (e->daemon == NULL)
+        return error_set(err, "cannot listen at %s, port %d", error_value(address).text, e->port);
+    return 0;
+}
+
+static int begin(struct exporter *e, const char *address, struct error *err)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (listen_at(e, address, err) != 0)
+        return -1;
+    uv_loop_init(&e->loop);
+    uv_poll_init(&e->loop, &e->poll,
+                 MHD_get_daemon_info(e->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd);
+    uv_timer_init(&e->loop, &e->due);
+    uv_timer_init(&e->loop, &e->tick);
+    uv_signal_init(&e->loop, &e->term);
+    uv_signal_init(&e->loop, &e->interrupt);
+    e->poll.data = e->due.data = e->tick.data = e->term.data = e->interrupt.data = e;
+    uv_poll_start(&e->poll, UV_READABLE, on_poll);
+    uv_timer_start(&e->tick, on_tick, 0, (uint64_t)e->interval * 1000);
+    uv_signal_start(&e->term, on_signal, SIGTERM);
+    uv_signal_start(&e->interrupt, on_signal, SIGINT);
+    return 0;
+}
+
+static bool read_number(const char *text, int *number)
+{
+    return number_parse(text, strlen(text), 1, INT32_MAX / 1000, number) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct exporter e;
+    struct error err = {""};
+
+    log_init("elastic-exporter");
+    if (argc != ARGUMENTS || !read_number(argv[2], &e.port) || e.port > UINT16_MAX ||
+        !read_number(argv[4], &e.jobs) || !read_number(argv[5], &e.interval) ||
+        !read_number(argv[6], &e.timeout)) {
+        log_error("`selastic exporter` starts this program; there is nothing to be done with it by "
+                  "hand");
+        return 2;
+    }
+    e.selastic = argv[1];
+    if (begin(&e, argv[3], &err) != 0) {
+        log_error("%s", err.text);
+        return 1;
+    }
+    printf("http://%s%s%s:%d/metrics\n", strchr(argv[3], ':') != NULL ? "[" : "", argv[3],
+           strchr(argv[3], ':') != NULL ? "]" : "", e.port);
+    fflush(stdout);
+    uv_run(&e.loop, UV_RUN_DEFAULT);
+    forget(&e.latest);
+    return uv_loop_close(&e.loop) == 0 ? 0 : 1;
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Metrics of one job and of a site, for curl, promtool and Prometheus; a worker that is slow.
+# Takes 120 s, most of which is waiting for the slow one
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=240
+load helpers
+load elastic
+
+setup_file() {
+    testbed_up --nodes 3
+    cp "$TREE/tests/system/slow_rank.py" "$TB_WORK/"
+    job=$(submit -N2 --exclusive --elastic=2:3 -t 10 --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000")
+    export job
+    wait_for 60 size_is "$job" 3
+}
+
+teardown_file() {
+    cancel_all
+    testbed_down
+}
+
+teardown() {
+    local each
+    for each in proxy exporter prometheus; do
+        [[ ! -s $TB_WORK/$each.pid ]] || as_user kill "$(<"$TB_WORK/$each.pid")" || true
+        rm -f "$TB_WORK/$each.pid"
+    done
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 40 "$TB_WORK"/*.out "$TB_HOME"/*.err
+}
+
+# begin NAME COMMAND...: runs it in the background as the user. Its first line is an URL.
+begin() {
+    as_user sh -c "echo \$\$ >$1.pid; exec ${*:2}" >"$TB_HOME/$1.out" 2>"$TB_HOME/$1.err" 3>&- &
+    wait_for 10 test -s "$TB_HOME/$1.out"
+    read -r url <"$TB_HOME/$1.out"
+}
+
+value_of() { curl -s "$url" | sed -nE "s/^$1 //p"; }
+is_more() { [[ $(as_user curl -s "$url/metrics" | sed -nE "s/^$1 //p") -gt $2 ]]; }
+succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
+
+@test "selastic proxy serves a job without roles" {
+    begin proxy selastic proxy "$job"
+    wait_for 20 is_more "elastic_job_steps_total\{jobid=\"$job\"\}" 10
+    as_user curl -s "$url/metrics" >"$BATS_TEST_TMPDIR/text"
+    for line in "elastic_job_nodes{jobid=\"$job\"} 3" "elastic_job_workers{jobid=\"$job\"} 3" \
+        "elastic_job_worlds_total{jobid=\"$job\",kind=\"grow\"} 1" \
+        "elastic_job_pause_seconds_count{jobid=\"$job\"} 1" \
+        "elastic_job_extensions{jobid=\"$job\",state=\"joined\"} 1" \
+        "elastic_job_pool_nodes{jobid=\"$job\",pool=\"elastic\",state=\"ready\"} 1" \
+        "elastic_job_slurm_requests_total{jobid=\"$job\",by=\"sbatch\"} 1"; do
+        grep -qxF "$line" "$BATS_TEST_TMPDIR/text" || { cat "$BATS_TEST_TMPDIR/text"; return 1; }
+    done
+    as_user curl -s -D - -H 'Accept: application/openmetrics-text' "$url/metrics" >"$BATS_TEST_TMPDIR/open"
+    grep -qi '^content-type: application/openmetrics-text; version=1.0.0' "$BATS_TEST_TMPDIR/open"
+    [[ $(tail -n 1 "$BATS_TEST_TMPDIR/open") == '# EOF' ]]
+    run -0 as_user curl -s -w '%{http_code}' "$url/v1/roles"
+    [[ $output == *"job $job has no roles"*409 ]]
+    if command -v promtool >/dev/null; then
+        promtool check metrics <"$BATS_TEST_TMPDIR/text"
+    fi
+}
+
+@test "selastic exporter tells of the site, and of Slurm that is away" {
+    on_testbed selastic exporter --once >"$BATS_TEST_TMPDIR/text"
+    for line in 'elastic_site_jobs{state="running"} 1' 'elastic_site_nodes{kind="base"} 2' \
+        'elastic_site_nodes{kind="extension"} 1' 'elastic_exporter_jobs{answer="shown"} 1' \
+        "elastic_job_nodes{jobid=\"$job\",user=\"$TB_USER\"} 3"; do
+        grep -qxF "$line" "$BATS_TEST_TMPDIR/text" || { cat "$BATS_TEST_TMPDIR/text"; return 1; }
+    done
+    ! command -v promtool >/dev/null || promtool check metrics <"$BATS_TEST_TMPDIR/text"
+
+    begin exporter selastic exporter --port=19842 --interval=5
+    [[ $url == http://127.0.0.1:19842/metrics ]]
+    wait_for 20 succeeds
+    [[ $(value_of "elastic_job_nodes\{jobid=\"$job\",user=\"$TB_USER\"\}") == 3 ]]
+    run -0 curl -s -o /dev/null -w '%{http_code}' "${url%metrics}"
+    [[ $output == 404 ]]
+    run -0 curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url"
+    [[ $output == 405 ]]
+    # The port is taken.
+    run -1 as_user timeout 20 selastic exporter --port=19842
+    [[ $output == *'cannot listen at 127.0.0.1, port 19842'* ]]
+
+    prometheus=$(command -v prometheus || true)
+    if [[ -n $prometheus ]]; then
+        cat >"$TB_WORK/prometheus.yml" <<YAML
+global: {scrape_interval: 1s}
+scrape_configs: [{job_name: elastic, static_configs: [{targets: ["127.0.0.1:19842"]}]}]
+YAML
+        chmod 0644 "$TB_WORK/prometheus.yml"
+        as_user sh -c "echo \$\$ >prometheus.pid; exec $prometheus --config.file=$TB_WORK/prometheus.yml \
+            --storage.tsdb.path=$TB_WORK/prometheus --web.listen-address=127.0.0.1:19843" \
+            >"$TB_HOME/prometheus.err" 2>&1 3>&- &
+        wait_for 30 knows "elastic_job_nodes{jobid=\"$job\"}" 3
+        wait_for 10 knows 'elastic_site_nodes{kind="extension"}' 1
+    fi
+}
+
+# knows QUERY VALUE: so Prometheus says.
+knows() {
+    [[ $(curl -s -G --data-urlencode "query=$1" http://127.0.0.1:19843/api/v1/query |
+        json_value 's["data"]["result"][0]["value"][1]' 2>/dev/null) == "$2" ]]
+}
+
+is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["stragglers"]]' | grep -qx "(1, 'n2')"; }
+
+@test "a slow worker is named" {
+    wait_for 150 is_slow
+    wait_for 10 grep -q "rank 1 on n2 needs 2.5 times as long for a step as the others" "$TB_WORK/$job.out"
+    run -0 as_user selastic show "$job"
+    [[ $output == *"Slow "*"rank 1 on n2 needs 2.5 times as long for a step as the others: its"* ]]
+    run -0 as_user selastic history "$job"
+    [[ $output == *"generation 2: rank 1 on n2 needs 2.5 times as long"* ]]
+    on_testbed selastic exporter --once |
+        grep -qE "^elastic_job_straggler_ratio\{jobid=\"$job\",user=\"$TB_USER\",node=\"n2\",rank=\"1\",cause=\"[a-z]+\"\} 2.[45]"
+}
