@@ -12,6 +12,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/leader_service.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
 #include "agent/leader/members.h"
@@ -54,12 +55,18 @@ static void on_deadline(uv_timer_t *timer)
         post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_TIME});
 }
 
+static void on_roles(struct leader *leader)
+{
+    roles_world_watch(leader);
+    leader_service_look(leader);
+}
+
 static const struct leader_above above = {
     .act = act_carry_out,
     .plan = decide_now,
     .deadline = on_deadline,
     .srun_looked = srun_looked,
-    .roles_looked = roles_world_watch,
+    .roles_looked = on_roles,
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -82,6 +89,7 @@ static void destroy_parts(struct leader *leader)
     world_store_destroy(leader->world_store);
     pmix_publish_destroy(leader->pmix_publish);
     hang_watch_destroy(leader->hang_watch);
+    leader_service_destroy(leader->service);
     role_reports_destroy(leader->role_reports);
     leader_roles_destroy(leader->roles);
     report_destroy(leader->report);
@@ -161,6 +169,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
         (leader->role_reports = role_reports_create()) == NULL ||
+        (leader->service = leader_service_create(options)) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||
@@ -214,6 +223,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader_timer_init(leader, &leader->timers.poll);
     members_open(leader);
     leader_roles_open(leader);
+    leader_service_open(leader);
     pmix_publish_open(leader);
     world_store_open(leader);
     uv_timer_start(&leader->timers.poll, on_poll, 0, 1000);
