@@ -96,7 +96,8 @@ enum reconcile_fact_kind {
     RECONCILE_STOP,       /* the job is to end: status, text */
     RECONCILE_WORLD,      /* the world trains (count 1), or does not (0) */
     RECONCILE_WORLD_OVER, /* … and never will any more: status */
-    RECONCILE_OPEN, /* role, of a shard: it is known which models it has; replicas may start */
+    RECONCILE_OPEN,       /* role, of a shard: its service says by now which replicas it should have.
+                             Until then none starts, and none goes */
     /* What Slurm says of requests. */
     RECONCILE_REQUESTED, /* job: the last action ASK of that role and form has this number. Without
                             such an action: it is there from before a takeover */

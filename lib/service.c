@@ -231,7 +231,8 @@ bool service_routed(struct service *s, const char *router, int64_t epoch, json_o
     if (epoch > own->epoch && epoch <= s->epoch)
         own->epoch = epoch;
     for (int i = 0; json_object_is_type(drained, json_type_array) && i < s->known_count; i++)
-        if (s->known[i].replica.state == SERVICE_LEAVES && is_named(drained, &s->known[i].replica))
+        if ((s->known[i].replica.state == SERVICE_LEAVES || s->known[i].ended) &&
+            is_named(drained, &s->known[i].replica))
             s->known[i].drained |= 1u << (own - s->routers);
     return true;
 }
@@ -286,6 +287,7 @@ struct service *service_create(const struct service_options *options, json_objec
     s->name = strdup(options->name);
     s->keys = json_object_new_object();
     s->fresh = record == NULL;
+    s->first = true;
     made = s->name != NULL && s->keys != NULL;
     if (made && record != NULL) {
         made = service_read(s, record, table, now, err) == 0;
@@ -322,6 +324,7 @@ void service_destroy(struct service *s)
     free(s->known);
     clear_refusals(s);
     json_object_put(s->keys);
+    free(s->ends);
     free(s->table);
     free(s->name);
     free(s);

@@ -49,7 +49,7 @@ static char *text_of(json_object *json, int flags)
 static json_object *shard_json(const struct service_shard *shard)
 {
     const struct rollout *rollout = &shard->rollout;
-    json_object *json = json_object_new_object();
+    json_object *json = json_object_new_object(), *list = json_object_new_array();
 
     add_number(json, "shard", shard->number);
     add_number(json, "version", rollout->version);
@@ -58,8 +58,29 @@ static json_object *shard_json(const struct service_shard *shard)
     add_flag(json, "back", rollout->back);
     add_flag(json, "told", rollout->told);
     add_flag(json, "done", rollout->done);
-    add_flag(json, "empty", shard->count == 0);
+    add_number(json, "epoch", shard->epoch);
+    for (int i = 0; i < shard->count; i++) {
+        json_object *item = json_object_new_object();
+
+        add_text(item, "name", shard->items[i].name);
+        add_text(item, "version", shard->items[i].version);
+        json_object_array_add(list, item);
+    }
+    json_object_object_add(json, "list", list);
     return json;
+}
+
+/* Who has been told to end is not to be ready again for the next leader: a router may have drained
+ * it. */
+static json_object *ends_json(const struct service *s)
+{
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < s->known_count; i++)
+        if (s->known[i].replica.start > 0 &&
+            (s->known[i].ended || s->known[i].replica.state == SERVICE_LEAVES))
+            json_object_array_add(list, json_object_new_int(s->known[i].replica.start));
+    return list;
 }
 
 static json_object *routers_json(const struct service *s, double now)
@@ -84,11 +105,35 @@ char *service_record_text(const struct service *s, double now)
     add_number(json, "format", SERVICE_FORMAT);
     add_number(json, "revision", s->revision);
     json_object_object_add(json, "routers", routers_json(s, now));
+    json_object_object_add(json, "ends", ends_json(s));
     for (int i = 0; i < s->shard_count; i++)
         json_object_array_add(shards, shard_json(&s->shards[i]));
     json_object_object_add(json, "shards", shards);
     json_object_object_add(json, "brain", shard_commands_json(s->brain));
     return text_of(json, JSON_C_TO_STRING_PLAIN);
+}
+
+/* The brain does not always say it again. */
+static int read_list(struct service_shard *shard, json_object *list)
+{
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+    if (!json_object_is_type(list, json_type_array) || count > SHARD_COMMANDS_MODELS_MAX)
+        return -1;
+    shard->items = calloc(count + 1, sizeof(*shard->items));
+    for (size_t i = 0; shard->items != NULL && i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        const char *name = json_get_string(one, "name"), *version = json_get_string(one, "version");
+        struct shard_item *item = &shard->items[shard->count++];
+
+        if (!shard_name_ok(name) || !shard_name_ok(version))
+            return -1;
+        item->name = strdup(name);
+        item->version = strdup(version);
+        if (item->name == NULL || item->version == NULL)
+            return -1;
+    }
+    return shard->items != NULL ? 0 : -1;
 }
 
 static int read_shard(struct service *s, json_object *json, struct error *err)
@@ -112,9 +157,22 @@ static int read_shard(struct service *s, json_object *json, struct error *err)
     rollout->back = json_get_bool(json, "back", false);
     rollout->told = json_get_bool(json, "told", false);
     rollout->done = json_get_bool(json, "done", false);
-    rollout->replicas = json_get_bool(json, "empty", false) ? 0 : s->options.replicas;
+    if (!json_get_int(json, "epoch", 0, NUMBER_MAX, &shard->epoch) ||
+        read_list(shard, json_object_object_get(json, "list")) != 0)
+        return error_set(err, "shard_%d has no list", (int)number);
+    rollout->replicas = shard->count > 0 ? s->options.replicas : 0;
     return rollout_limits(s->options.replicas, &s->options.surge, &s->options.unavailable,
                           &rollout->limits, err);
+}
+
+static int read_ends(struct service *s, json_object *list)
+{
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+    s->ends = calloc(count + 1, sizeof(*s->ends));
+    for (size_t i = 0; s->ends != NULL && i < count; i++)
+        s->ends[s->end_count++] = json_object_get_int(json_object_array_get_idx(list, i));
+    return s->ends != NULL ? 0 : -1;
 }
 
 /* They are taken to have been heard just now: who has gone is not waited for in vain for long. */
@@ -181,6 +239,8 @@ int service_read(struct service *s, json_object *record, json_object *table, dou
             s->brain = NULL;
             return -1;
         }
+    if (read_ends(s, json_object_object_get(record, "ends")) != 0)
+        return error_set(err, "out of memory");
     read_table(s, table);
     s->revision++; /* whatever was told after the record */
     read_routers(s, json_object_object_get(record, "routers"), now);
@@ -197,7 +257,8 @@ static json_object *replica_json(const struct service_known *known)
     add_text(json, "name", service_replica_name(replica->shard, replica->start).text);
     add_text(json, "address", replica->address != NULL ? replica->address : "");
     add_number(json, "port", replica->port);
-    add_text(json, "state", replica->state == SERVICE_READY ? "ready" : "draining");
+    add_text(json, "state",
+             replica->state == SERVICE_READY && !known->ended ? "ready" : "draining");
     return json;
 }
 

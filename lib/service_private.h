@@ -57,6 +57,9 @@ struct service {
     int64_t revision;
     struct service_refusal *refusals;
     int refusal_count;
+    int *ends; /* starts of replicas that the leader before has told to end, or was about to */
+    int end_count;
+    bool first; /* the next run is the first one */
     bool fresh; /* no model has come so far: the first ones do not wait for others */
 };
 

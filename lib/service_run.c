@@ -125,6 +125,15 @@ static int keep_address(struct service_known *known, const char *address)
     return 0;
 }
 
+/* The leader before has told it so, or was about to. */
+static bool is_to_end(const struct service *s, int start)
+{
+    for (int i = 0; i < s->end_count; i++)
+        if (s->ends[i] == start)
+            return true;
+    return false;
+}
+
 /* What has become of a replica. before: as it was, which is to be updated. */
 static int note_one(struct run *run, struct service_known *before,
                     const struct service_replica *now)
@@ -132,15 +141,21 @@ static int note_one(struct run *run, struct service_known *before,
     const char *address = before->replica.address;
     bool started = before->replica.state == SERVICE_STARTS;
 
-    if (before->replica.start != now->start)
-        before->served = before->failed = before->ended = false, before->drained = 0;
+    if (before->replica.start != now->start) {
+        before->served = before->failed = false;
+        before->ended = run->s->first && now->state != SERVICE_LEAVES &&
+                        is_to_end(run->s, now->start);
+        before->drained = 0;
+    }
     before->replica = *now;
     before->replica.address = address;
     if (now->failed && !before->failed)
         has_failed(run, before);
     if (now->state == SERVICE_READY && started)
         has_got_ready(run, before);
-    before->served = before->served || now->state == SERVICE_READY;
+    /* What leaves when it is seen first may have been in the table of the leader before. */
+    before->served = before->served || now->state == SERVICE_READY ||
+                     (now->state == SERVICE_LEAVES && !started && now->port > 0);
     return keep_address(before, now->address);
 }
 
@@ -196,7 +211,7 @@ static void tell_ready(struct run *run)
             if (replica->shard != shard->number)
                 continue;
             shard->total += replica->state != SERVICE_LEAVES;
-            if (replica->state != SERVICE_READY)
+            if (replica->state != SERVICE_READY || s->known[k].ended)
                 continue;
             shard->ready++;
             oldest = replica->version < oldest ? replica->version : oldest;
@@ -377,6 +392,7 @@ static int end(struct run *run, int number, int id)
     if (action == NULL)
         return -1;
     action->id = id;
+    run->record = true;
     for (int i = 0; i < run->s->known_count; i++)
         if (run->s->known[i].replica.id == id)
             run->s->known[i].ended = true;
@@ -435,6 +451,22 @@ static int carry_out(struct run *run, int number, const struct rollout_actions *
     return starts > 0 ? size(run, number, view->stay + view->waiting + starts) : 0;
 }
 
+/* There may be others than the leader before has asked for: also those that it has told to end. */
+static int take_over(struct run *run, int number, const struct view *view)
+{
+    int ends = 0;
+
+    for (int i = 0; i < run->s->known_count; i++)
+        ends += run->s->known[i].replica.shard == number && run->s->known[i].ended;
+    if (size(run, number, view->stay + view->waiting + ends) != 0)
+        return -1;
+    for (int i = 0; i < run->s->known_count; i++)
+        if (run->s->known[i].replica.shard == number && run->s->known[i].ended &&
+            end(run, number, run->s->known[i].replica.id) != 0)
+            return -1;
+    return 0;
+}
+
 static int roll_out(struct run *run, int number)
 {
     struct service_shard *shard = service_shard(run->s, number);
@@ -445,6 +477,8 @@ static int roll_out(struct run *run, int number)
     if (shard->rollout.version == 0)
         return 0;
     status = fill_view(run, shard, &view);
+    if (status == 0 && run->s->first)
+        status = take_over(run, number, &view);
     if (status == 0)
         status = end_spent(run, shard, &view);
     if (status == 0)
@@ -547,6 +581,7 @@ int service_run(struct service *s, double now, const struct service_replica *lis
     if (status == 0)
         status = move(&run.later, out);
     service_actions_clear(&run.later);
+    s->first = false;
     *again = run.again;
     return status;
 }

@@ -105,8 +105,6 @@ static void set_models(struct leader *leader, const struct service_action *actio
              service_text_models(action->shard, name, sizeof(name)));
     if (role >= 0 && gangs_set_models(view->gangs, role, path, action->version) != 0)
         log_error("job %u: service: out of memory", leader->options->job);
-    if (role >= 0)
-        leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_OPEN, .role = role});
 }
 
 static void written(void *owner, struct service_task *task)
@@ -170,6 +168,8 @@ static void size_role(struct leader *leader, int shard, int count)
     if (role >= 0 && reconcile_target(leader_roles_view(leader)->reconcile, role) != count)
         leader_roles_resize(
             leader, (struct reconcile_fact){.kind = RECONCILE_SCALE, .role = role, .count = count});
+    if (role >= 0)
+        leader_roles_feed(leader, (struct reconcile_fact){.kind = RECONCILE_OPEN, .role = role});
 }
 
 /* Those up to the next one that has to be written. */

@@ -109,7 +109,7 @@ static void test_refusals(void **state)
         {"service: a\nmodels: {repository: x, every: 10ms}\n" SHARD,
          "2:25: models.every: '10ms' is not a time from 1s to 365 days; write a time such as "
          "500ms, 30s, 10m, 2h or 1d"},
-        {TOP SHARD, "5:5: roles.server.capacity: a shard has no room for models; write capacity: "
+        {TOP SHARD, "4:3: roles.server.capacity: a shard has no room for models; write capacity: "
                     "and memory such as 36G"},
         {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it is not built yet; leave "
                                            "it out"},
