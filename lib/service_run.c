@@ -140,6 +140,7 @@ static int note_one(struct run *run, struct service_known *before,
 {
     const char *address = before->replica.address;
     bool started = before->replica.state == SERVICE_STARTS;
+    int64_t version = now->version;
 
     if (before->replica.start != now->start) {
         before->served = before->failed = false;
@@ -147,8 +148,12 @@ static int note_one(struct run *run, struct service_known *before,
                         is_to_end(run->s, now->start);
         before->drained = 0;
     }
+    /* That of a start that has failed is not said any more. */
+    if (now->version == 0 && now->start == before->replica.start && now->state == SERVICE_WAITS)
+        version = before->replica.version;
     before->replica = *now;
     before->replica.address = address;
+    before->replica.version = version;
     if (now->failed && !before->failed)
         has_failed(run, before);
     if (now->state == SERVICE_READY && started)
@@ -498,6 +503,18 @@ static int roll_out(struct run *run, int number)
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
+/* The leader before may have had shards whose end it could not see to. */
+static int clear_others(struct run *run)
+{
+    int most = run->s->options.brain.max_shards;
+
+    for (int number = 1; number <= most && run->s->ends != NULL; number++)
+        if (service_shard(run->s, number) == NULL &&
+            (size(run, number, 0) != 0 || act(&run->later, SERVICE_DROP, number) == NULL))
+            return -1;
+    return 0;
+}
+
 static int say_list(struct service_actions *out, struct service_shard *shard)
 {
     struct service_action *action = act(out, SERVICE_LIST, shard->number);
@@ -571,6 +588,8 @@ int service_run(struct service *s, double now, const struct service_replica *lis
         status = roll_out(&run, number);
         i += i < s->shard_count && s->shards[i].number == number; /* else it has gone */
     }
+    if (status == 0 && s->first)
+        status = clear_others(&run);
     if (status == 0 && run.record)
         status = act_text(out, SERVICE_RECORD, 0, service_record_text(s, now));
     for (int i = 0; status == 0 && i < s->shard_count; i++)

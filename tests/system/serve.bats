@@ -8,11 +8,12 @@ load elastic
 load roles
 
 setup_file() {
+    export SERVICE=t$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 2 --cpus-per-node 8
     cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
     as_user mkdir "$TB_WORK/models"
     cat >"$TB_WORK/serve.yaml" <<YAML
-service: adapters
+service: $SERVICE
 models: {repository: $TB_WORK/models, every: 1s}
 roles:
   server:
@@ -35,7 +36,10 @@ YAML
 
 setup() { job=$(<"$TB_WORK/job"); }
 
-teardown_file() { testbed_down; }
+teardown_file() {
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
 
@@ -48,7 +52,7 @@ model() {
     as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
 }
 
-shard_json() { as_user selastic shard adapters --json 2>/dev/null; }
+shard_json() { as_user selastic shard "$SERVICE" --json 2>/dev/null; }
 
 table() { as_user cat "$(shard_json | json_value 's["dir"]')/routes.json"; }
 
@@ -90,7 +94,7 @@ why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
     wait_for 20 answers one 000001 2
     answers two 000001 2
     run -0 as_user selastic services
-    [[ ${lines[1]} =~ ^adapters\ +running\ +$job\ +1\ +n ]]
+    [[ $output =~ $SERVICE\ +running\ +$job\ +1\ +n ]]
     run -0 as_user selastic shard "$job"
     [[ $output == *"shard_1    2/2"*"one    000001   000001  shard_1  one  shard_1"* ]]
     [[ $(as_user stat -c %a "$(shard_json | json_value 's["dir"]')/record.json") == 600 ]]
@@ -148,18 +152,18 @@ why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
     as_user mkdir -p "$TB_WORK/models/torn/000001"
     as_user sh -c "echo '{\"format\": 1, \"files\": {\"x\": 5}}' >$TB_WORK/models/torn/000001/complete.json"
     model huge 1 20000000
-    model 'a b' 1 1
+    model _x 1 1
     model bad 1 1000000 broken
     wait_for 20 why_has torn 'no version of it is complete: '
     wait_for 20 why_has huge 'huge 000001 needs 20000000 bytes, and a shard has 10485760'
-    wait_for 20 why_has 'a b' "'a b' is no name of a model"
+    wait_for 20 why_has _x "'_x' is no name of a model"
     wait_for 60 why_has bad 'shard_1 did not get ready with 000001: 2 new replicas in a row did not get ready'
     routed four=shard_1 one=shard_1
     wait_for 20 answers one 000002 2
     run -1 as_user selastic shard nobody
     [[ $output == *"there is no service 'nobody' of yours"* ]]
-    run -0 as_user selastic flush adapters
-    [[ $output == "job $job: service adapters does at once what waits, and tries again what has failed" ]]
+    run -0 as_user selastic flush "$SERVICE"
+    [[ $output == "job $job: service $SERVICE does at once what waits, and tries again what has failed" ]]
     run -0 as_user selastic apply "$job"
     run -0 as_user selastic repack "$job"
     run -1 as_user selastic scale "$job" server-1=3
@@ -171,12 +175,12 @@ why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
     as_user scancel "$job"
     next=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml")
     echo "$next" >"$TB_WORK/job"
-    runs_it() { [[ $(as_user selastic services --json | json_value 's["services"][0]["job"]') == "$next" ]]; }
+    runs_it() { [[ $(as_user selastic services --json | json_value '*(x["job"] for x in s["services"] if x["service"] == "'"$SERVICE"'")') == "$next" ]]; }
     wait_for 60 runs_it
     wait_for 60 answers one 000002 2
     [[ $(shard_json | json_value 's["term"]') == 2 ]]
     as_user scancel "$next"
     wait_for 30 job_ended "$next"
-    run -1 as_user selastic shard adapters
-    [[ $output == *"service adapters is not run by any job; the last one was job $next"* ]]
+    run -1 as_user selastic shard "$SERVICE"
+    [[ $output == *"service $SERVICE is not run by any job; the last one was job $next"* ]]
 }

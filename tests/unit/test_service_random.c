@@ -413,6 +413,7 @@ static void fail_replica(struct sim *m, struct own_replica *r)
 {
     r->is.state = SERVICE_WAITS;
     r->is.failed = true;
+    r->is.version = 0;
     r->is.spent = roll(m, 4) == 0;
     r->due = m->now + 1;
 }
