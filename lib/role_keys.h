@@ -240,11 +240,11 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "capacity",
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "load",
     FIELD(struct role, shards.load),
     .kind = ROLES_KIND_WORD,
-    .words = {"file"},
+    .words = {"file", "oip", "vllm-lora"},
     .builtin = "file",
     .only_shards = true,
     .help = "How models get into the program. `file`: it reads the file `{models}`, and reads it "
-            "again when it is another one")
+            "again when it is another one. `oip` and `vllm-lora` are not built yet")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "update",
     .kind = ROLES_KIND_UPDATE,

@@ -188,10 +188,13 @@ static int check_ready(const struct roles_reader *reader, const struct roles_par
 static int check_shards(const struct roles_reader *reader, const struct roles_part *part,
                         const struct role *role)
 {
-    struct roles_part update = roles_member(part, "update"), capacity;
+    struct roles_part update = roles_member(part, "update"), capacity, load;
     struct rollout_limits limits;
     struct error err = {""};
 
+    load = roles_member(part, "load");
+    if (role->shards.load != 0)
+        return roles_fail(reader, &load, "it is not built yet; write file");
     capacity = roles_member(part, "capacity");
     if (role->shards.capacity == 0)
         return roles_fail(reader, &capacity,

@@ -334,7 +334,7 @@ static void test_job_refusals(void **state)
          "1:1: cpus: it is a key of a role, not of the job; keys of the job: " JOB_KEYS},
         {"within: 1\n" HEAD,
          "1:1: within: it is a key of ready and drain, not of the job; keys of the job: " JOB_KEYS},
-        {"service: x\n" HEAD, "1:1: service: there is no such key of the job; its keys: " JOB_KEYS},
+        {"svc: x\n" HEAD, "1:1: svc: there is no such key of the job; its keys: " JOB_KEYS},
         {"roles: [a]\n", "1:1: roles: it is not a map; write NAME: and the keys of the role"},
         {"roles: {}\n", "1:1: roles: 0 roles; write 1 to 100"},
         {"roles: {A: {run: [a]}}\n", "1:9: roles.A: it is no name of a role; " NAME},

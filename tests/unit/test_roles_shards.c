@@ -113,7 +113,7 @@ static void test_refusals(void **state)
                     "and memory such as 36G"},
         {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it is not built yet; leave "
                                            "it out"},
-        {JOB "    load: oip\n", "10:5: roles.server.load: 'oip' is not allowed; write file"},
+        {JOB "    load: oip\n", "10:5: roles.server.load: it is not built yet; write file"},
         {JOB "    shards: 0\n",
          "10:5: roles.server.shards: '0' is not allowed; write N or 1:N, N from 1 to 64"},
         {JOB "    shards: 2:5\n",
