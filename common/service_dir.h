@@ -2,10 +2,9 @@
 /* The directory of a service, ~/.slurm-elastic/services/NAME: what is kept when its jobs end, and
  * which of its jobs may write there.
  *
- *     service.json   the service: its name, capacity of a shard, repository
  *     record.json    what the service has (lib/service.h)
  *     routes.json    the table of routes, as routers have it
- *     leader.json    the job that runs it, where its leader is, since when, and whether it has ended
+ *     leader.json    the job that runs it, where its leader is, and whether it has ended
  *     models/        shard_N.json for each shard: what its replicas are to have
  *     terms/N        claims: the job that made the file of the highest number runs the service
  *
@@ -24,7 +23,6 @@
 #define SERVICE_RECORD_FILE "record.json"
 #define SERVICE_TABLE_FILE  "routes.json"
 #define SERVICE_LEADER_FILE "leader.json"
-#define SERVICE_SPEC_FILE   "service.json"
 #define SERVICE_MODELS_DIR  "models"
 /* A job that has not written leader.json for so long does not run the service any more. */
 #define SERVICE_SILENT 40

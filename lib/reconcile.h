@@ -96,7 +96,7 @@ enum reconcile_fact_kind {
     RECONCILE_STOP,       /* the job is to end: status, text */
     RECONCILE_WORLD,      /* the world trains (count 1), or does not (0) */
     RECONCILE_WORLD_OVER, /* … and never will any more: status */
-    RECONCILE_OPEN,       /* role, of a shard: its service says by now which replicas it should have.
+    RECONCILE_OPEN, /* role, of a shard: its service says by now which replicas it should have.
                              Until then none starts, and none goes */
     /* What Slurm says of requests. */
     RECONCILE_REQUESTED, /* job: the last action ASK of that role and form has this number. Without

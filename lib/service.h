@@ -59,8 +59,8 @@ int service_models(struct service *s, const struct service_model *list, int coun
 struct shard_commands *service_brain(struct service *s);
 
 /* A router says that it has the routes of this epoch, and that no request that came by an older one
- * is on its way. It has no more requests for these replicas. epoch 0: it has just come. False: there
- * are too many routers. */
+ * is on its way. It has no more requests for these replicas. epoch 0: it has just come. False:
+ * there are too many routers. */
 bool service_routed(struct service *s, const char *router, int64_t epoch, json_object *drained,
                     double now);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What users and routers ask about the service of the job. Each question is answered on its link. */
+/* What users and routers ask about the service of the job. Each is answered on its link. */
 #ifndef ELASTIC_AGENT_LEADER_CONTROL_SERVICE_H
 #define ELASTIC_AGENT_LEADER_CONTROL_SERVICE_H
 

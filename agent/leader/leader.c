@@ -89,8 +89,8 @@ static void destroy_parts(struct leader *leader)
     world_store_destroy(leader->world_store);
     pmix_publish_destroy(leader->pmix_publish);
     hang_watch_destroy(leader->hang_watch);
-    leader_service_destroy(leader->service);
-    role_reports_destroy(leader->role_reports);
+    leader_service_destroy(leader->of_roles.service);
+    role_reports_destroy(leader->of_roles.reports);
     leader_roles_destroy(leader->roles);
     report_destroy(leader->report);
     submit_destroy(leader->submit);
@@ -168,8 +168,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
         (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
-        (leader->role_reports = role_reports_create()) == NULL ||
-        (leader->service = leader_service_create(options)) == NULL ||
+        (leader->of_roles.reports = role_reports_create()) == NULL ||
+        (leader->of_roles.service = leader_service_create(options)) == NULL ||
         (leader->hang_watch = hang_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||

@@ -59,8 +59,10 @@ struct leader {
     struct submit *submit;
     struct report *report;
     struct leader_roles *roles;
-    struct role_reports *role_reports;
-    struct leader_service *service;
+    struct {
+        struct role_reports *reports;
+        struct leader_service *service;
+    } of_roles;
     struct hang_watch *hang_watch;
     struct pmix_publish *pmix_publish;
     struct world_store *world_store;

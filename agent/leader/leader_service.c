@@ -36,7 +36,7 @@ static void on_timer(uv_timer_t *timer);
 
 bool leader_service_any(const struct leader *leader)
 {
-    return leader->service->role != NULL;
+    return leader->of_roles.service->role != NULL;
 }
 
 void leader_service_look(struct leader *leader)
@@ -51,15 +51,17 @@ static void beaten(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
 
-    leader->service->beat = NULL;
-    if (task->rc != 0 && task->claim == SERVICE_OTHERS && leader->service->phase == PHASE_SERVES)
+    leader->of_roles.service->beat = NULL;
+    if (task->rc != 0 && task->claim == SERVICE_OTHERS &&
+        leader->of_roles.service->phase == PHASE_SERVES)
         service_lose(leader, task->err.text);
+    service_run_in(leader, leader->of_roles.service->ended ? BEAT_PAUSE : 0);
     leader_look_at_end(leader, 0);
 }
 
 static void write_leader(struct leader *leader, bool ended)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     struct service_task *task = service_new_task(leader, SERVICE_TASK_WRITE, beaten);
 
     own->beats = leader_now(leader) + BEAT_PAUSE;
@@ -75,7 +77,7 @@ static void write_leader(struct leader *leader, bool ended)
 /* Another job waits for that. */
 static void watch_leader(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     bool ended = leader_has_ended(leader);
 
     if (own->beat != NULL || own->phase != PHASE_SERVES || own->ended)
@@ -87,7 +89,7 @@ static void watch_leader(struct leader *leader)
 
 bool leader_service_busy(const struct leader *leader)
 {
-    const struct leader_service *own = leader->service;
+    const struct leader_service *own = leader->of_roles.service;
 
     return own->role != NULL && own->phase == PHASE_SERVES && !lease_deposed(leader) &&
            (!own->ended || own->beat != NULL);
@@ -96,7 +98,7 @@ bool leader_service_busy(const struct leader *leader)
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
                            json_object *drained)
 {
-    bool taken = service_routed(leader->service->service, router, epoch, drained,
+    bool taken = service_routed(leader->of_roles.service->service, router, epoch, drained,
                                 leader_now(leader));
 
     service_run_in(leader, 0);
@@ -108,7 +110,7 @@ bool leader_service_routed(struct leader *leader, const char *router, int64_t ep
 static void scanned(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
 
     own->scan = NULL;
     own->scans = leader_now(leader) + leader->options->roles->models.every;
@@ -128,7 +130,7 @@ static void scanned(void *owner, struct service_task *task)
 
 static void watch_repository(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
 
     if (own->scan != NULL)
         return;
@@ -144,7 +146,7 @@ static void watch_repository(struct leader *leader)
 
 static int open_service(struct leader *leader, const struct service_task *task, struct error *err)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     const struct roles *roles = leader->options->roles;
     const struct role *role = own->role;
     json_object *run = json_from_strings(role->run);
@@ -177,7 +179,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
 static void claimed(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     const char *name = leader->options->roles->service;
 
     own->task = NULL;
@@ -207,7 +209,7 @@ static void claimed(void *owner, struct service_task *task)
 
 static void watch_claim(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
 
     if (own->task != NULL || leader_has_ended(leader))
         return;
@@ -224,7 +226,7 @@ static void watch_claim(struct leader *leader)
 static void on_timer(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
 
     route_waiters_tell(leader);
     if (!lease_may_act(leader) && !leader_has_ended(leader))
@@ -246,7 +248,7 @@ static void on_timer(uv_timer_t *timer)
 
 int leader_service_ready(const struct leader *leader, struct error *err)
 {
-    const struct leader_service *own = leader->service;
+    const struct leader_service *own = leader->of_roles.service;
     const uint32_t job = leader->options->job;
 
     if (own->role == NULL)
@@ -262,13 +264,13 @@ int leader_service_ready(const struct leader *leader, struct error *err)
 
 void leader_service_apply(struct leader *leader)
 {
-    leader->service->scan_now = true;
+    leader->of_roles.service->scan_now = true;
     service_run_in(leader, 0);
 }
 
 void leader_service_flush(struct leader *leader, bool repack)
 {
-    struct shard_commands *brain = service_brain(leader->service->service);
+    struct shard_commands *brain = service_brain(leader->of_roles.service->service);
 
     if (repack)
         shard_commands_repack(brain);
@@ -279,10 +281,11 @@ void leader_service_flush(struct leader *leader, bool repack)
 
 void leader_service_describe(struct leader *leader, json_object *into)
 {
-    service_describe(leader->service->service, leader_now(leader), into);
-    json_object_object_add(into, "term", json_object_new_int64(leader->service->term));
-    json_object_object_add(into, "repository", json_object_new_string(leader->service->repository));
-    json_object_object_add(into, "dir", json_object_new_string(leader->service->dir));
+    service_describe(leader->of_roles.service->service, leader_now(leader), into);
+    json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
+    json_object_object_add(into, "repository",
+                           json_object_new_string(leader->of_roles.service->repository));
+    json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -319,12 +322,12 @@ struct leader_service *leader_service_create(const struct leader_options *option
 
 void leader_service_open(struct leader *leader)
 {
-    leader_timer_init(leader, &leader->service->timer);
+    leader_timer_init(leader, &leader->of_roles.service->timer);
 }
 
 void leader_service_close(struct leader *leader)
 {
-    leader_timer_close(&leader->service->timer);
+    leader_timer_close(&leader->of_roles.service->timer);
 }
 
 static void disown(struct service_task *task)

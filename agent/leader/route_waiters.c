@@ -20,7 +20,7 @@ static void take_off(struct leader_service *own, struct waiter *waiter)
 /* An answer that cannot be sent may end the link of others: the list is looked at anew. */
 static struct waiter *next_told(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     struct waiter *waiter;
 
     TAILQ_FOREACH (waiter, &own->waiters, entry)
@@ -32,7 +32,7 @@ static struct waiter *next_told(struct leader *leader)
 
 void route_waiters_tell(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     struct waiter *waiter;
 
     while ((waiter = next_told(leader)) != NULL) {
@@ -48,7 +48,7 @@ void route_waiters_tell(struct leader *leader)
 bool route_waiters_add(struct leader *leader, struct link *link, int64_t after,
                        route_waiters_told *told)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     struct waiter *waiter = own->waiting < WAITERS_MAX ? calloc(1, sizeof(*waiter)) : NULL;
 
     if (waiter == NULL)
@@ -65,7 +65,7 @@ bool route_waiters_add(struct leader *leader, struct link *link, int64_t after,
 
 void route_waiters_closed(struct leader *leader, const struct link *link)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     struct waiter *waiter, *next;
 
     for (waiter = TAILQ_FIRST(&own->waiters); waiter != NULL; waiter = next) {

@@ -82,13 +82,13 @@ static void release_drained(struct leader *leader)
     const struct roles_view *view = leader_roles_view(leader);
     double now = leader_now(leader);
 
-    leader_roles_hold(leader, service_has_router(leader->service->service, now));
+    leader_roles_hold(leader, service_has_router(leader->of_roles.service->service, now));
     for (int i = 0; i < reconcile_count(view->reconcile); i++) {
         const struct replica *replica = reconcile_at(view->reconcile, i);
 
         if (replica->state == REPLICA_DRAINING &&
             view->roles->list[replica->role].kind == ROLE_SHARDS &&
-            service_is_drained(leader->service->service, replica->id, replica->start, now))
+            service_is_drained(leader->of_roles.service->service, replica->id, replica->start, now))
             leader_roles_release(leader, replica->id, replica->start);
     }
 }
@@ -101,7 +101,7 @@ static void set_models(struct leader *leader, const struct service_action *actio
     int role = roles_shard(view->roles, action->shard);
     char path[PATH_MAX + 64], name[64];
 
-    snprintf(path, sizeof(path), "%s/%s", leader->service->dir,
+    snprintf(path, sizeof(path), "%s/%s", leader->of_roles.service->dir,
              service_text_models(action->shard, name, sizeof(name)));
     if (role >= 0 && gangs_set_models(view->gangs, role, path, action->version) != 0)
         log_error("job %u: service: out of memory", leader->options->job);
@@ -110,7 +110,7 @@ static void set_models(struct leader *leader, const struct service_action *actio
 static void written(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     const struct service_action *action = &own->actions.list[own->next];
 
     own->task = NULL;
@@ -149,16 +149,16 @@ static void write_for(struct leader *leader, const struct service_action *action
             task->text = strdup(action->text);
         } else if (action->kind == SERVICE_TABLE) {
             snprintf(task->name, sizeof(task->name), SERVICE_TABLE_FILE);
-            task->text = service_text_table(leader->service->role, leader->options->job, task->term,
-                                            action->text);
+            task->text = service_text_table(leader->of_roles.service->role, leader->options->job,
+                                            task->term, action->text);
         } else {
             service_text_models(action->shard, task->name, sizeof(task->name));
             task->text = action->kind == SERVICE_LIST
-                             ? service_text_list(leader->service->repository, action)
+                             ? service_text_list(leader->of_roles.service->repository, action)
                              : NULL;
         }
     }
-    service_begin(leader, task, &leader->service->task);
+    service_begin(leader, task, &leader->of_roles.service->task);
 }
 
 static void size_role(struct leader *leader, int shard, int count)
@@ -175,7 +175,7 @@ static void size_role(struct leader *leader, int shard, int count)
 /* Those up to the next one that has to be written. */
 void service_act_go_on(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
 
     while (own->running && own->task == NULL && own->next < own->actions.count &&
            lease_may_act(leader)) {
@@ -217,7 +217,7 @@ void service_act_go_on(struct leader *leader)
 
 void service_act_run(struct leader *leader)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
     struct service_replica *list;
     int count;
     double due;

@@ -11,12 +11,12 @@
 void service_run_in(struct leader *leader, double seconds)
 {
     uint64_t ms = seconds > 0 ? (uint64_t)(seconds * 1000) + 1 : 0;
-    uv_timer_t *timer = &leader->service->timer;
+    uv_timer_t *timer = &leader->of_roles.service->timer;
 
     if (uv_is_closing((uv_handle_t *)timer))
         return;
     if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
-        uv_timer_start(timer, leader->service->on_timer, ms, 0);
+        uv_timer_start(timer, leader->of_roles.service->on_timer, ms, 0);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@ void service_run_in(struct leader *leader, double seconds)
 struct service_task *service_new_task(struct leader *leader, enum service_task_kind kind,
                                       void (*done)(void *owner, struct service_task *task))
 {
-    const struct leader_service *own = leader->service;
+    const struct leader_service *own = leader->of_roles.service;
     struct service_task *task = calloc(1, sizeof(*task));
 
     if (task == NULL)
@@ -48,14 +48,14 @@ void service_begin(struct leader *leader, struct service_task *task, struct serv
 
 void service_lose(struct leader *leader, const char *why)
 {
-    leader->service->phase = PHASE_LOST;
+    leader->of_roles.service->phase = PHASE_LOST;
     log_error("job %u: service %s: %s; this job changes nothing any more", leader->options->job,
               leader->options->roles->service, why);
 }
 
 void service_note_written(struct leader *leader, const struct service_task *task)
 {
-    struct leader_service *own = leader->service;
+    struct leader_service *own = leader->of_roles.service;
 
     if (task->rc != 0 && !own->unwritable)
         log_error("job %u: service %s: %s; nothing changes until its files can be written",

@@ -520,8 +520,8 @@ static void test_bad_options(void **unused)
     assert_refused(
         "delete 12",
         "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
-        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, clean, "
-        "plan, states, doctor, topology, help");
+        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, "
+        "services, shard, apply, flush, repack, clean, plan, states, doctor, topology, help");
 }
 
 int main(void)
