@@ -59,6 +59,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/control_metrics.c \
     agent/leader/control_metrics.h \
     agent/leader/control_roles.c \
+    agent/leader/control_service.c \
+    agent/leader/control_service.h \
     agent/leader/control_roles.h \
     agent/leader/costs.c \
     agent/leader/costs.h \
@@ -90,6 +92,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/leader_internal.h \
     agent/leader/leader_roles.c \
     agent/leader/leader_roles.h \
+    agent/leader/leader_service.c \
+    agent/leader/leader_service.h \
     agent/leader/role_requests.c \
     agent/leader/role_requests.h \
     agent/leader/role_tasks.c \
@@ -126,6 +130,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/report.h \
     agent/leader/requeue.c \
     agent/leader/requeue.h \
+    agent/leader/role_holds.c \
+    agent/leader/role_holds.h \
     agent/leader/role_orders.c \
     agent/leader/role_orders.h \
     agent/leader/role_reports.c \
@@ -137,6 +143,18 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/roles_world.h \
     agent/leader/roles_view.h \
     agent/leader/roster.c \
+    agent/leader/route_waiters.c \
+    agent/leader/route_waiters.h \
+    agent/leader/service_act.c \
+    agent/leader/service_act.h \
+    agent/leader/service_scan.c \
+    agent/leader/service_scan.h \
+    agent/leader/service_shell.c \
+    agent/leader/service_shell.h \
+    agent/leader/service_store.c \
+    agent/leader/service_store.h \
+    agent/leader/service_text.c \
+    agent/leader/service_text.h \
     agent/leader/roster.h \
     agent/leader/no_wake.c \
     agent/leader/no_wake.h \

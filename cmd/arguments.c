@@ -10,10 +10,11 @@
 #include "cmd/argument_values.h"
 #include "lib/text.h"
 
-#define TIMEOUT_DEFAULT 60
-#define TIMEOUT_MAX     3600
-#define WAIT_MAX        (30 * 24 * 3600)
-#define DAYS_DEFAULT    30
+#define TIMEOUT_DEFAULT  60
+#define TIMEOUT_MAX      3600
+#define WAIT_MAX         (30 * 24 * 3600)
+#define DAYS_DEFAULT     30
+#define SERVICE_NAME_MAX 31
 
 /* Of the exporter. */
 #define EXPORTER_PORT        9842
@@ -198,6 +199,19 @@ static int take_job_if(struct arguments *arguments, char **operands, int count, 
     return count > 0 ? take_job(arguments, operands, count, err) : 0;
 }
 
+/* A job, or the name of a service: no job id is one. */
+static int take_service(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    const char *word = operands[0];
+    if (isdigit((unsigned char)word[0]))
+        return take_job(arguments, operands, count, err);
+    if (strlen(word) > SERVICE_NAME_MAX || !value_is_name(word, strlen(word)))
+        return error_set(err, "'%s' is not a job id, nor the name of a service",
+                         error_value(word).text);
+    arguments->service = word;
+    return 0;
+}
+
 static int take_size(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     if (take_job(arguments, operands, count, err) < 0)
@@ -283,6 +297,11 @@ static const struct syntax {
     {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
     {"usage", "at most one argument: JOB", 0, 1, take_job_if, usage_options},
     {"exporter", "no arguments besides options", 0, 0, NULL, exporter_options},
+    {"services", "no arguments besides options", 0, 0, NULL, order_options},
+    {"shard", "one argument: JOB or SERVICE", 1, 1, take_service, look_options},
+    {"apply", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
+    {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
+    {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */

@@ -32,6 +32,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/report_list.h \
     cmd/replicas.c \
     cmd/replicas.h \
+    cmd/services.c \
+    cmd/services.h \
     cmd/shape.c \
     cmd/shape.h \
     cmd/svg.c \
@@ -105,6 +107,7 @@ cmd_selastic_SOURCES = \
     cmd/roles_commands.c \
     cmd/scale.c \
     cmd/selastic.c \
+    cmd/service_commands.c \
     cmd/show.c \
     cmd/states_command.c \
     cmd/survey.c \

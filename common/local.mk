@@ -28,6 +28,8 @@ common_libelasticcommon_la_SOURCES = \
     common/release_own.h \
     common/roles_file.c \
     common/roles_file.h \
+    common/service_dir.c \
+    common/service_dir.h \
     common/slurm_client.h \
     common/slurm_compat.c \
     common/slurm_compat.h \

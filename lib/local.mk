@@ -161,6 +161,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_base.c \
     lib/roles_base.h \
     lib/roles_check.c \
+    lib/roles_find.c \
     lib/roles_json.c \
     lib/roles_private.h \
     lib/roles_site.c \
@@ -180,6 +181,11 @@ lib_libelasticcore_la_SOURCES = \
     lib/shapes.h \
     lib/sizes.c \
     lib/sizes.h \
+    lib/service.c \
+    lib/service.h \
+    lib/service_json.c \
+    lib/service_private.h \
+    lib/service_run.c \
     lib/shard_commands.c \
     lib/shard_commands.h \
     lib/shard_commands_json.c \

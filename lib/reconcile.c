@@ -62,6 +62,7 @@ static bool prepare_role(struct reconcile *r, int index)
     struct budget budget = {role->restart.max, (int)role->restart.window};
 
     state->target = role->asks ? role->min : role->max;
+    state->closed = role->kind == ROLE_SHARDS;
     if (!form_begin(r, index))
         return false;
     state->recovery = recovery_create(&budget, 0);
@@ -344,6 +345,12 @@ static void on_denied(struct reconcile *r, const struct reconcile_fact *fact)
         request_drop(r, request);
 }
 
+static void on_open(struct reconcile *r, const struct reconcile_fact *fact)
+{
+    if (fact->role >= 0 && fact->role < r->roles->count)
+        r->role[fact->role].closed = false;
+}
+
 static void (*const on_fact[RECONCILE_FACT_COUNT])(struct reconcile *r,
                                                    const struct reconcile_fact *fact) = {
     [RECONCILE_NODE] = on_node,           [RECONCILE_NODE_GOES] = on_node_goes,
@@ -356,6 +363,7 @@ static void (*const on_fact[RECONCILE_FACT_COUNT])(struct reconcile *r,
     [RECONCILE_GRANTED] = on_granted,     [RECONCILE_REFUSED] = on_refused,
     [RECONCILE_DENIED] = on_denied,       [RECONCILE_PASSED] = on_passed,
     [RECONCILE_ADOPT] = on_adopt,         [RECONCILE_WORLD_OVER] = on_world_over,
+    [RECONCILE_OPEN] = on_open,
 };
 
 static void begin(struct reconcile *r, double now, struct reconcile_actions *out)

@@ -58,6 +58,8 @@ struct replica {
     bool leaves;  /* once it is drained, nothing takes its place */
     bool again;   /* once it is drained, it is started anew */
     bool killed;  /* its tasks have been sent SIGKILL */
+    bool failed;  /* its latest start has, by its own fault … */
+    bool spent;   /* … and it is not started again */
     double pause; /* WANTED: not before then */
     struct replica_task *tasks; /* gang->tasks */
     char reason[120];           /* why it is in its state */
@@ -94,6 +96,8 @@ enum reconcile_fact_kind {
     RECONCILE_STOP,       /* the job is to end: status, text */
     RECONCILE_WORLD,      /* the world trains (count 1), or does not (0) */
     RECONCILE_WORLD_OVER, /* … and never will any more: status */
+    RECONCILE_OPEN, /* role, of a shard: its service says by now which replicas it should have.
+                             Until then none starts, and none goes */
     /* What Slurm says of requests. */
     RECONCILE_REQUESTED, /* job: the last action ASK of that role and form has this number. Without
                             such an action: it is there from before a takeover */

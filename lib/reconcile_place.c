@@ -428,7 +428,9 @@ static void start_placed(struct reconcile *r)
 
         if (e->replica.state != REPLICA_PLACED)
             continue;
-        if (first == NULL && pair_may_start(r, e))
+        if (r->role[e->replica.role].closed)
+            snprintf(e->replica.reason, sizeof(e->replica.reason), "waits for its service");
+        else if (first == NULL && pair_may_start(r, e))
             entry_start(r, e);
         else if (first == NULL)
             snprintf(e->replica.reason, sizeof(e->replica.reason), "waits for %s",

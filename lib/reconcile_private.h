@@ -84,6 +84,7 @@ struct role_state {
     bool *taken;                         /* indices of its replicas */
     int taken_count, taken_room, lowest; /* none below lowest is free */
     struct recovery *recovery;
+    bool closed;  /* of a shard: its service has not said what it should have */
     bool running; /* of a world: it trains */
     bool over;    /* … and it trains no more */
     bool well;    /* … because it has ended with 0 */

@@ -244,6 +244,7 @@ void entry_start(struct reconcile *r, struct entry *e)
     const struct entry *owner = pair_of(r, e);
 
     e->replica.start = ++r->starts;
+    e->replica.failed = false;
     e->owner = owner != NULL ? owner->replica.index : -1;
     e->status = 0;
     entry_set(r, e, REPLICA_STARTING, role->ready.within, "");
@@ -312,6 +313,7 @@ static void failed(struct reconcile *r, struct entry *e)
         return;
     if (final || !recovery_count(state->recovery, r->now)) {
         e->spent = final ? "which is final" : "and no restart is left";
+        e->replica.spent = true;
         reconcile_say(r, e->replica.role, "%s is not started again: %s, %s", entry_name(r, e).text,
                       reason, e->spent);
         return;
@@ -395,6 +397,7 @@ void entry_fail(struct reconcile *r, struct entry *e, bool counts, const char *w
     if (e->replica.state == REPLICA_FAILED || e->replica.state == REPLICA_DRAINING)
         return;
     e->counts = counts;
+    e->replica.failed = counts;
     entry_set(r, e, REPLICA_FAILED, RECONCILE_KILL_LIMIT, why);
     e->replica.killed = true;
     end_tasks(r, e, 0);

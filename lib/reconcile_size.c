@@ -275,7 +275,8 @@ void size_all(struct reconcile *r)
 {
     size_count(r);
     for (int role = 0; role < r->roles->count; role++)
-        if (r->roles->list[role].kind != ROLE_WORLD && !pair_is_owner(r, role)) {
+        if (r->roles->list[role].kind != ROLE_WORLD && !pair_is_owner(r, role) &&
+            !r->role[role].closed) {
             shrink_role(r, role);
             grow_role(r, role);
         }

@@ -51,6 +51,21 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "compat",
     .builtin = "none",
     .help = "`di-engine`: names, environment and HTTP are those of DI-orchestrator v1alpha1, too")
 
+ROLE_KEY(ROLES_PLACE_JOB, .name = "service",
+    FIELD(struct roles, service),
+    .kind = ROLES_KIND_NAME,
+    .help = "The job runs the service of that name, which has a role of kind `shards`. What the "
+            "service has is kept in `~/.slurm-elastic/services/NAME` when the job ends")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "models",
+    .kind = ROLES_KIND_MODELS,
+    .help = "Which models the service has: a map")
+
+ROLE_KEY(ROLES_PLACE_JOB, .name = "handover",
+    .kind = ROLES_KIND_NOT_BUILT,
+    .help = "The job that goes on with the service is submitted so long before the time limit. It "
+            "is not built yet: submit that job yourself, it waits for this one's end")
+
 ROLE_KEY(ROLES_PLACE_JOB, .name = "roles",
     .kind = ROLES_KIND_ROLES,
     .required = true,
@@ -62,11 +77,12 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "roles",
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "kind",
     FIELD(struct role, kind),
     .kind = ROLES_KIND_WORD,
-    .words = {[ROLE_REPLICAS] = "replicas", [ROLE_WORLD] = "world"},
+    .words = {[ROLE_REPLICAS] = "replicas", [ROLE_WORLD] = "world", [ROLE_SHARDS] = "shards"},
     .builtin = "replicas",
     .world = true,
     .help = "`replicas`: copies of one program. `world`: the training that `--elastic` alone "
-            "would run; at most one role is of this kind")
+            "would run. `shards`: servers of a service, each with a part of its models. At most "
+            "one role is a world, and one is of shards")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "template",
     .kind = ROLES_KIND_TEMPLATE,
@@ -86,7 +102,9 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "leads",
     .kind = ROLES_KIND_YES_NO,
     .builtin = "no",
     .world = true,
-    .help = "The job ends as this role ends. Exactly one role leads")
+    .no_shards = true,
+    .help = "The job ends as this role ends. Exactly one role leads. In a job with `service` none "
+            "has to")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "replicas",
     FIELD(struct role, min),
@@ -94,7 +112,8 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "replicas",
     .min = 0, .max = ROLES_REPLICAS_MAX,
     .builtin = "1",
     .help = "How many copies there are: N, or MIN:MAX. MIN are guaranteed, the others run while "
-            "there are nodes. A role that leads has 1")
+            "there are nodes. A role that leads has 1. Of shards: N, of each shard, none of which "
+            "is guaranteed")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "nodes",
     FIELD(struct role, min),
@@ -145,6 +164,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "memory",
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "base",
     FIELD(struct role, base),
     .kind = ROLES_KIND_POOL,
+    .no_shards = true,
     .help = "The pool of guaranteed replicas for which the base has no room. It should be one "
             "that nobody preempts. Without it they run on the base only")
 
@@ -194,6 +214,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "grow",
     .words = {"auto", "ask"},
     .builtin = "auto",
     .world = true,
+    .no_shards = true,
     .help = "`auto`: it grows as nodes are idle. `ask`: only when somebody asks for that")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "shield",
@@ -201,6 +222,47 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "shield",
     .kind = ROLES_KIND_YES_NO,
     .builtin = "yes", .builtin_world = "no",
     .help = "Slurm's SIGTERM does not reach its tasks; `drain` is what asks them to end")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "shards",
+    FIELD(struct role, shards.max),
+    .kind = ROLES_KIND_SHARDS,
+    .min = 1, .max = ROLES_SHARDS_MAX,
+    .builtin = "1",
+    .only_shards = true,
+    .help = "How many shards there may be: N, or 1:N. There are as many as the models need")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "capacity",
+    FIELD(struct role, shards.capacity),
+    .kind = ROLES_KIND_MEMORY,
+    .only_shards = true,
+    .help = "Memory that a shard has for models, as `memory` is written. It must be there")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "load",
+    FIELD(struct role, shards.load),
+    .kind = ROLES_KIND_WORD,
+    .words = {"file", "oip", "vllm-lora"},
+    .builtin = "file",
+    .only_shards = true,
+    .help = "How models get into the program. `file`: it reads the file `{models}`, and reads it "
+            "again when it is another one. `oip` and `vllm-lora` are not built yet")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "update",
+    .kind = ROLES_KIND_UPDATE,
+    .only_shards = true,
+    .help = "How the replicas of a shard are replaced by new ones: a map")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "window",
+    FIELD(struct role, shards.window),
+    .kind = ROLES_KIND_TIME,
+    .builtin = "5m",
+    .only_shards = true,
+    .help = "So long a change of models waits for others, at most, so that one update does them "
+            "all. `selastic flush` ends it")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "scale",
+    .kind = ROLES_KIND_NOT_BUILT,
+    .only_shards = true,
+    .help = "Replicas follow the sessions of the router. It is not built yet")
 
 /* ---- of ready -------------------------------------------------------------------------------- */
 
@@ -278,5 +340,42 @@ ROLE_KEY(ROLES_PLACE_RESTART, .name = "backoff",
     .builtin = "1s..60s",
     .help = "The pause before a start after a failure: FIRST..MOST. It doubles from the first to "
             "the longest one")
+
+/* ---- of update ------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_UPDATE, .name = "max-surge",
+    FIELD(struct role, shards.surge),
+    .kind = ROLES_KIND_AMOUNT,
+    .builtin = "50%",
+    .help = "So many replicas more than `replicas`, or so many percent, rounded up")
+
+ROLE_KEY(ROLES_PLACE_UPDATE, .name = "max-unavailable",
+    FIELD(struct role, shards.unavailable),
+    .kind = ROLES_KIND_AMOUNT,
+    .builtin = "50%",
+    .help = "So many replicas fewer are ready, or so many percent, rounded down. One stays ready")
+
+ROLE_KEY(ROLES_PLACE_UPDATE, .name = "fail-fast",
+    FIELD(struct role, shards.fail_fast),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = ROLES_REPLICAS_MAX,
+    .builtin = "2",
+    .help = "So many new replicas in a row that do not get ready end an update: the shard goes "
+            "back to what it had. 0: none do")
+
+/* ---- of models ------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_MODELS, .name = "repository",
+    FIELD(struct roles, models.repository),
+    .kind = ROLES_KIND_PATH,
+    .help = "A directory that all nodes see. Each directory MODEL in it has states of that model, "
+            "as `elastic-state` writes them. It must be there")
+
+ROLE_KEY(ROLES_PLACE_MODELS, .name = "every",
+    FIELD(struct roles, models.every),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "10s",
+    .help = "The time between two looks at it")
 
 #undef ROLE_KEY

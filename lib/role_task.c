@@ -10,7 +10,7 @@
 
 #include "lib/world_names.h"
 
-#define OTHERS_MAX 29 /* variables besides those of the ports */
+#define OTHERS_MAX 31 /* variables besides those of the ports */
 
 struct list {
     char **strings;
@@ -131,6 +131,9 @@ char **role_task_environment(const struct role *role, const struct role_task *ta
         add_port(&list, role->ports[i], task->ports[i]);
     add_named(&list, "ELASTIC_READY_FILE", place->ready_file);
     add_node(&list, place);
+    add_named(&list, "ELASTIC_MODELS", task->models);
+    if (role->shards.number > 0)
+        add(&list, "ELASTIC_SHARD=shard_%d", role->shards.number);
     if (place->namespace != NULL)
         add_di_engine(&list, role, task, place);
     return end(&list);

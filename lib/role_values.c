@@ -197,6 +197,37 @@ static int set_memory(const struct roles_reader *reader, const struct roles_part
     return 0;
 }
 
+static int set_amount(const struct roles_reader *reader, const struct roles_part *part,
+                      struct rollout_amount *amount)
+{
+    static const char should[] = "a number from 0 to 10000, or 0% to 100%";
+    const char *text = scalar(reader, part, should);
+
+    if (text == NULL)
+        return -1;
+    if (rollout_amount_parse(text, strlen(text), amount) == 0)
+        return 0;
+    return roles_fail(reader, part, "'%s' is not %s", error_value(text).text, should);
+}
+
+/* "1:16" as well: other numbers have it, and there is no service without a shard. */
+static int set_shards(const struct roles_reader *reader, const struct roles_part *part,
+                      const struct role_key *key, int *number)
+{
+    char should[64] = "";
+    const char *text, *most;
+
+    text_append(should, sizeof(should), "N or 1:N, N from %d to %d", key->min, key->max);
+    text = scalar(reader, part, should);
+    if (text == NULL)
+        return -1;
+    most = strncmp(text, "1:", 2) == 0 ? text + 2 : text;
+    if (number_parse(most, strlen(most), key->min, key->max, number) == 0)
+        return 0;
+    return roles_fail(reader, part, "'%s' is not allowed; write %s", error_value(text).text,
+                      should);
+}
+
 /* ---- times ----------------------------------------------------------------------------------- */
 
 /* len bytes of text as milliseconds; -1: it is no time, or longer than a year. */
@@ -606,6 +637,12 @@ int role_value_set(const struct roles_reader *reader, const struct roles_part *p
         return set_budget(reader, part, base);
     case ROLES_KIND_PAUSES:
         return set_pauses(reader, part, key, base);
+    case ROLES_KIND_AMOUNT:
+        return set_amount(reader, part, field);
+    case ROLES_KIND_SHARDS:
+        return set_shards(reader, part, key, field);
+    case ROLES_KIND_NOT_BUILT:
+        return roles_fail(reader, part, "it is not built yet; leave it out");
     case ROLES_KIND_PROBE:
         return set_probe(reader, part, key, base);
     case ROLES_KIND_TEMPLATE:
@@ -615,6 +652,8 @@ int role_value_set(const struct roles_reader *reader, const struct roles_part *p
     case ROLES_KIND_READY:
     case ROLES_KIND_DRAIN:
     case ROLES_KIND_RESTART:
+    case ROLES_KIND_UPDATE:
+    case ROLES_KIND_MODELS:
         break;
     }
     return roles_fail(reader, part, "no such kind of key");
@@ -658,6 +697,14 @@ static json_object *budget_json(const struct role *role)
     char text[32];
 
     return json_object_new_string(budget_format(&budget, text, sizeof(text)));
+}
+
+static json_object *amount_json(const struct rollout_amount *amount)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d%s", amount->value, amount->percent ? "%" : "");
+    return json_object_new_string(text);
 }
 
 static json_object *memory_json(int64_t mebibytes)
@@ -704,14 +751,21 @@ json_object *role_value_json(const struct role_key *key, const void *base)
         return budget_json(base);
     case ROLES_KIND_PAUSES:
         return pauses_json(base);
+    case ROLES_KIND_AMOUNT:
+        return amount_json(field);
+    case ROLES_KIND_SHARDS:
+        return json_object_new_int(*(const int *)field);
     case ROLES_KIND_PROBE:
         return probe_json(key, base);
+    case ROLES_KIND_NOT_BUILT:
     case ROLES_KIND_TEMPLATE:
     case ROLES_KIND_ROLE_NAMES:
     case ROLES_KIND_ROLES:
     case ROLES_KIND_READY:
     case ROLES_KIND_DRAIN:
     case ROLES_KIND_RESTART:
+    case ROLES_KIND_UPDATE:
+    case ROLES_KIND_MODELS:
         break;
     }
     return NULL;

@@ -13,6 +13,8 @@
 #include "lib/policy.h"
 #include "lib/text.h"
 
+#define MODELS_EVERY 10.0 /* as the table has it */
+
 #define ROLE_KEY(where, ...) {.place = (where), __VA_ARGS__},
 #define FIELD(type, field)   .offset = offsetof(type, field)
 
@@ -22,8 +24,10 @@ const struct role_key role_keys[] = {
 
 /* What messages call the map that keys are in. */
 static const char *const places[] = {
-    [ROLES_PLACE_JOB] = "the job", [ROLES_PLACE_ROLE] = "a role",     [ROLES_PLACE_READY] = "ready",
-    [ROLES_PLACE_DRAIN] = "drain", [ROLES_PLACE_RESTART] = "restart",
+    [ROLES_PLACE_JOB] = "the job",     [ROLES_PLACE_ROLE] = "a role",
+    [ROLES_PLACE_READY] = "ready",     [ROLES_PLACE_DRAIN] = "drain",
+    [ROLES_PLACE_RESTART] = "restart", [ROLES_PLACE_UPDATE] = "update",
+    [ROLES_PLACE_MODELS] = "models",
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -73,11 +77,18 @@ struct roles_part roles_member(const struct roles_part *map, const char *name)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
+bool roles_key_is_for(const struct role_key *key, enum role_kind kind)
+{
+    if (kind == ROLE_WORLD)
+        return key->world || key->only_world;
+    if (kind == ROLE_SHARDS)
+        return !key->only_world && !key->no_shards;
+    return !key->only_world && !key->only_shards;
+}
+
 static bool is_for(const struct role_key *key, const struct role *role)
 {
-    if (key->place != ROLES_PLACE_ROLE || role == NULL)
-        return true;
-    return role->kind == ROLE_WORLD ? key->world || key->only_world : !key->only_world;
+    return key->place != ROLES_PLACE_ROLE || role == NULL || roles_key_is_for(key, role->kind);
 }
 
 static const struct role_key *find_key(enum roles_place place, const char *name)
@@ -159,6 +170,22 @@ static int check_map(const struct roles_reader *reader, const struct roles_part 
 
 /* ---- a role ---------------------------------------------------------------------------------- */
 
+/* base: the struct that has the keys' fields. */
+static int read_map(const struct roles_reader *reader, const struct roles_part *part,
+                    enum roles_place place, void *base)
+{
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+        const struct role_key *key = find_key(place, name);
+
+        if (key == NULL)
+            return unknown_key(reader, &member, place, NULL);
+        if (role_value_set(reader, &member, key, base) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int read_inner(const struct roles_reader *reader, const struct roles_part *part,
                       enum roles_place place, struct role *role)
 {
@@ -166,6 +193,7 @@ static int read_inner(const struct roles_reader *reader, const struct roles_part
         [ROLES_PLACE_READY] = "a map such as {http: /healthz, within: 60s}, or told",
         [ROLES_PLACE_DRAIN] = "a map such as {signal: TERM, within: 30s}",
         [ROLES_PLACE_RESTART] = "a map such as {max: 10/3600, backoff: 1s..60s}",
+        [ROLES_PLACE_UPDATE] = "a map such as {max-surge: 50%, max-unavailable: 50%}",
     };
 
     if (place == ROLES_PLACE_READY && json_object_is_type(part->value, json_type_string) &&
@@ -173,17 +201,8 @@ static int read_inner(const struct roles_reader *reader, const struct roles_part
         role->ready.how = ROLE_PROBE_TOLD;
         return 0;
     }
-    if (check_map(reader, part, should[place]) < 0)
+    if (check_map(reader, part, should[place]) < 0 || read_map(reader, part, place, role) < 0)
         return -1;
-    json_object_object_foreach (part->value, name, value) {
-        struct roles_part member = {value, part, name};
-        const struct role_key *key = find_key(place, name);
-
-        if (key == NULL)
-            return unknown_key(reader, &member, place, role);
-        if (role_value_set(reader, &member, key, role) < 0)
-            return -1;
-    }
     if (place == ROLES_PLACE_READY && role->ready.how == ROLE_PROBE_NONE)
         return roles_fail(reader, part,
                           "nothing says how it is known; write one of http, tcp, file, exec and "
@@ -203,6 +222,8 @@ static int read_key(const struct roles_reader *reader, const struct roles_part *
         return read_inner(reader, part, ROLES_PLACE_DRAIN, role);
     case ROLES_KIND_RESTART:
         return read_inner(reader, part, ROLES_PLACE_RESTART, role);
+    case ROLES_KIND_UPDATE:
+        return read_inner(reader, part, ROLES_PLACE_UPDATE, role);
     case ROLES_KIND_ROLE_NAMES:
         /* Which roles these are is not yet known. */
         names = role_value_names(reader, part);
@@ -213,6 +234,7 @@ static int read_key(const struct roles_reader *reader, const struct roles_part *
     }
 }
 
+/* The values of keys that say nothing. Of a template the role's kind is not known. */
 static int set_builtins(const struct roles_reader *reader, const struct roles_part *part,
                         struct role *role)
 {
@@ -223,8 +245,8 @@ static int set_builtins(const struct roles_reader *reader, const struct roles_pa
         struct roles_part builtin = {NULL, part, key->name};
         int rc;
 
-        if (key->place == ROLES_PLACE_JOB || text == NULL || key->kind == ROLES_KIND_WORD ||
-            (key->only_world && !world))
+        if (key->place == ROLES_PLACE_JOB || key->place == ROLES_PLACE_MODELS || text == NULL ||
+            key->kind == ROLES_KIND_WORD || (key->only_world && !world))
             continue;
         builtin.value = json_object_new_string(text);
         rc = builtin.value != NULL ? role_value_set(reader, &builtin, key, role) : -1;
@@ -243,6 +265,10 @@ static int read_kind(const struct roles_reader *reader, const struct roles_part 
 
     if (!json_object_object_get_ex(part->value, "kind", NULL))
         return 0;
+    if (json_object_is_type(kind.value, json_type_string) &&
+        strcmp(json_object_get_string(kind.value), "router") == 0)
+        return roles_fail(reader, &kind,
+                          "a router runs beside the job, not in it; leave this role out");
     return role_value_set(reader, &kind, find_key(ROLES_PLACE_ROLE, "kind"), role);
 }
 
@@ -253,8 +279,12 @@ static int other_kind(const struct roles_reader *reader, const struct roles_part
         return roles_fail(reader, part,
                           "a role of kind world has nodes instead; write nodes: N "
                           "or MIN:MAX");
-    if (role->kind == ROLE_WORLD)
-        return roles_fail(reader, part, "a role of kind world does not have it; leave it out");
+    if (role->kind != ROLE_REPLICAS && !key->only_world && !key->only_shards)
+        return roles_fail(reader, part, "a role of kind %s does not have it; leave it out",
+                          role->kind == ROLE_WORLD ? "world" : "shards");
+    if (key->only_shards)
+        return roles_fail(reader, part,
+                          "only a role of kind shards has it; write kind: shards, or leave it out");
     return roles_fail(reader, part,
                       "only a role of kind world has it; write kind: world, or "
                       "replicas");
@@ -296,6 +326,7 @@ static void clear_role(struct role *role)
     strings_free(role->ready.run);
     free(role->ready.port);
     free(role->after);
+    free(role->shards.of);
 }
 
 int roles_check_template(const json_object *tree, roles_where *where, void *arg, struct error *err)
@@ -310,6 +341,11 @@ int roles_check_template(const json_object *tree, roles_where *where, void *arg,
     rc = read_role(&reader, &part, true, &role);
     clear_role(&role);
     return rc;
+}
+
+const char *roles_said_name(const struct role *role)
+{
+    return role->shards.of != NULL ? role->shards.of : role->name;
 }
 
 /* ---- all roles ------------------------------------------------------------------------------- */
@@ -337,9 +373,18 @@ static int read_after(const struct roles_reader *reader, const struct roles_part
         role->after[role->after_count++] = index;
         if (index >= 0)
             continue;
-        for (int k = 0; k < roles->count; k++)
-            text_append(known, sizeof(known), "%s%s", k > 0 ? ", " : "", roles->list[k].name);
-        rc = roles_fail(reader, &after, "there is no role '%s'; roles: %s", names[i], known);
+        for (int k = 0; k < roles->count; k++) {
+            const struct role *other = &roles->list[k];
+
+            if (other->shards.number == 1 && strcmp(other->shards.of, names[i]) == 0)
+                rc = roles_fail(reader, &after,
+                                "none of the shards has to be there; leave '%s' out", names[i]);
+            if (other->shards.number == 0)
+                text_append(known, sizeof(known), "%s%s", known[0] != '\0' ? ", " : "",
+                            other->name);
+        }
+        if (rc == 0)
+            rc = roles_fail(reader, &after, "there is no role '%s'; roles: %s", names[i], known);
     }
     strings_free(names);
     return rc;
@@ -373,6 +418,62 @@ static int set_pairs(const struct roles_reader *reader, const struct roles_part 
     return 0;
 }
 
+/* One more role of the list, number of its shard; 0: it has none. */
+static int add_role(const struct roles_reader *reader, const struct roles_part *part,
+                    struct roles *roles, int number)
+{
+    struct role *role = &roles->list[roles->count];
+
+    if (roles->count == ROLES_MAX)
+        return roles_fail(reader, part, "roles and shards are more than %d together", ROLES_MAX);
+    roles->count++;
+    if (number > 0 && asprintf(&role->name, "%s-%d", part->name, number) < 0)
+        role->name = NULL;
+    if (number == 0)
+        role->name = strdup(part->name);
+    return role->name != NULL ? read_role(reader, part, false, role)
+                              : roles_no_memory(reader, part);
+}
+
+/* None of the replicas is guaranteed, and as many are there as the service asks for. */
+static int set_shard(const struct roles_reader *reader, const struct roles_part *part,
+                     struct role *role, int number)
+{
+    struct roles_part replicas = roles_member(part, "replicas");
+
+    if (role->min != role->max && role->min != 0)
+        return roles_fail(reader, &replicas,
+                          "each shard has as many replicas, none of which is guaranteed; write N");
+    role->min = 0;
+    role->asks = true;
+    role->shards.number = number;
+    role->shards.of = strdup(part->name);
+    return role->shards.of != NULL ? 0 : roles_no_memory(reader, part);
+}
+
+/* A role of the file; one of kind shards is many of the list. */
+static int read_named(const struct roles_reader *reader, const struct roles_part *part,
+                      struct roles *roles)
+{
+    int first = roles->count;
+    struct role *role = &roles->list[first];
+
+    if (add_role(reader, part, roles, 0) < 0)
+        return -1;
+    for (int number = 1; role->kind == ROLE_SHARDS && number <= role->shards.max; number++) {
+        if (number > 1 && add_role(reader, part, roles, number) < 0)
+            return -1;
+        if (set_shard(reader, part, &roles->list[first + number - 1], number) < 0)
+            return -1;
+    }
+    if (role->kind != ROLE_SHARDS)
+        return 0;
+    free(role->name);
+    if (asprintf(&role->name, "%s-1", part->name) < 0)
+        role->name = NULL;
+    return role->name != NULL ? 0 : roles_no_memory(reader, part);
+}
+
 static int read_roles(const struct roles_reader *reader, const struct roles_part *part,
                       struct roles *roles)
 {
@@ -383,29 +484,42 @@ static int read_roles(const struct roles_reader *reader, const struct roles_part
     count = json_object_object_length(part->value);
     if (count < 1 || count > ROLES_MAX)
         return roles_fail(reader, part, "%d roles; write 1 to %d", count, ROLES_MAX);
-    roles->list = calloc((size_t)count, sizeof(*roles->list));
+    roles->list = calloc(ROLES_MAX, sizeof(*roles->list));
     if (roles->list == NULL)
         return roles_no_memory(reader, part);
     json_object_object_foreach (part->value, name, value) {
         struct roles_part member = {value, part, name};
-        struct role *role = &roles->list[roles->count];
 
         if (!role_is_name(name))
             return roles_fail(reader, &member, "it is no name of a role; " ROLE_NAME_FORM);
-        role->name = strdup(name);
-        roles->count++;
-        if (role->name == NULL)
-            return roles_no_memory(reader, &member);
-        if (read_role(reader, &member, false, role) < 0)
+        if (read_named(reader, &member, roles) < 0)
             return -1;
     }
-    json_object_object_foreach (part->value, again, map) {
-        struct roles_part member = {map, part, again};
+    for (; i < roles->count; i++) {
+        struct roles_part member = roles_member(part, roles_said_name(&roles->list[i]));
 
-        if (read_after(reader, &member, roles, &roles->list[i++]) < 0)
+        if (read_after(reader, &member, roles, &roles->list[i]) < 0)
             return -1;
     }
     return roles_check(reader, part, roles) == 0 ? set_pairs(reader, part, roles) : -1;
+}
+
+static int read_models(const struct roles_reader *reader, const struct roles_part *part,
+                       struct roles *roles)
+{
+    roles->models.every = MODELS_EVERY;
+    if (check_map(reader, part, "a map such as {repository: ./models, every: 10s}") < 0 ||
+        read_map(reader, part, ROLES_PLACE_MODELS, roles) < 0)
+        return -1;
+    if (roles->models.repository == NULL)
+        return roles_fail(reader, part, "it has no repository; write repository: and a directory");
+    if (strncmp(roles->models.repository, "s3://", 5) == 0) {
+        struct roles_part repository = roles_member(part, "repository");
+
+        return roles_fail(reader, &repository,
+                          "models of S3 are not built yet; write a directory that all nodes see");
+    }
+    return 0;
 }
 
 static int read_job(const struct roles_reader *reader, const struct roles_part *part,
@@ -421,8 +535,13 @@ static int read_job(const struct roles_reader *reader, const struct roles_part *
 
         if (key == NULL)
             return unknown_key(reader, &member, ROLES_PLACE_JOB, NULL);
-        if (key->kind != ROLES_KIND_ROLES && role_value_set(reader, &member, key, roles) < 0)
+        if (key->kind == ROLES_KIND_MODELS) {
+            if (read_models(reader, &member, roles) < 0)
+                return -1;
+        } else if (key->kind != ROLES_KIND_ROLES &&
+                   role_value_set(reader, &member, key, roles) < 0) {
             return -1;
+        }
     }
     if (!json_object_object_get_ex(part->value, "roles", NULL))
         return roles_fail(reader, part,
@@ -457,41 +576,7 @@ void roles_destroy(struct roles *roles)
     free(roles->list);
     free(roles->group);
     free(roles->shared);
+    free(roles->service);
+    free(roles->models.repository);
     free(roles);
-}
-
-/* ---- questions ------------------------------------------------------------------------------- */
-
-int roles_find(const struct roles *roles, const char *name)
-{
-    for (int i = 0; i < roles->count; i++) {
-        if (strcmp(roles->list[i].name, name) == 0)
-            return i;
-    }
-    return -1;
-}
-
-int roles_leader(const struct roles *roles)
-{
-    int i = 0;
-
-    while (i + 1 < roles->count && !roles->list[i].leads)
-        i++;
-    return i;
-}
-
-const char *role_pool(const struct role *role, int i)
-{
-    if (role->base != NULL && i-- == 0)
-        return role->base;
-    return i < (int)strings_count(role->pools) ? role->pools[i] : NULL;
-}
-
-int roles_world(const struct roles *roles)
-{
-    for (int i = 0; i < roles->count; i++) {
-        if (roles->list[i].kind == ROLE_WORLD)
-            return i;
-    }
-    return -1;
 }

@@ -13,12 +13,14 @@
 #include <json-c/json.h>
 
 #include "lib/error.h"
+#include "lib/rollout.h"
 #include "lib/slots.h"
 
 #define ROLES_MAX          100
 #define ROLES_REPLICAS_MAX 10000 /* of a role */
 #define ROLES_TASKS_MAX    1024  /* of a gang */
 #define ROLES_PORTS_MAX    16    /* of a task */
+#define ROLES_SHARDS_MAX   64    /* roles that are made from one of kind shards */
 #define ROLES_TEXT_MAX     65536 /* bytes of the text that travels with the job */
 
 /* Variables in which a job's roles travel from sbatch to elasticrun: their text, and max_nodes. The
@@ -36,7 +38,8 @@ enum roles_clean {
 
 enum role_kind {
     ROLE_REPLICAS,
-    ROLE_WORLD, /* the training that --elastic alone would run */
+    ROLE_WORLD,  /* the training that --elastic alone would run */
+    ROLE_SHARDS, /* replicas that serve the models of one shard (doc/internals/serve.md) */
 };
 
 /* How it is known that a task is ready. */
@@ -82,6 +85,18 @@ struct role {
     int after_count;
     bool asks;   /* it grows beyond min only when somebody asks; else as nodes are idle */
     bool shield; /* Slurm's SIGTERM does not reach its tasks: libelastic-shield.so */
+    /* Of kind shards: the job file has one role, and the list one for each shard that there may
+     * be: "shard-1", "shard-2", … They have no replicas until the service wants some: then max. */
+    struct {
+        int number;       /* of its shard, from 1; of another kind: 0 */
+        char *of;         /* name of the role in the job file */
+        int max;          /* shards that there may be */
+        int64_t capacity; /* MiB that each has for models */
+        int load;         /* how models get into the program: 0: it reads a file */
+        struct rollout_amount surge, unavailable;
+        int fail_fast;
+        double window; /* seconds that an operation waits for others */
+    } shards;
 };
 
 struct roles {
@@ -90,6 +105,11 @@ struct roles {
     char *shared;   /* a directory; NULL: none */
     int max_nodes;  /* of the job; 0: as its roles say */
     bool di_engine; /* compat: names, environment and HTTP of DI-orchestrator v1alpha1 */
+    char *service;  /* name of the service that the job runs; NULL: none */
+    struct {
+        char *repository; /* a directory; NULL: none */
+        double every;     /* seconds between two looks at it */
+    } models;             /* of the service */
     struct {
         bool any;         /* replicas of one role own gangs of another one: lib/reconcile_pair.c */
         int owner, owned; /* the roles: aggregator and learner */
@@ -110,10 +130,14 @@ void roles_destroy(struct roles *roles); /* accepts NULL */
 
 /* The index of the role of that name; -1: there is none. */
 int roles_find(const struct roles *roles, const char *name);
-/* The index of the role that leads. */
+/* The index of the role that leads; of a service, whose job ends when it is ended: of any one. */
 int roles_leader(const struct roles *roles);
 /* … of the world; -1: there is none. */
 int roles_world(const struct roles *roles);
+/* … of the first shard; -1: there is none. Those of the others follow somewhere behind it. */
+int roles_shards(const struct roles *roles);
+/* … of that shard; -1: there is none. */
+int roles_shard(const struct roles *roles, int number);
 
 /* The pools that a role names: that of `base` (0) and those of `pool`, one after the other, for i
  * from 0. NULL: there are no more. */
@@ -124,6 +148,7 @@ struct role_task {
     const char *replica; /* "collector-3" */
     int task;            /* from 0 */
     const int *ports;    /* as many as the role has */
+    const char *models;  /* of a shard: the file with its models */
 };
 
 /* An argument of run, or of ready.run, with its placeholders replaced: a new text. NULL: out of

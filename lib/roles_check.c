@@ -86,6 +86,10 @@ char *role_argument(const struct role *role, const char *text, const struct role
             fputs(task->replica, out);
         else if (strcmp(found.name, "task") == 0)
             fprintf(out, "%d", task->task);
+        else if (strcmp(found.name, "models") == 0 && task->models != NULL)
+            fputs(task->models, out);
+        else if (strcmp(found.name, "shard") == 0)
+            fprintf(out, "shard_%d", role->shards.number);
         else if (port >= 0)
             fprintf(out, "%d", task->ports[port]);
         text = found.end;
@@ -109,6 +113,7 @@ static int check_placeholder(const struct roles_reader *reader, const struct rol
                              const struct role *role, const char *name)
 {
     bool port = strcmp(name, "port") == 0 || strncmp(name, "port:", 5) == 0;
+    bool shards = strcmp(name, "models") == 0 || strcmp(name, "shard") == 0;
     bool known = port || strcmp(name, "replica") == 0 || strcmp(name, "task") == 0;
     char names[640];
 
@@ -118,6 +123,13 @@ static int check_placeholder(const struct roles_reader *reader, const struct rol
                           "that text",
                           name, name);
     if (role->kind == ROLE_WORLD)
+        return 0;
+    if (shards && role->kind != ROLE_SHARDS)
+        return roles_fail(reader, part,
+                          "only a role of kind shards has {%s}; write {{%s}} for that "
+                          "text",
+                          name, name);
+    if (shards)
         return 0;
     if (!known)
         return roles_fail(reader, part,
@@ -173,18 +185,47 @@ static int check_ready(const struct roles_reader *reader, const struct roles_par
                                               : 0;
 }
 
+static int check_shards(const struct roles_reader *reader, const struct roles_part *part,
+                        const struct role *role)
+{
+    struct roles_part update = roles_member(part, "update"), capacity, load;
+    struct rollout_limits limits;
+    struct error err = {""};
+
+    load = roles_member(part, "load");
+    if (role->shards.load != 0)
+        return roles_fail(reader, &load, "it is not built yet; write file");
+    capacity = roles_member(part, "capacity");
+    if (role->shards.capacity == 0)
+        return roles_fail(reader, &capacity,
+                          "a shard has no room for models; write capacity: and "
+                          "memory such as 36G");
+    if (role->ports == NULL)
+        return roles_fail(reader, part,
+                          "its replicas have no port for requests; write ports: "
+                          "[NAME]");
+    if (role->ready.how == ROLE_PROBE_NONE)
+        return roles_fail(reader, part,
+                          "nothing says when a replica has its models; write ready: "
+                          "{http: PATH}, or another way");
+    if (rollout_limits(role->max, &role->shards.surge, &role->shards.unavailable, &limits, &err) <
+        0)
+        return roles_fail(reader, &update, "%s", err.text);
+    return 0;
+}
+
 static int check_role(const struct roles_reader *reader, const struct roles_part *part,
                       const struct role *role)
 {
     struct roles_part run = roles_member(part, "run"), replicas = roles_member(part, "replicas");
     struct roles_part per_node = roles_member(part, "per-node");
 
-    if (role->leads && role->kind == ROLE_REPLICAS && (role->min != 1 || role->max != 1))
+    if (role->leads && role->kind != ROLE_WORLD && (role->min != 1 || role->max != 1))
         return roles_fail(reader, &replicas, "the role that leads has 1 replica; write 1");
     if (role->gang.per_node > role->gang.tasks)
         return roles_fail(reader, &per_node, "%d on a node is more than the %d tasks of a replica",
                           role->gang.per_node, role->gang.tasks);
-    if (role->gang.size.cpus == 0 && role->gang.size.gpus == 0 && role->kind == ROLE_REPLICAS) {
+    if (role->gang.size.cpus == 0 && role->gang.size.gpus == 0 && role->kind != ROLE_WORLD) {
         struct roles_part cpus = roles_member(part, "cpus");
 
         return roles_fail(reader, &cpus,
@@ -192,6 +233,8 @@ static int check_role(const struct roles_reader *reader, const struct roles_part
                           "least 1");
     }
     if (check_command(reader, &run, role, role->run) < 0)
+        return -1;
+    if (role->kind == ROLE_SHARDS && check_shards(reader, part, role) < 0)
         return -1;
     return check_ready(reader, part, role);
 }
@@ -264,7 +307,7 @@ static int check_circles(const struct roles_reader *reader, const struct roles_p
             continue;
         while (way.roles[from] != way.roles[way.length - 1])
             from++;
-        role = roles_member(part, roles->list[way.roles[from]].name);
+        role = roles_member(part, roles_said_name(&roles->list[way.roles[from]]));
         after = roles_member(&role, "after");
         for (int k = from + 1; k < way.length; k++)
             text_append(text, sizeof(text), "%s%s", k == from + 1 ? "" : ", which waits for ",
@@ -278,21 +321,42 @@ static int check_circles(const struct roles_reader *reader, const struct roles_p
 static int check_single(const struct roles_reader *reader, const struct roles_part *part,
                         const struct roles *roles)
 {
-    const char *leader = NULL, *world = NULL;
+    const char *leader = NULL, *world = NULL, *shards = NULL;
+    struct roles_part service = roles_member(part->in, "service");
+    struct roles_part models = roles_member(part->in, "models");
 
     for (int i = 0; i < roles->count; i++) {
         const struct role *role = &roles->list[i];
-        struct roles_part map = roles_member(part, role->name);
+        struct roles_part map = roles_member(part, roles_said_name(role));
         struct roles_part leads = roles_member(&map, "leads"), kind = roles_member(&map, "kind");
 
         if (role->leads && leader != NULL)
             return roles_fail(reader, &leads, "%s leads already; only one role leads", leader);
         if (role->kind == ROLE_WORLD && world != NULL)
             return roles_fail(reader, &kind, "%s is a world already; a job has at most one", world);
+        if (role->shards.number == 1 && shards != NULL)
+            return roles_fail(reader, &kind, "%s is of kind shards already; a job has at most one",
+                              shards);
         leader = role->leads ? role->name : leader;
+        shards = role->shards.number == 1 ? role->shards.of : shards;
         world = role->kind == ROLE_WORLD ? role->name : world;
     }
-    if (leader == NULL)
+    if (shards != NULL && roles->service == NULL)
+        return roles_fail(reader, part->in,
+                          "%s is of kind shards, but the service has no name; "
+                          "write service: NAME",
+                          shards);
+    if (shards == NULL && roles->service != NULL)
+        return roles_fail(reader, &service,
+                          "no role is of kind shards; give one of them kind: "
+                          "shards, or leave service out");
+    if (shards == NULL && roles->models.repository != NULL)
+        return roles_fail(reader, &models, "no role is of kind shards; leave models out");
+    if (shards != NULL && roles->models.repository == NULL)
+        return roles_fail(reader, part->in,
+                          "the service has no models; write models: "
+                          "{repository: DIRECTORY}");
+    if (leader == NULL && shards == NULL)
         return roles_fail(reader, part, "none of them leads; give one of them leads: yes");
     return 0;
 }
@@ -313,8 +377,13 @@ int roles_check(const struct roles_reader *reader, const struct roles_part *part
                 const struct roles *roles)
 {
     for (int i = 0; i < roles->count; i++) {
-        struct roles_part role = roles_member(part, roles->list[i].name);
+        struct roles_part role = roles_member(part, roles_said_name(&roles->list[i]));
 
+        if (roles_find(roles, roles->list[i].name) != i)
+            return roles_fail(reader, &role,
+                              "a shard has the name %s, too; give the role another "
+                              "one",
+                              roles->list[i].name);
         if (check_role(reader, &role, &roles->list[i]) < 0)
             return -1;
     }

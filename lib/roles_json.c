@@ -13,14 +13,6 @@ static int add(json_object *map, const char *name, json_object *value, bool need
     return -1;
 }
 
-/* Does the key of the role say something? */
-static bool says(const struct role_key *key, const struct role *role)
-{
-    bool world = role->kind == ROLE_WORLD;
-
-    return world ? key->world || key->only_world : !key->only_world;
-}
-
 static json_object *after_json(const struct roles *roles, const struct role *role)
 {
     json_object *names = role->after_count > 0 ? json_object_new_array() : NULL;
@@ -37,13 +29,13 @@ static json_object *after_json(const struct roles *roles, const struct role *rol
     return names;
 }
 
-/* The map of ready, drain or restart. */
-static json_object *inner_json(const struct role *role, enum roles_place place)
+/* The map of ready, drain, restart or update of a role; of models: of the job. */
+static json_object *inner_json(const void *base, enum roles_place place)
 {
     json_object *map = json_object_new_object();
 
     for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
-        if (key->place != place || add(map, key->name, role_value_json(key, role), false) == 0)
+        if (key->place != place || add(map, key->name, role_value_json(key, base), false) == 0)
             continue;
         json_object_put(map);
         return NULL;
@@ -58,7 +50,7 @@ static json_object *role_json(const struct roles *roles, const struct role *role
     for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
         int rc = 0;
 
-        if (key->place != ROLES_PLACE_ROLE || !says(key, role))
+        if (key->place != ROLES_PLACE_ROLE || !roles_key_is_for(key, role->kind))
             continue;
         if (key->kind == ROLES_KIND_READY && role->ready.how != ROLE_PROBE_NONE)
             rc = add(map, key->name, inner_json(role, ROLES_PLACE_READY), true);
@@ -66,6 +58,8 @@ static json_object *role_json(const struct roles *roles, const struct role *role
             rc = add(map, key->name, inner_json(role, ROLES_PLACE_DRAIN), true);
         else if (key->kind == ROLES_KIND_RESTART)
             rc = add(map, key->name, inner_json(role, ROLES_PLACE_RESTART), true);
+        else if (key->kind == ROLES_KIND_UPDATE)
+            rc = add(map, key->name, inner_json(role, ROLES_PLACE_UPDATE), true);
         else if (key->kind == ROLES_KIND_ROLE_NAMES)
             rc = add(map, key->name, after_json(roles, role), role->after_count > 0);
         else
@@ -83,7 +77,8 @@ static json_object *list_json(const struct roles *roles)
     json_object *map = json_object_new_object();
 
     for (int i = 0; map != NULL && i < roles->count; i++) {
-        if (add(map, roles->list[i].name, role_json(roles, &roles->list[i]), true) == 0)
+        if (roles->list[i].shards.number > 1 || add(map, roles_said_name(&roles->list[i]),
+                                                    role_json(roles, &roles->list[i]), true) == 0)
             continue;
         json_object_put(map);
         return NULL;
@@ -97,10 +92,15 @@ json_object *roles_json(const struct roles *roles)
 
     for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
         bool list = key->kind == ROLES_KIND_ROLES;
+        json_object *value;
 
         if (key->place != ROLES_PLACE_JOB ||
-            add(map, key->name, list ? list_json(roles) : role_value_json(key, roles),
-                list || key->builtin != NULL) == 0)
+            (key->kind == ROLES_KIND_MODELS && roles->models.repository == NULL))
+            continue;
+        value = list                             ? list_json(roles)
+                : key->kind == ROLES_KIND_MODELS ? inner_json(roles, ROLES_PLACE_MODELS)
+                                                 : role_value_json(key, roles);
+        if (add(map, key->name, value, list || key->builtin != NULL) == 0)
             continue;
         json_object_put(map);
         return NULL;

@@ -14,6 +14,8 @@ enum roles_place {
     ROLES_PLACE_READY,
     ROLES_PLACE_DRAIN,
     ROLES_PLACE_RESTART,
+    ROLES_PLACE_UPDATE,
+    ROLES_PLACE_MODELS,
 };
 
 /* How a value is read, and the type of its field. */
@@ -36,6 +38,9 @@ enum roles_kind {
     ROLES_KIND_SIGNAL,     /* int */
     ROLES_KIND_BUDGET,     /* int and the double behind it: N or N/SECONDS */
     ROLES_KIND_PAUSES,     /* double and the double behind it: FIRST..MOST or one time */
+    ROLES_KIND_AMOUNT,     /* struct rollout_amount: N or N% */
+    ROLES_KIND_SHARDS,     /* int: N or 1:N, at most max */
+    ROLES_KIND_NOT_BUILT,  /* refused: help says what it will be */
     ROLES_KIND_PROBE,      /* of ready: the value is as the probe needs it */
     ROLES_KIND_ROLE_NAMES, /* names of roles: read when all roles are known */
     ROLES_KIND_TEMPLATE,   /* a name: roles_use_templates() has replaced it */
@@ -43,6 +48,8 @@ enum roles_kind {
     ROLES_KIND_READY,      /* a map of such keys */
     ROLES_KIND_DRAIN,
     ROLES_KIND_RESTART,
+    ROLES_KIND_UPDATE,
+    ROLES_KIND_MODELS,
 };
 
 /* A row of the table. */
@@ -66,12 +73,17 @@ struct role_key {
     bool world;
     /* No other role may have it. */
     bool only_world;
+    /* The same of kind shards; and what such a role may not have. */
+    bool only_shards, no_shards;
     /* The field in struct roles or struct role. */
     size_t offset;
 };
 
 /* The last row has no name. */
 extern const struct role_key role_keys[];
+
+/* May a role of that kind have the key? */
+bool roles_key_is_for(const struct role_key *key, enum role_kind kind);
 
 /* A part of the tree that is being read: where it is, in words and in the file. */
 struct roles_part {
@@ -113,6 +125,9 @@ json_object *role_value_json(const struct role_key *key, const void *base);
 
 /* Names of roles, a list or one of them. The caller frees them with strings_free(). NULL: err. */
 char **role_value_names(const struct roles_reader *reader, const struct roles_part *part);
+
+/* The name of the role in the job file. */
+const char *roles_said_name(const struct role *role);
 
 /* ---- lib/roles_check.c ----------------------------------------------------------------------- */
 

@@ -60,7 +60,7 @@ void rollout_begin(struct rollout *rollout, int64_t version)
 
 void rollout_ready(struct rollout *rollout, int64_t version)
 {
-    if (version == rollout->version)
+    if (version == rollout->version && !rollout->back)
         rollout->failures = 0;
 }
 

@@ -378,6 +378,7 @@ static struct shard_model_view view_of(const struct shard_commands *s,
         .routed = model->routed,
         .size = model->size,
         .why = model->why,
+        .removed = model->removed,
     };
 }
 

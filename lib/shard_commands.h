@@ -132,6 +132,7 @@ struct shard_model_view {
     int routed;          /* where its requests go; 0: nowhere */
     int64_t size;
     const char *why; /* it is not as it should be; "": it is, or is about to be */
+    bool removed;    /* somebody has said so, and it is not gone yet */
 };
 
 struct shard_commands_counts {

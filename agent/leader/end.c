@@ -14,6 +14,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/leader_service.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/pmix_publish.h"
@@ -70,6 +71,7 @@ void end_begin(struct leader *leader, int code)
 {
     leader->exit.code = code;
     leader->end->since = leader_now(leader);
+    leader_service_look(leader);
     srun_end(leader);
     leader_look_at_end(leader, (int)(CLOSE_LIMIT * 1000) + 1);
     report_end(leader);
@@ -119,6 +121,8 @@ static const char *what_is_left(const struct leader *leader)
         return "Slurm to answer about extensions";
     if (role_reports_busy(leader) && since < 4 * CLOSE_LIMIT)
         return "the file of reports to be written";
+    if (leader_service_busy(leader) && since < 4 * CLOSE_LIMIT)
+        return "the end of the service to be written down";
     return NULL;
 }
 
@@ -209,6 +213,7 @@ static void close_all(struct leader *leader)
     leader_timer_close(&leader->timers.deadline);
     members_close(leader);
     leader_roles_close(leader);
+    leader_service_close(leader);
     leader_timer_close(&leader->timers.poll);
     pmix_publish_close(leader);
     world_store_close(leader);

@@ -23,6 +23,7 @@ struct gang {
     int *ports;   /* of each task as many as the role has; 0: not known */
     char *owner;  /* name of the replica that owns it; NULL: none does */
     int owner_port;
+    int64_t version; /* of its shard; 0: it has none */
     struct gang *next;
 };
 
@@ -31,6 +32,10 @@ struct gang {
 struct gangs {
     const struct roles *roles;
     struct gang *buckets[BUCKETS]; /* by the id of the replica */
+    struct {
+        char *path; /* NULL: the role is no shard, or has no models so far */
+        int64_t version;
+    } models[ROLES_MAX]; /* by role */
 };
 
 /* ---- one gang -------------------------------------------------------------------------------- */
@@ -143,8 +148,10 @@ static json_object *task_message(const char *type, int replica, int start)
     return msg;
 }
 
-static void send_start(struct leader *leader, const struct gang *gang, int place)
+static void send_start(struct leader *leader, const struct gangs *gangs, const struct gang *gang,
+                       int place)
 {
+    const char *models = gangs->models[gang->role - gangs->roles->list].path;
     struct leader_member *m = roster_by_room(leader, gang->members[place]);
     json_object *msg = world_to_json(gang->world);
 
@@ -158,6 +165,10 @@ static void send_start(struct leader *leader, const struct gang *gang, int place
     if (gang->owner != NULL) {
         json_object_object_add(msg, "owner", json_object_new_string(gang->owner));
         json_object_object_add(msg, "owner_port", json_object_new_int(gang->owner_port));
+    }
+    if (models != NULL) {
+        json_object_object_add(msg, "models", json_object_new_string(models));
+        json_object_object_add(msg, "version", json_object_new_int64(gang->version));
     }
     if (m != NULL)
         leader_send(m, msg);
@@ -192,15 +203,19 @@ int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica
         gang->owner = strdup(of_owner->name);
         gang->owner_port = count_ports(of_owner->role) > 0 ? of_owner->ports[0] : 0;
     }
-    send_start(leader, gang, 0);
+    gang->version = gangs->models[replica->role].version;
+    send_start(leader, gangs, gang, 0);
     return 0;
 }
 
 int gangs_adopt(struct leader *leader, struct gangs *gangs, const struct replica *replica,
                 json_object *said)
 {
-    if (gang_add(leader, gangs, replica) == NULL)
+    struct gang *gang = gang_add(leader, gangs, replica);
+
+    if (gang == NULL)
         return -1;
+    json_get_int(said, "version", 0, INT64_MAX, &gang->version);
     gangs_running(gangs, replica, replica->tasks[0].node, said);
     return 0;
 }
@@ -240,7 +255,7 @@ void gangs_port(struct leader *leader, struct gangs *gangs, const struct replica
         return;
     gang->world->master_port = (int)port;
     for (int place = 1; place < gang->world->node_count; place++)
-        send_start(leader, gang, place);
+        send_start(leader, gangs, gang, place);
     gang->told = gang->world->node_count;
 }
 
@@ -271,6 +286,25 @@ int gangs_port_of(const struct gangs *gangs, const struct replica *replica, int 
     const struct gang *gang = find(gangs, replica);
 
     return gang != NULL ? gang->ports[task * count_ports(gang->role) + port] : 0;
+}
+
+int gangs_set_models(struct gangs *gangs, int role, const char *path, int64_t version)
+{
+    char *copy = strdup(path);
+
+    if (copy == NULL)
+        return -1;
+    free(gangs->models[role].path);
+    gangs->models[role].path = copy;
+    gangs->models[role].version = version;
+    return 0;
+}
+
+int64_t gangs_version_of(const struct gangs *gangs, const struct replica *replica)
+{
+    const struct gang *gang = find(gangs, replica);
+
+    return gang != NULL ? gang->version : 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -316,5 +350,7 @@ void gangs_destroy(struct gangs *gangs)
             gangs->buckets[i] = gang->next;
             gang_free(gang);
         }
+    for (int i = 0; i < ROLES_MAX; i++)
+        free(gangs->models[i].path);
     free(gangs);
 }

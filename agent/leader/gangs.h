@@ -20,6 +20,12 @@ struct leader_member;
 struct gangs *gangs_create(const struct roles *roles);
 void gangs_destroy(struct gangs *gangs); /* accepts NULL */
 
+/* Of a role that is a shard: the file with its models, and the version of replicas that are started
+ * from now on. -1: out of memory. */
+int gangs_set_models(struct gangs *gangs, int role, const char *path, int64_t version);
+/* With which version a replica was started; 0: it has not been, or has none. */
+int64_t gangs_version_of(const struct gangs *gangs, const struct replica *replica);
+
 /* Start a replica, which has its nodes. owner: the replica that owns it; NULL: none does.
  * -1: out of memory. */
 int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica *replica,

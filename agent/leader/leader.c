@@ -12,6 +12,7 @@
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/leader_service.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
 #include "agent/leader/measures.h"
@@ -56,12 +57,18 @@ static void on_deadline(uv_timer_t *timer)
         post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_TIME});
 }
 
+static void on_roles(struct leader *leader)
+{
+    roles_world_watch(leader);
+    leader_service_look(leader);
+}
+
 static const struct leader_above above = {
     .act = act_carry_out,
     .plan = decide_now,
     .deadline = on_deadline,
     .srun_looked = srun_looked,
-    .roles_looked = roles_world_watch,
+    .roles_looked = on_roles,
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -85,7 +92,8 @@ static void destroy_parts(struct leader *leader)
     pmix_publish_destroy(leader->pmix_publish);
     straggler_watch_destroy(leader->watches.straggler);
     hang_watch_destroy(leader->watches.hang);
-    role_reports_destroy(leader->role_reports);
+    leader_service_destroy(leader->of_roles.service);
+    role_reports_destroy(leader->of_roles.reports);
     leader_roles_destroy(leader->roles);
     report_destroy(leader->report);
     submit_destroy(leader->submit);
@@ -165,7 +173,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
         (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
-        (leader->role_reports = role_reports_create()) == NULL ||
+        (leader->of_roles.reports = role_reports_create()) == NULL ||
+        (leader->of_roles.service = leader_service_create(options)) == NULL ||
         (leader->watches.hang = hang_watch_create()) == NULL ||
         (leader->watches.straggler = straggler_watch_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
@@ -220,6 +229,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     leader_timer_init(leader, &leader->timers.poll);
     members_open(leader);
     leader_roles_open(leader);
+    leader_service_open(leader);
     pmix_publish_open(leader);
     world_store_open(leader);
     uv_timer_start(&leader->timers.poll, on_poll, 0, 1000);

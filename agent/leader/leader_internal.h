@@ -23,7 +23,8 @@ struct leader_above {
     uv_timer_cb deadline; /* of the change of worlds; at the end: look what is left (leader.c) */
     /* A look for srun is over (srun_notify.c). */
     void (*srun_looked)(struct leader *leader, bool there);
-    /* What the roles need may be another thing for the world beside them (roles_world.c). */
+    /* What the roles need may be another thing for the world beside them (roles_world.c), and for
+     * the service (leader_service.c). */
     void (*roles_looked)(struct leader *leader);
 };
 
@@ -58,7 +59,10 @@ struct leader {
     struct submit *submit;
     struct report *report;
     struct leader_roles *roles;
-    struct role_reports *role_reports;
+    struct {
+        struct role_reports *reports;
+        struct leader_service *service;
+    } of_roles;
     struct {
         struct measures *measures;
         struct hang_watch *hang;

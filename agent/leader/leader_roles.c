@@ -13,6 +13,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
+#include "agent/leader/role_holds.h"
 #include "agent/leader/role_requests.h"
 #include "agent/leader/role_sizes.h"
 #include "agent/leader/roles_view.h"
@@ -39,10 +40,12 @@ struct leader_roles {
     double joined;  /* when the base had joined; 0: not yet */
     double alone;   /* since when no node is there; 0: some are */
     bool room_said; /* users have been told of which replicas there is no room for */
+    struct role_holds *holds;
 };
 
 static void on_timer(uv_timer_t *timer);
 static void watch_leavers(struct leader *leader);
+static void watch_held(struct leader *leader);
 static void carry_out(struct leader *leader, const struct reconcile_actions *actions);
 
 bool leader_roles_any(const struct leader *leader)
@@ -270,6 +273,7 @@ static void on_timer(uv_timer_t *timer)
     carry_out(leader, &actions);
     free(actions.list);
     leader->above->roles_looked(leader);
+    watch_held(leader);
     gangs_prune(own->view.gangs, own->view.reconcile);
     say_no_room(leader);
     watch_requests(leader);
@@ -308,6 +312,42 @@ static void end_on(struct leader *leader, const struct reconcile_action *a)
         leader_roles_never_started(leader, replica, a->node);
 }
 
+/* Requests may still come to a replica of a shard. False: it is to be told at once. */
+static bool is_held(struct leader *leader, const struct reconcile_action *a)
+{
+    struct leader_roles *own = leader->roles;
+
+    if (a->kind != RECONCILE_DRAIN || own->view.roles->list[a->role].kind != ROLE_SHARDS ||
+        !role_holds_add(own->holds, a, leader_now(leader)))
+        return false;
+    run_in(leader, a->seconds / 2);
+    return true;
+}
+
+static void watch_held(struct leader *leader)
+{
+    struct leader_roles *own = leader->roles;
+    struct reconcile_action action;
+    double due;
+
+    while (role_holds_next(own->holds, own->view.reconcile, leader_now(leader), &action, &due))
+        end_on(leader, &action);
+    if (due > 0)
+        run_in(leader, due - leader_now(leader));
+}
+
+void leader_roles_hold(struct leader *leader, bool holds)
+{
+    role_holds_set(leader->roles->holds, holds);
+    watch_held(leader);
+}
+
+void leader_roles_release(struct leader *leader, int replica, int start)
+{
+    role_holds_release(leader->roles->holds, replica, start);
+    watch_held(leader);
+}
+
 static void start(struct leader *leader, const struct reconcile_action *a)
 {
     const struct replica *replica = reconcile_find(leader->roles->view.reconcile, a->replica);
@@ -343,7 +383,8 @@ static void carry_out(struct leader *leader, const struct reconcile_actions *act
             break;
         case RECONCILE_DRAIN:
         case RECONCILE_KILL:
-            end_on(leader, a);
+            if (!is_held(leader, a))
+                end_on(leader, a);
             break;
         case RECONCILE_ENDPOINTS:
             leader->roles->epoch++;
@@ -527,7 +568,9 @@ struct leader_roles *leader_roles_create(const struct leader_options *options)
     own->view.reconcile = reconcile_create(&reconcile);
     own->view.gangs = gangs_create(options->roles);
     own->requests = role_requests_create(options->roles);
-    if (own->view.reconcile == NULL || own->view.gangs == NULL || own->requests == NULL) {
+    own->holds = role_holds_create();
+    if (own->holds == NULL || own->view.reconcile == NULL || own->view.gangs == NULL ||
+        own->requests == NULL) {
         leader_roles_destroy(own);
         return NULL;
     }
@@ -552,5 +595,6 @@ void leader_roles_destroy(struct leader_roles *own)
     reconcile_destroy(own->view.reconcile);
     gangs_destroy(own->view.gangs);
     role_requests_destroy(own->requests);
+    role_holds_destroy(own->holds);
     free(own);
 }

@@ -44,6 +44,11 @@ void leader_roles_feed(struct leader *leader, struct reconcile_fact fact);
 /* The replica's tasks on that node will never be started: they have ended at once. */
 void leader_roles_never_started(struct leader *leader, const struct replica *replica, int node);
 
+/* From now on, or from now on no longer: requests may still come to replicas of shards that are
+ * drained. So these go on for half of the time that they have, or until they are released. */
+void leader_roles_hold(struct leader *leader, bool holds);
+void leader_roles_release(struct leader *leader, int replica, int start);
+
 /* A size is another one from now on: another epoch begins, or who has seen the size before would
  * take it for the present one. */
 void leader_roles_resize(struct leader *leader, struct reconcile_fact fact);

@@ -9,10 +9,12 @@
 #include "agent/leader/control.h"
 #include "agent/leader/control_metrics.h"
 #include "agent/leader/control_roles.h"
+#include "agent/leader/control_service.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/facts.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/route_waiters.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
@@ -66,6 +68,13 @@ static const struct message table[] = {
     {"remove",     CONTROL, ANY,        .link = control_remove},
     {"report",     CONTROL, ANY,        .link = control_report},
     {"reports",    CONTROL, ANY,        .link = control_reports},
+    {"shards",     CONTROL, ANY,        .link = control_shards},
+    {"apply",      CONTROL, ANY,        .link = control_apply},
+    {"flush",      CONTROL, ANY,        .link = control_flush},
+    {"repack",     CONTROL, ANY,        .link = control_repack},
+    /* routers */
+    {"routes",     CONTROL, ANY,        .link = control_routes},
+    {"routed",     CONTROL, ANY,        .link = control_routed},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = members_join},
     {"beat",       MEMBER,  ANY,        .member = members_beat},
@@ -168,6 +177,7 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
     const struct link_owner *owner = arg;
 
     role_reports_closed(owner->leader, link);
+    route_waiters_closed(owner->leader, link);
     if (owner->member != NULL)
         members_link_closed(owner->leader, owner->member, why);
 }

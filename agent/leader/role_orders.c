@@ -20,6 +20,8 @@ static int check_size(const struct roles *roles, int index, int64_t wanted, stru
     if (roles->pairs.any && roles->pairs.owner == index)
         return error_set(err, "the size of %s cannot be set: %s has it", role->name,
                          roles->list[roles->pairs.owned].name);
+    if (role->kind == ROLE_SHARDS)
+        return error_set(err, "the size of %s cannot be set: its service sets it", role->name);
     if (role->leads || role->kind == ROLE_WORLD)
         return error_set(err, "the size of %s cannot be set: %s", role->name,
                          role->kind == ROLE_WORLD ? "it is the world; selastic resize sets it"

@@ -68,7 +68,7 @@ static struct waiter *next_told(struct role_reports *own, int last, bool all)
 
 static void tell(struct leader *leader, const char *trouble)
 {
-    struct role_reports *own = leader->role_reports;
+    struct role_reports *own = leader->of_roles.reports;
     int last = reports_last(own->reports);
     struct waiter *waiter;
 
@@ -82,7 +82,7 @@ static void tell(struct leader *leader, const char *trouble)
 
 void role_reports_closed(struct leader *leader, const struct link *link)
 {
-    struct role_reports *own = leader->role_reports;
+    struct role_reports *own = leader->of_roles.reports;
     struct waiter *waiter, *next;
 
     for (waiter = TAILQ_FIRST(&own->waiters); waiter != NULL; waiter = next) {
@@ -128,8 +128,8 @@ static void written(uv_work_t *request, int status)
     free(writing);
     if (leader == NULL)
         return;
-    leader->role_reports->writing = NULL;
-    reports_written(leader->role_reports->reports, ok);
+    leader->of_roles.reports->writing = NULL;
+    reports_written(leader->of_roles.reports->reports, ok);
     if (!ok)
         log_error("job %u: reports are refused: %s", leader->options->job, why.text);
     tell(leader, ok ? NULL : why.text);
@@ -147,7 +147,7 @@ static struct writing *begin_writing(struct leader *leader)
     writing->leader = leader;
     writing->work.data = writing;
     snprintf(writing->path, sizeof(writing->path), "%s/" REPORTS_FILE, leader->options->state_dir);
-    writing->text = reports_text(leader->role_reports->reports);
+    writing->text = reports_text(leader->of_roles.reports->reports);
     if (writing->text != NULL && uv_queue_work(leader->loop, &writing->work, work, written) == 0)
         return writing;
     free(writing->text);
@@ -163,7 +163,7 @@ static bool leads(struct leader *leader)
 /* Who leads no more leaves the file to the next leader. */
 static void write_file(struct leader *leader)
 {
-    struct role_reports *own = leader->role_reports;
+    struct role_reports *own = leader->of_roles.reports;
 
     if (own->writing != NULL || !reports_wait(own->reports))
         return;
@@ -176,13 +176,13 @@ static void write_file(struct leader *leader)
 
 bool role_reports_busy(const struct leader *leader)
 {
-    return leader->role_reports->writing != NULL;
+    return leader->of_roles.reports->writing != NULL;
 }
 
 /* Not before this leader may act: until then another one may write it. */
 static void read_once(struct leader *leader)
 {
-    struct role_reports *own = leader->role_reports;
+    struct role_reports *own = leader->of_roles.reports;
     char path[PATH_MAX];
     struct error err;
     size_t size;
@@ -206,14 +206,14 @@ static void read_once(struct leader *leader)
 const struct reports *role_reports_list(struct leader *leader)
 {
     read_once(leader);
-    return leader->role_reports->reports;
+    return leader->of_roles.reports->reports;
 }
 
 enum reports_result role_reports_add(struct leader *leader, struct link *link, const char *role,
                                      const char *replica, const char *id, const char *text,
                                      role_reports_done *done, int *number)
 {
-    struct role_reports *own = leader->role_reports;
+    struct role_reports *own = leader->of_roles.reports;
     enum reports_result result;
 
     read_once(leader);

@@ -87,6 +87,9 @@ static json_object *replica_json(struct leader *leader, const struct roles_view 
         json_object_object_add(
             one, "owner",
             json_object_new_string(replica_name(&view->roles->list[owner->role], owner).text));
+    if (role->kind == ROLE_SHARDS)
+        json_object_object_add(one, "version",
+                               json_object_new_int64(gangs_version_of(view->gangs, replica)));
     json_object_object_add(one, "tasks", tasks_json(leader, view, replica));
     return one;
 }
@@ -165,7 +168,9 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     why(leader, view, index, size, sizeof(size), more, sizeof(more));
     json_object_object_add(one, "name", json_object_new_string(role->name));
     json_object_object_add(one, "kind",
-                           json_object_new_string(role->kind == ROLE_WORLD ? "world" : "replicas"));
+                           json_object_new_string(role->kind == ROLE_WORLD    ? "world"
+                                                  : role->kind == ROLE_SHARDS ? "shards"
+                                                                              : "replicas"));
     json_object_object_add(one, "min", json_object_new_int(role->min));
     json_object_object_add(one, "max", json_object_new_int(role->max));
     json_object_object_add(one, "target", json_object_new_int(target));
@@ -178,12 +183,24 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     return one;
 }
 
+/* A shard that there may be, and is not. */
+static bool is_unused(const struct roles_view *view, int role)
+{
+    bool unused = view->roles->list[role].kind == ROLE_SHARDS &&
+                  reconcile_target(view->reconcile, role) == 0;
+
+    for (int state = 0; unused && state < REPLICA_STATE_COUNT; state++)
+        unused = reconcile_in_state(view->reconcile, role, (enum replica_state)state) == 0;
+    return unused;
+}
+
 void roles_view_describe(struct leader *leader, const struct roles_view *view, json_object *into)
 {
     json_object *roles = json_object_new_array(), *replicas = json_object_new_array();
 
     for (int i = 0; i < view->roles->count; i++)
-        json_object_array_add(roles, role_json(leader, view, i));
+        if (!is_unused(view, i))
+            json_object_array_add(roles, role_json(leader, view, i));
     for (int i = 0; i < reconcile_count(view->reconcile); i++)
         json_object_array_add(replicas,
                               replica_json(leader, view, reconcile_at(view->reconcile, i)));
@@ -198,8 +215,10 @@ void roles_view_summary(struct leader *leader, const struct roles_view *view, ch
 
     text[0] = '\0';
     for (int i = 0; i < view->roles->count; i++) {
+        if (is_unused(view, i))
+            continue;
         count(leader, view, i, &ready, &target);
-        text_append(text, size, "%s%s %d/%d", i > 0 ? ", " : "", view->roles->list[i].name, ready,
-                    target);
+        text_append(text, size, "%s%s %d/%d", text[0] != '\0' ? ", " : "",
+                    view->roles->list[i].name, ready, target);
     }
 }

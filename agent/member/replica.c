@@ -317,6 +317,7 @@ void replica_destroy(struct replica *r)
     free(r->name);
     free(r->address);
     free(r->owner);
+    free(r->models);
     free(r);
 }
 
@@ -354,6 +355,7 @@ static struct replica *make(const struct replica_options *options,
     r->arg = arg;
     r->name = strdup(options->name);
     r->owner = options->owner != NULL ? strdup(options->owner) : NULL;
+    r->models = options->models != NULL ? strdup(options->models) : NULL;
     r->address = options->address != NULL ? strdup(options->address) : NULL;
     r->probe_world = world_of_one(options->world, options->node_index);
     r->tasks = calloc((size_t)count, sizeof(*r->tasks));
@@ -480,6 +482,8 @@ static json_object *introduce(const struct replica *r)
     role_needs_add(said, &r->options.gang);
     if (r->owner != NULL)
         json_object_object_add(said, "owner", json_object_new_string(r->owner));
+    if (r->models != NULL)
+        json_object_object_add(said, "version", json_object_new_int64(r->options.version));
     return said;
 }
 

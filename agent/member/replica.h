@@ -33,6 +33,8 @@ struct replica_options {
     struct slots_gang gang; /* what it needs, in place of what the role says */
     const char *owner;      /* the replica that owns it; NULL: none does */
     int owner_port;
+    const char *models; /* of a shard: the file with its models; NULL: it is of none … */
+    int64_t version;    /* … and its version */
     int64_t id, start;
     const char *name;             /* "collector-3" */
     const struct world *world;    /* the gang */

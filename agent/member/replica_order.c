@@ -29,7 +29,7 @@ int replica_order_read(struct replica_order *order, const struct roles *roles, j
     const char *role = json_get_string(msg, "role");
     int index = role != NULL ? roles_find(roles, role) : -1;
 
-    if (index < 0 || roles->list[index].kind != ROLE_REPLICAS)
+    if (index < 0 || roles->list[index].kind == ROLE_WORLD)
         return error_set(err, "no role of replicas is called '%s'", error_value(role).text);
     order->role = &roles->list[index];
     order->name = json_get_string(msg, "name");
@@ -43,6 +43,9 @@ int replica_order_read(struct replica_order *order, const struct roles *roles, j
     order->owner = json_get_string(msg, "owner");
     if (!json_get_int(msg, "owner_port", 0, 65535, &order->owner_port))
         order->owner_port = 0;
+    order->models = json_get_string(msg, "models");
+    if (!json_get_int(msg, "version", 0, INT64_MAX, &order->version))
+        order->version = 0;
     order->gang = order->role->gang;
     if (!role_needs_read(msg, &order->gang))
         return error_set(err, "what it needs is not clear");

@@ -24,6 +24,8 @@ struct replica_order {
     struct slots_gang gang; /* what it needs */
     const char *owner;
     int64_t owner_port;
+    const char *models; /* of a shard: the file with its models; NULL: it is of none … */
+    int64_t version;    /* … and which version of the shard this is */
     const char *name;
     struct world *world;
     int64_t index;

@@ -33,7 +33,7 @@ struct replica {
     struct role role; /* with the needs of this replica: options.role */
     struct replica_hooks hooks;
     void *arg;
-    char *name, *address, *owner;
+    char *name, *address, *owner, *models;
     char **user_env;           /* what the user has, of shielded tasks; NULL: that of all workers */
     struct world *probe_world; /* one worker, for the commands of probes */
     struct workers *workers;

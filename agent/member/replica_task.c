@@ -50,7 +50,7 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
 {
     struct replica *r = task->replica;
     const struct replica_options *o = &r->options;
-    struct role_task values = {.replica = r->name, .task = task->number};
+    struct role_task values = {.replica = r->name, .task = task->number, .models = r->models};
     struct role_task_place place = {
         .start = o->start, .shared = o->shared, .api = o->api, .api_socket = o->api_socket};
     int rc = o->role->gang.tasks > 1 ? asprintf(&task->name, "%s.%d", r->name, task->number)

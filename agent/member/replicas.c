@@ -237,6 +237,8 @@ static int create(struct replicas *all, struct replica_order *order, struct erro
         .gang = order->gang,
         .owner = order->owner,
         .owner_port = (int)order->owner_port,
+        .models = order->models,
+        .version = order->version,
         .id = order->which.id,
         .start = order->which.start,
         .name = order->name,

@@ -10,7 +10,7 @@ static void check_role(const struct roles *roles, const struct role *role)
 {
     const struct slots_size node = {64, 8, 1 << 20};
     const int ports[ROLES_PORTS_MAX] = {0};
-    const struct role_task task = {"a-1", 0, ports};
+    const struct role_task task = {"a-1", 0, ports, NULL};
     struct error err = {""};
 
     MUST(role->run != NULL && role->run[0] != NULL);

@@ -86,6 +86,7 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/serve.bats \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \
@@ -111,6 +112,7 @@ EXTRA_DIST += \
     tests/system/signals.bats \
     tests/system/replica.py \
     tests/system/reporter.py \
+    tests/system/serve_program.py \
     tests/system/signals.py \
     tests/system/slurm_client.bats \
     tests/system/spank.bats \

@@ -300,7 +300,8 @@ static void assert_refused(const char *text, const char *message)
     json_object_put(tree);
 }
 
-#define JOB_KEYS "version, clean, group, shared, max-nodes, compat, roles"
+#define JOB_KEYS                                                                                   \
+    "version, clean, group, shared, max-nodes, compat, service, models, handover, roles"
 #define ROLE_KEYS                                                                                  \
     "kind, template, run, leads, replicas, tasks, per-node, cpus, gpus, memory, base, pool, "      \
     "ports, api, ready, drain, restart, after, grow, shield"
@@ -333,7 +334,7 @@ static void test_job_refusals(void **state)
          "1:1: cpus: it is a key of a role, not of the job; keys of the job: " JOB_KEYS},
         {"within: 1\n" HEAD,
          "1:1: within: it is a key of ready and drain, not of the job; keys of the job: " JOB_KEYS},
-        {"service: x\n" HEAD, "1:1: service: there is no such key of the job; its keys: " JOB_KEYS},
+        {"svc: x\n" HEAD, "1:1: svc: there is no such key of the job; its keys: " JOB_KEYS},
         {"roles: [a]\n", "1:1: roles: it is not a map; write NAME: and the keys of the role"},
         {"roles: {}\n", "1:1: roles: 0 roles; write 1 to 100"},
         {"roles: {A: {run: [a]}}\n", "1:9: roles.A: it is no name of a role; " NAME},
@@ -364,8 +365,8 @@ static void test_role_refusals(void **state)
     } cases[] = {
         {"cpu: 2", "cpu: there is no such key of a role; did you mean 'cpus'?"},
         {"max: 2", "max: it is a key of restart, not of a role; keys of a role: " ROLE_KEYS},
-        {"shards: 2", "shards: there is no such key of a role; its keys: " ROLE_KEYS},
-        {"kind: router", "kind: 'router' is not allowed; write replicas or world"},
+        {"pods: 2", "pods: there is no such key of a role; its keys: " ROLE_KEYS},
+        {"kind: pod", "kind: 'pod' is not allowed; write replicas, world or shards"},
         {"template: x", "template: there are no templates here; write the role's keys"},
         {"leads: maybe", "leads: 'maybe' is not allowed; write yes or no"},
         {"replicas: many", "replicas: 'many' is not a number of replicas; write N or MIN:MAX, each "
@@ -553,7 +554,7 @@ static void test_argument(void **state)
         {"{{{task}}}", "{{task}}"},
     };
     const int ports[] = {7001, 7002};
-    const struct role_task task = {"b-3", 2, ports};
+    const struct role_task task = {"b-3", 2, ports, NULL};
     struct roles *roles = create(ROLE "    ports: [x, y]\n");
 
     for (size_t i = 0; i < COUNT(cases); i++) {

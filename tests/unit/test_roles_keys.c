@@ -20,7 +20,8 @@ static const struct {
 } sections[] = {
     {ROLES_PLACE_JOB, "## Keys of the job"},      {ROLES_PLACE_ROLE, "## Keys of a role"},
     {ROLES_PLACE_READY, "### Keys of ready"},     {ROLES_PLACE_DRAIN, "### Keys of drain"},
-    {ROLES_PLACE_RESTART, "### Keys of restart"},
+    {ROLES_PLACE_RESTART, "### Keys of restart"}, {ROLES_PLACE_UPDATE, "### Keys of update"},
+    {ROLES_PLACE_MODELS, "### Keys of models"},
 };
 
 static int set_up(void **state)
@@ -86,6 +87,10 @@ static const char *fixed_values(const struct role_key *key)
         return "a list of roles";
     case ROLES_KIND_PROBE:
         return probe_values(key);
+    case ROLES_KIND_AMOUNT:
+        return "a number, or a percentage such as 50%";
+    case ROLES_KIND_NOT_BUILT:
+        return "none yet";
     default:
         return "a map";
     }
@@ -102,6 +107,9 @@ static void append_values(const struct role_key *key, char *row)
         break;
     case ROLES_KIND_RANGE:
         text_append(row, ROW_MAX, "N or MIN:MAX, %d to %d", key->min, key->max);
+        break;
+    case ROLES_KIND_SHARDS:
+        text_append(row, ROW_MAX, "N or 1:N, %d to %d", key->min, key->max);
         break;
     case ROLES_KIND_FLAG:
     case ROLES_KIND_WORD:

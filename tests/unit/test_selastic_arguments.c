@@ -545,11 +545,11 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
-    assert_refused("delete 12",
-                   "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
-                   "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, "
-                   "exporter, clean, "
-                   "plan, states, doctor, topology, help");
+    assert_refused(
+        "delete 12",
+        "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
+        "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, exporter, "
+        "services, shard, apply, flush, repack, clean, plan, states, doctor, topology, help");
 }
 
 int main(void)

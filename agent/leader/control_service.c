@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What users and routers ask about the service (control_service.h). */
+#include "agent/leader/control_service.h"
+
+#include <string.h>
+
+#include "agent/leader/control.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_service.h"
+#include "agent/leader/route_waiters.h"
+#include "lib/json_get.h"
+#include "lib/roles.h"
+#include "lib/service.h"
+
+static void refuse(struct leader *leader, struct link *link, const char *why)
+{
+    json_object *answer = control_answer("error", "%s", why);
+
+    json_object_object_add(answer, "code", json_object_new_string("state"));
+    control_say(link, answer, control_leads(leader));
+}
+
+static bool is_ready(struct leader *leader, struct link *link)
+{
+    struct error err;
+
+    if (!control_may_change(leader, link))
+        return false;
+    if (leader_service_ready(leader, &err) == 0)
+        return true;
+    refuse(leader, link, err.text);
+    return false;
+}
+
+void control_shards(struct leader *leader, struct link *link, json_object *msg)
+{
+    json_object *said;
+
+    (void)msg;
+    if (!is_ready(leader, link))
+        return;
+    said = leader_message("shards", -1);
+    json_object_object_add(said, "job", json_object_new_int64(leader->options->job));
+    leader_service_describe(leader, said);
+    control_say(link, said, true);
+}
+
+void control_apply(struct leader *leader, struct link *link, json_object *msg)
+{
+    (void)msg;
+    if (!is_ready(leader, link))
+        return;
+    leader_service_apply(leader);
+    control_say(link,
+                control_answer("done", "job %u: service %s looks at its repository",
+                               leader->options->job, leader->options->roles->service),
+                true);
+}
+
+static void hurry(struct leader *leader, struct link *link, bool repack)
+{
+    if (!is_ready(leader, link))
+        return;
+    leader_service_flush(leader, repack);
+    control_say(link,
+                control_answer("done", "job %u: service %s %s", leader->options->job,
+                               leader->options->roles->service,
+                               repack ? "moves models so that it needs fewer shards"
+                                      : "does at once what waits, and tries again what has failed"),
+                true);
+}
+
+void control_flush(struct leader *leader, struct link *link, json_object *msg)
+{
+    (void)msg;
+    hurry(leader, link, false);
+}
+
+void control_repack(struct leader *leader, struct link *link, json_object *msg)
+{
+    (void)msg;
+    hurry(leader, link, true);
+}
+
+/* NULL: it has none, or one that is none. */
+static const char *router_of(json_object *msg)
+{
+    const char *router = json_get_string(msg, "router");
+
+    return router != NULL && router[0] != '\0' && strlen(router) < SERVICE_ROUTER_NAME ? router
+                                                                                       : NULL;
+}
+
+static void say_table(struct leader *leader, struct link *link, json_object *table)
+{
+    json_object *said;
+
+    if (table == NULL) {
+        refuse(leader, link, "the service has no table of routes yet");
+        return;
+    }
+    said = leader_message("routes", -1);
+    json_object_object_add(said, "table", json_object_get(table));
+    control_say(link, said, control_leads(leader));
+}
+
+/* A router that says its name is waited for from now on. Who does not only looks. */
+void control_routes(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *router = router_of(msg);
+    int64_t after = -1;
+
+    if (!is_ready(leader, link))
+        return;
+    json_get_int(msg, "after", -1, INT64_MAX, &after);
+    if (router != NULL && !leader_service_routed(leader, router, 0, NULL))
+        refuse(leader, link, "the service has too many routers");
+    else if (!route_waiters_add(leader, link, after, say_table))
+        refuse(leader, link, "too many routers wait for routes");
+}
+
+void control_routed(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *router = router_of(msg);
+    json_object *drained = NULL;
+    int64_t epoch;
+
+    if (!is_ready(leader, link))
+        return;
+    if (router == NULL || !json_get_int(msg, "epoch", 0, INT64_MAX, &epoch)) {
+        refuse(leader, link, "routed needs router, a name of up to 63 bytes, and epoch");
+        return;
+    }
+    json_object_object_get_ex(msg, "drained", &drained);
+    if (leader_service_routed(leader, router, epoch, drained))
+        control_say(link, control_answer("done", "heard"), true);
+    else
+        refuse(leader, link, "the service has too many routers");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What users and routers ask about the service of the job. Each is answered on its link. */
+#ifndef ELASTIC_AGENT_LEADER_CONTROL_SERVICE_H
+#define ELASTIC_AGENT_LEADER_CONTROL_SERVICE_H
+
+#include <json-c/json.h>
+
+struct leader;
+struct link;
+
+/* "shards", "apply", "flush", "repack" of users; "routes", "routed" of routers. */
+void control_shards(struct leader *leader, struct link *link, json_object *msg);
+void control_apply(struct leader *leader, struct link *link, json_object *msg);
+void control_flush(struct leader *leader, struct link *link, json_object *msg);
+void control_repack(struct leader *leader, struct link *link, json_object *msg);
+void control_routes(struct leader *leader, struct link *link, json_object *msg);
+void control_routed(struct leader *leader, struct link *link, json_object *msg);
+
+#endif

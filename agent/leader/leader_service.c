@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The service of the job (leader_service.h).
+ *
+ *   CLAIMS ─► WAITS (another job runs it) ─► CLAIMS ─► SERVES ─► LOST (another job has claimed it)
+ *
+ * Files are written by threads, one after the other: the record first, then what follows of it. */
+#include "agent/leader/leader_service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "agent/leader/gangs.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/leader_roles.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/route_waiters.h"
+#include "agent/leader/service_act.h"
+#include "agent/leader/service_shell.h"
+#include "agent/leader/service_text.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+#include "lib/reconcile.h"
+#include "lib/service.h"
+#include "lib/text.h"
+
+#define CLAIM_PAUSE  5.0  /* seconds between two looks at a service that another job runs */
+#define BEAT_PAUSE   10.0 /* … between two writes of leader.json */
+#define MIB          ((int64_t)1 << 20)
+#define DEFAULT_SIZE MIB /* of a model of which nothing is known */
+
+static void on_timer(uv_timer_t *timer);
+
+bool leader_service_any(const struct leader *leader)
+{
+    return leader->of_roles.service->role != NULL;
+}
+
+void leader_service_look(struct leader *leader)
+{
+    if (leader_service_any(leader))
+        service_run_in(leader, 0);
+}
+
+/* ---- leader.json ----------------------------------------------------------------------------- */
+
+static void beaten(void *owner, struct service_task *task)
+{
+    struct leader *leader = owner;
+
+    leader->of_roles.service->beat = NULL;
+    if (task->rc != 0 && task->claim == SERVICE_OTHERS &&
+        leader->of_roles.service->phase == PHASE_SERVES)
+        service_lose(leader, task->err.text);
+    service_run_in(leader, leader->of_roles.service->ended ? BEAT_PAUSE : 0);
+    leader_look_at_end(leader, 0);
+}
+
+static void write_leader(struct leader *leader, bool ended)
+{
+    struct leader_service *own = leader->of_roles.service;
+    struct service_task *task = service_new_task(leader, SERVICE_TASK_WRITE, beaten);
+
+    own->beats = leader_now(leader) + BEAT_PAUSE;
+    own->ended = ended;
+    if (task != NULL) {
+        snprintf(task->name, sizeof(task->name), SERVICE_LEADER_FILE);
+        task->text = service_text_leader(leader, own->term, ended);
+        task->leads = true;
+    }
+    service_begin(leader, task, &own->beat);
+}
+
+/* Another job waits for that. */
+static void watch_leader(struct leader *leader)
+{
+    struct leader_service *own = leader->of_roles.service;
+    bool ended = leader_has_ended(leader);
+
+    if (own->beat != NULL || own->phase != PHASE_SERVES || own->ended)
+        return;
+    if (ended || leader_now(leader) >= own->beats)
+        write_leader(leader, ended);
+    service_run_in(leader, own->beats - leader_now(leader));
+}
+
+bool leader_service_busy(const struct leader *leader)
+{
+    const struct leader_service *own = leader->of_roles.service;
+
+    return own->role != NULL && own->phase == PHASE_SERVES && !lease_deposed(leader) &&
+           (!own->ended || own->beat != NULL);
+}
+
+bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
+                           json_object *drained)
+{
+    bool taken = service_routed(leader->of_roles.service->service, router, epoch, drained,
+                                leader_now(leader));
+
+    service_run_in(leader, 0);
+    return taken;
+}
+
+/* ---- the repository -------------------------------------------------------------------------- */
+
+static void scanned(void *owner, struct service_task *task)
+{
+    struct leader *leader = owner;
+    struct leader_service *own = leader->of_roles.service;
+
+    own->scan = NULL;
+    own->scans = leader_now(leader) + leader->options->roles->models.every;
+    if (task->rc != 0 && !own->unreadable)
+        log_error("job %u: service %s: %s; its models stay as they are", leader->options->job,
+                  leader->options->roles->service, task->err.text);
+    own->unreadable = task->rc != 0;
+    if (task->rc == 0) {
+        own->scanned = true;
+        if (service_models(own->service, task->found.list, task->found.count, leader_now(leader)) !=
+            0)
+            log_error("job %u: service: out of memory", leader->options->job);
+    }
+    service_run_in(leader, 0);
+    leader_look_at_end(leader, 0);
+}
+
+static void watch_repository(struct leader *leader)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (own->scan != NULL)
+        return;
+    if (own->scan_now || leader_now(leader) >= own->scans) {
+        own->scan_now = false;
+        service_begin(leader, service_new_task(leader, SERVICE_TASK_SCAN, scanned), &own->scan);
+        own->scans = leader_now(leader) + leader->options->roles->models.every;
+    }
+    service_run_in(leader, own->scans - leader_now(leader));
+}
+
+/* ---- the claim ------------------------------------------------------------------------------- */
+
+static int open_service(struct leader *leader, const struct service_task *task, struct error *err)
+{
+    struct leader_service *own = leader->of_roles.service;
+    const struct roles *roles = leader->options->roles;
+    const struct role *role = own->role;
+    json_object *run = json_from_strings(role->run);
+    json_object *record = NULL, *table = NULL;
+    struct service_options options = {
+        .brain = {.capacity = role->shards.capacity * MIB,
+                  .max_shards = role->shards.max,
+                  .default_size = DEFAULT_SIZE,
+                  .window = role->shards.window},
+        .replicas = role->max,
+        .surge = role->shards.surge,
+        .unavailable = role->shards.unavailable,
+        .fail_fast = role->shards.fail_fast,
+        .name = roles->service,
+        .application = json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN),
+    };
+
+    if (task->record != NULL)
+        record = json_text_parse(task->record, strlen(task->record), err);
+    if (task->table != NULL)
+        table = json_text_parse(task->table, strlen(task->table), NULL);
+    if (task->record == NULL || record != NULL)
+        own->service = service_create(&options, record, table, leader_now(leader), err);
+    json_object_put(record);
+    json_object_put(table);
+    json_object_put(run);
+    return own->service != NULL ? 0 : -1;
+}
+
+static void claimed(void *owner, struct service_task *task)
+{
+    struct leader *leader = owner;
+    struct leader_service *own = leader->of_roles.service;
+    const char *name = leader->options->roles->service;
+
+    own->task = NULL;
+    own->claims = leader_now(leader) + CLAIM_PAUSE;
+    own->phase = PHASE_WAITS;
+    service_run_in(leader, CLAIM_PAUSE);
+    if (task->rc != 0 || task->claim == SERVICE_OTHERS) {
+        if (!own->said_waits && task->rc == 0)
+            log_info("job %u: service %s is run by job %s: waits for its end", leader->options->job,
+                     name, task->other);
+        else if (!own->said_waits)
+            log_error("job %u: service %s: %s; tries again", leader->options->job, name,
+                      task->err.text);
+        own->said_waits = true;
+        return;
+    }
+    own->term = task->term;
+    if (open_service(leader, task, &task->err) != 0) {
+        service_lose(leader, task->err.text);
+        return;
+    }
+    own->phase = PHASE_SERVES;
+    log_info("job %u: runs service %s, term %" PRId64 "%s", leader->options->job, name, own->term,
+             task->record != NULL ? ", with what it had before" : "");
+    service_run_in(leader, 0);
+}
+
+static void watch_claim(struct leader *leader)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (own->task != NULL || leader_has_ended(leader))
+        return;
+    if (leader_now(leader) < own->claims) {
+        service_run_in(leader, own->claims - leader_now(leader));
+        return;
+    }
+    own->phase = PHASE_CLAIMS;
+    service_begin(leader, service_new_task(leader, SERVICE_TASK_CLAIM, claimed), &own->task);
+}
+
+/* ---- the timer ------------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct leader *leader = timer->data;
+    struct leader_service *own = leader->of_roles.service;
+
+    route_waiters_tell(leader);
+    if (!lease_may_act(leader) && !leader_has_ended(leader))
+        return; /* leader_service_look() follows */
+    if (own->phase == PHASE_CLAIMS || own->phase == PHASE_WAITS)
+        watch_claim(leader);
+    watch_leader(leader);
+    if (own->phase != PHASE_SERVES || leader_has_ended(leader))
+        return;
+    watch_repository(leader);
+    if (own->running && own->task == NULL && leader_now(leader) >= own->retries)
+        service_act_go_on(leader);
+    /* Replicas that go on after a takeover are known by now, and models that there are. */
+    if (!own->running && own->scanned && leader_roles_run(leader))
+        service_act_run(leader);
+}
+
+/* ---- what users ask -------------------------------------------------------------------------- */
+
+int leader_service_ready(const struct leader *leader, struct error *err)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    const uint32_t job = leader->options->job;
+
+    if (own->role == NULL)
+        return error_set(err, "job %u runs no service", job);
+    if (own->phase == PHASE_SERVES)
+        return 0;
+    if (own->phase == PHASE_LOST)
+        return error_set(err, "job %u does not run service %s any more", job,
+                         leader->options->roles->service);
+    return error_set(err, "job %u does not run service %s yet: it claims it", job,
+                     leader->options->roles->service);
+}
+
+void leader_service_apply(struct leader *leader)
+{
+    leader->of_roles.service->scan_now = true;
+    service_run_in(leader, 0);
+}
+
+void leader_service_flush(struct leader *leader, bool repack)
+{
+    struct shard_commands *brain = service_brain(leader->of_roles.service->service);
+
+    if (repack)
+        shard_commands_repack(brain);
+    else
+        shard_commands_flush(brain);
+    leader_service_apply(leader);
+}
+
+void leader_service_describe(struct leader *leader, json_object *into)
+{
+    service_describe(leader->of_roles.service->service, leader_now(leader), into);
+    json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
+    json_object_object_add(into, "repository",
+                           json_object_new_string(leader->of_roles.service->repository));
+    json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void set_paths(struct leader_service *own, const struct leader_options *options)
+{
+    const char *repository = options->roles->models.repository;
+    struct error err = {""};
+
+    if (service_dir_path(own->dir, sizeof(own->dir), options->roles->service, &err) != 0) {
+        log_error("job %u: service %s: %s", options->job, options->roles->service, err.text);
+        own->phase = PHASE_LOST;
+    }
+    snprintf(own->repository, sizeof(own->repository), "%s%s%s",
+             repository[0] == '/' ? "" : options->cwd, repository[0] == '/' ? "" : "/", repository);
+    snprintf(own->job, sizeof(own->job), "%u", options->job);
+}
+
+struct leader_service *leader_service_create(const struct leader_options *options)
+{
+    struct leader_service *own = calloc(1, sizeof(*own));
+
+    if (own == NULL)
+        return NULL;
+    TAILQ_INIT(&own->waiters);
+    own->on_timer = on_timer;
+    if (options->roles == NULL || options->roles->service == NULL)
+        return own;
+    own->role = &options->roles->list[roles_shards(options->roles)];
+    own->phase = PHASE_CLAIMS;
+    set_paths(own, options);
+    return own;
+}
+
+void leader_service_open(struct leader *leader)
+{
+    leader_timer_init(leader, &leader->of_roles.service->timer);
+}
+
+void leader_service_close(struct leader *leader)
+{
+    leader_timer_close(&leader->of_roles.service->timer);
+}
+
+static void disown(struct service_task *task)
+{
+    if (task != NULL)
+        task->owner = NULL;
+}
+
+void leader_service_destroy(struct leader_service *own)
+{
+    if (own == NULL)
+        return;
+    route_waiters_clear(own);
+    disown(own->task);
+    disown(own->scan);
+    disown(own->beat);
+    service_actions_clear(&own->actions);
+    service_destroy(own->service);
+    json_object_put(own->table);
+    free(own);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The service of the job (doc/internals/serve.md): facts for lib/service, and its actions. In a job
+ * without a service nothing of this has an effect. */
+#ifndef ELASTIC_AGENT_LEADER_LEADER_SERVICE_H
+#define ELASTIC_AGENT_LEADER_LEADER_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+
+struct leader;
+struct leader_options;
+struct leader_service;
+
+/* NULL: out of memory. */
+struct leader_service *leader_service_create(const struct leader_options *options);
+void leader_service_destroy(struct leader_service *own); /* accepts NULL */
+/* Its timer begins, and ends. */
+void leader_service_open(struct leader *leader);
+void leader_service_close(struct leader *leader);
+
+bool leader_service_any(const struct leader *leader);
+/* Replicas may be others now, or the leader may act by now. */
+void leader_service_look(struct leader *leader);
+/* The job is about to be over: that is written down. True: it still is being written. */
+bool leader_service_busy(const struct leader *leader);
+
+/* ---- what users and routers ask -------------------------------------------------------------- */
+
+/* -1 with err: the service cannot be asked (yet). */
+int leader_service_ready(const struct leader *leader, struct error *err);
+/* A router says what it has, or that it is there (epoch 0, drained NULL). */
+bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
+                           json_object *drained);
+/* The repository is looked at now. */
+void leader_service_apply(struct leader *leader);
+void leader_service_flush(struct leader *leader, bool repack);
+/* What `selastic shard` shows. */
+void leader_service_describe(struct leader *leader, json_object *into);
+
+#endif

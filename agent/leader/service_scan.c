@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The repository of a service (service_scan.h). */
+#include "agent/leader/service_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/entry.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+#include "lib/states.h"
+
+#define MODEL_FILE     "model.json"
+#define MODEL_FILE_MAX ((size_t)64 << 10)
+
+static char *own(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+void service_found_clear(struct service_found *found)
+{
+    for (int i = 0; i < found->count; i++) {
+        free((char *)(uintptr_t)found->list[i].name);
+        free((char *)(uintptr_t)found->list[i].version);
+        free((char *)(uintptr_t)found->list[i].key);
+        free((char *)(uintptr_t)found->list[i].why);
+    }
+    free(found->list);
+    *found = (struct service_found){0};
+}
+
+/* ---- states of a model ----------------------------------------------------------------------- */
+
+static int64_t size_of(const char *file, void *arg)
+{
+    struct stat st;
+
+    return fstatat(*(const int *)arg, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
+               ? (int64_t)st.st_size
+               : -1;
+}
+
+static void judge(int base, struct state *state)
+{
+    struct error err = {""};
+    struct stat st;
+    size_t len = 0;
+    char *text = NULL;
+    int manifest = -1, dir = entry_open(base, state->name, S_IFDIR, &st, &err);
+
+    if (dir >= 0)
+        manifest = entry_open(dir, STATE_MANIFEST, S_IFREG, &st, &err);
+    if (manifest >= 0)
+        text = entry_text(manifest, STATE_MANIFEST_MAX, &len, &err);
+    if (text != NULL)
+        states_judge(state, text, len, size_of, &dir);
+    else
+        states_judge_torn(state, err.text);
+    free(text);
+    if (manifest >= 0)
+        close(manifest);
+    if (dir >= 0)
+        close(dir);
+}
+
+static int list_states(int base, struct states *states)
+{
+    char target[STATE_NAME_SIZE];
+    DIR *list = entry_list(base);
+    const char *name;
+    ssize_t len;
+    int rc = list != NULL ? 0 : -1;
+
+    while (rc == 0 && (name = entry_next(list)) != NULL)
+        rc = states_add(states, name);
+    if (list != NULL)
+        closedir(list);
+    len = readlinkat(base, STATE_POINTER, target, sizeof(target));
+    if (len > 0 && (size_t)len < sizeof(target))
+        states->current = state_pointer_number(target, (size_t)len);
+    for (size_t i = 0; rc == 0 && i < states->count; i++)
+        if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL)
+            judge(base, &states->list[i]);
+    return rc;
+}
+
+/* ---- a model --------------------------------------------------------------------------------- */
+
+static void read_model_file(int base, struct service_model *model, char *why, size_t size)
+{
+    struct error err = {""};
+    struct stat st;
+    json_object *json;
+    size_t len;
+    char *text;
+    int fd = entry_open(base, MODEL_FILE, S_IFREG, &st, &err);
+
+    if (fd < 0) {
+        if (errno != ENOENT)
+            snprintf(why, size, MODEL_FILE ": %s", err.text);
+        return;
+    }
+    text = entry_text(fd, MODEL_FILE_MAX, &len, &err);
+    close(fd);
+    json = text != NULL ? json_text_parse(text, len, &err) : NULL;
+    free(text);
+    if (!json_object_is_type(json, json_type_object)) {
+        snprintf(why, size, MODEL_FILE ": %s", err.text[0] != '\0' ? err.text : "it is no map");
+    } else {
+        json_object_object_foreach (json, key, value) {
+            (void)value;
+            if (strcmp(key, "key") != 0 && strcmp(key, "bytes") != 0)
+                snprintf(why, size, MODEL_FILE ": '%s' is no key of it; write key or bytes",
+                         error_value(key).text);
+        }
+        if (json_object_object_get(json, "bytes") != NULL &&
+            !json_get_int(json, "bytes", 1, INT64_MAX / 1000000, &model->given))
+            snprintf(why, size, MODEL_FILE ": bytes is no number of bytes");
+        model->key = own(json_get_string(json, "key"));
+        if (json_object_object_get(json, "key") != NULL && model->key == NULL)
+            snprintf(why, size, MODEL_FILE ": key is no text");
+    }
+    json_object_put(json);
+}
+
+static void read_model(int base, struct service_model *model)
+{
+    struct states states = {0};
+    const struct state *latest = NULL, *newest = NULL;
+    char why[sizeof(struct error)] = "";
+
+    read_model_file(base, model, why, sizeof(why));
+    if (list_states(base, &states) == 0) {
+        latest = states_latest(&states);
+        newest = states.count > 0 ? &states.list[states.count - 1] : NULL;
+    }
+    if (latest != NULL) {
+        model->version = own(latest->name);
+        model->files = latest->manifest->bytes;
+    } else if (why[0] == '\0') {
+        snprintf(why, sizeof(why), "no version of it is complete%s%s",
+                 newest != NULL && newest->why != NULL ? ": " : "",
+                 newest != NULL && newest->why != NULL ? newest->why : "");
+    }
+    if (why[0] != '\0')
+        model->why = own(why);
+    states_clear(&states);
+}
+
+/* ---- all models ------------------------------------------------------------------------------ */
+
+static struct service_model *add(struct service_found *found)
+{
+    if (found->count == found->room) {
+        int room = found->room > 0 ? 2 * found->room : 16;
+        struct service_model *more = realloc(found->list, (size_t)room * sizeof(*more));
+
+        if (more == NULL)
+            return NULL;
+        found->list = more;
+        found->room = room;
+    }
+    found->list[found->count] = (struct service_model){0};
+    return &found->list[found->count++];
+}
+
+/* A name that nobody would ask for is not followed: ".git", a file. */
+static int look_at(int base, const char *name, struct service_found *found)
+{
+    struct error err = {""};
+    struct service_model *model;
+    struct stat st;
+    int dir;
+
+    if (name[0] == '.')
+        return 0;
+    dir = entry_open(base, name, S_IFDIR, &st, &err);
+    if (dir < 0 && fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        return 0;
+    model = found->count < SHARD_COMMANDS_MODELS_MAX ? add(found) : NULL;
+    if (model != NULL) {
+        model->name = own(name);
+        if (dir >= 0)
+            read_model(dir, model);
+        else
+            model->why = own(err.text);
+    }
+    if (dir >= 0)
+        close(dir);
+    return model != NULL && model->name != NULL && (model->version != NULL || model->why != NULL)
+               ? 0
+               : -1;
+}
+
+int service_scan(const char *repository, struct service_found *found, struct error *err)
+{
+    int base = open(repository, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    const char *name;
+    DIR *list;
+
+    *found = (struct service_found){0};
+    if (base < 0)
+        return error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
+    list = entry_list(base);
+    if (list == NULL)
+        rc = error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
+    while (rc == 0 && (name = entry_next(list)) != NULL)
+        if (look_at(base, name, found) != 0)
+            rc = error_set(err, "%s: out of memory, or more than %d models",
+                           error_path(repository).text, SHARD_COMMANDS_MODELS_MAX);
+    if (rc == 0 && errno != 0)
+        rc = error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
+    if (list != NULL)
+        closedir(list);
+    close(base);
+    if (rc != 0)
+        service_found_clear(found);
+    return rc;
+}

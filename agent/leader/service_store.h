@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is done with a service's directory and its repository: one thing at a time, in a thread. */
+#ifndef ELASTIC_AGENT_LEADER_SERVICE_STORE_H
+#define ELASTIC_AGENT_LEADER_SERVICE_STORE_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include <uv.h>
+
+#include "agent/leader/service_scan.h"
+#include "common/service_dir.h"
+
+enum service_task_kind {
+    SERVICE_TASK_CLAIM, /* out: claim, term, other; then record and table, NULL: there are none */
+    SERVICE_TASK_WRITE, /* name, text: a file of the directory; NULL: it is removed */
+    SERVICE_TASK_SCAN,  /* out: found */
+};
+
+struct service_task {
+    uv_work_t work;
+    enum service_task_kind kind;
+    char dir[PATH_MAX], repository[PATH_MAX], job[32];
+    char name[64];
+    char *text;
+    bool leads; /* of WRITE: only if the job still runs the service: term */
+    int64_t term;
+    enum service_claim claim;
+    char other[64];
+    char *record, *table;
+    struct service_found found;
+    int rc;
+    struct error err;
+    void *owner; /* NULL: nobody is to hear of it */
+    void (*done)(void *owner, struct service_task *task);
+};
+
+/* Begin it; its owner hears of the end from the loop, and the task is gone after that. task comes
+ * from calloc(), and is taken over also if this fails: -1. */
+int service_task_begin(uv_loop_t *loop, struct service_task *task);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `selastic services`, `shard`, `apply`, `flush` and `repack`: services and their models. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd/command.h"
+#include "cmd/deadline.h"
+#include "cmd/order.h"
+#include "cmd/services.h"
+#include "cmd/terminal_text.h"
+#include "cmd/view.h"
+#include "common/files.h"
+#include "common/service_dir.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+
+/* What the leader of a service has written there. NULL: nothing. */
+static json_object *read_leader(const char *dir)
+{
+    char path[PATH_MAX];
+    json_object *leader;
+    size_t len;
+    char *text;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/" SERVICE_LEADER_FILE, dir) >= sizeof(path))
+        return NULL;
+    text = file_read(path, SERVICE_FILE_MAX, &len, NULL);
+    leader = text != NULL ? json_text_parse(text, len, NULL) : NULL;
+    free(text);
+    if (json_object_is_type(leader, json_type_object))
+        return leader;
+    json_object_put(leader);
+    return NULL;
+}
+
+/* The job that runs a service, in place of its name. */
+static int find_job(struct arguments *arguments, struct error *err)
+{
+    char dir[PATH_MAX];
+    json_object *leader;
+    int64_t job = 0;
+
+    if (arguments->service == NULL)
+        return 0;
+    if (service_dir_path(dir, sizeof(dir), arguments->service, err) != 0)
+        return -1;
+    leader = read_leader(dir);
+    if (!json_get_int(leader, "job", 1, INT32_MAX, &job))
+        error_set(err, "there is no service '%s' of yours; 'selastic services' lists them",
+                  error_value(arguments->service).text);
+    else if (json_get_bool(leader, "ended", false))
+        error_set(err, "service %s is not run by any job; the last one was job %d",
+                  arguments->service, (int)job);
+    else
+        arguments->job_id = (uint32_t)job;
+    json_object_put(leader);
+    return arguments->job_id != 0 ? 0 : -1;
+}
+
+/* ---- look ------------------------------------------------------------------------------------ */
+
+static json_object *shape_of_shards(json_object *answer, const struct arguments *arguments,
+                                    struct error *err)
+{
+    (void)arguments;
+    (void)err;
+    return shape_shards(answer);
+}
+
+static enum exit_status run_shard(const struct arguments *given)
+{
+    static const struct view view = {"shards", "shards", shape_of_shards, render_shards};
+    struct arguments arguments = *given;
+    struct error err;
+
+    return find_job(&arguments, &err) == 0 ? view_run(&view, &arguments) : failed(&err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names in a directory, sorted; NULL after the last. NULL: out of memory. */
+static char **names_in(DIR *list)
+{
+    size_t count = 0, room = 16;
+    char **names = calloc(room, sizeof(*names));
+    struct dirent *entry;
+
+    while (names != NULL && (entry = readdir(list)) != NULL) {
+        if (entry->d_name[0] == '.')
+            continue;
+        if (count + 1 == room) {
+            names = text_need(realloc(names, 2 * room * sizeof(*names)));
+            room *= 2;
+        }
+        names[count++] = text_need(strdup(entry->d_name));
+        names[count] = NULL;
+    }
+    if (names != NULL)
+        qsort(names, count, sizeof(*names), by_name);
+    return names;
+}
+
+static int list_services(json_object *list, struct error *err)
+{
+    char dir[PATH_MAX];
+    char **names;
+    DIR *open;
+
+    if (service_dir_all(dir, sizeof(dir), err) != 0)
+        return -1;
+    open = opendir(dir);
+    if (open == NULL)
+        return errno == ENOENT ? 0
+                               : error_set(err, "%s: %s", error_path(dir).text, strerror(errno));
+    names = text_need(names_in(open));
+    closedir(open);
+    for (char **name = names; *name != NULL; name++) {
+        char path[PATH_MAX + 260];
+        json_object *leader;
+
+        snprintf(path, sizeof(path), "%s/%s", dir, *name);
+        leader = read_leader(path);
+        json_object_array_add(list, shape_service(*name, leader));
+        json_object_put(leader);
+    }
+    strings_free(names);
+    return 0;
+}
+
+static enum exit_status run_services(const struct arguments *arguments)
+{
+    struct render_options options = {.width = terminal_width(), .now = time(NULL)};
+    json_object *all = text_need(json_object_new_object());
+    json_object *list = text_need(json_object_new_array());
+    struct error err;
+
+    json_object_object_add(all, "services", list);
+    if (list_services(list, &err) != 0) {
+        json_object_put(all);
+        return failed(&err);
+    }
+    if (arguments->json) {
+        print_json(all, false);
+        return STATUS_OK;
+    }
+    print_text(render_services(all, &options));
+    json_object_put(all);
+    return STATUS_OK;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static enum exit_status ask(const struct arguments *given, const char *what)
+{
+    struct arguments arguments = *given;
+    struct error err;
+
+    if (find_job(&arguments, &err) != 0)
+        return failed(&err);
+    deadline_start();
+    return order(&arguments, request_new(what), &err) == 0 ? STATUS_OK : failed(&err);
+}
+
+static enum exit_status run_apply(const struct arguments *arguments)
+{
+    return ask(arguments, "apply");
+}
+
+static enum exit_status run_flush(const struct arguments *arguments)
+{
+    return ask(arguments, "flush");
+}
+
+static enum exit_status run_repack(const struct arguments *arguments)
+{
+    return ask(arguments, "repack");
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+const struct command services_command = {
+    .name = "services",
+    .summary = "list your services, and which jobs run them",
+    .help = "Usage: selastic services [--json]\n"
+            "\n"
+            "List your services: their names, the job that runs each of them, how many jobs have\n"
+            "run it so far (TERM), and when that job has been heard. A service that is 'silent'\n"
+            "has a job that does not write its file any more.\n"
+            "\n"
+            "      --json       print JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_services,
+};
+
+const struct command shard_command = {
+    .name = "shard",
+    .summary = "show the shards of a service, and its models",
+    .help = "Usage: selastic shard JOB|SERVICE [--watch[=S]] [--json]\n"
+            "\n"
+            "Show the shards of a service: how many replicas are ready, and what an update waits\n"
+            "for. Then its models: the version that there should be, the one that its shard has,\n"
+            "and the shard that requests with its key go to. A model that is not as it should be\n"
+            "has a reason.\n"
+            "\n"
+            "      --watch[=S]  repeat every S seconds (default 2) until the job has ended\n"
+            "      --json       print JSON; with --watch, one line each time\n"
+            "  -h, --help       print this text\n",
+    .run = run_shard,
+};
+
+const struct command apply_command = {
+    .name = "apply",
+    .summary = "have a service look at its repository now",
+    .help = "Usage: selastic apply JOB|SERVICE [--json]\n"
+            "\n"
+            "Have a service look at its repository of models now, and not only in a while. What\n"
+            "has changed still waits for the window of the service; 'selastic flush' does not.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_apply,
+};
+
+const struct command flush_command = {
+    .name = "flush",
+    .summary = "have a service do at once what waits",
+    .help = "Usage: selastic flush JOB|SERVICE [--json]\n"
+            "\n"
+            "Have a service look at its repository, and do at once what waits for others. What\n"
+            "has failed is tried again.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_flush,
+};
+
+const struct command repack_command = {
+    .name = "repack",
+    .summary = "have a service move models so that it needs fewer shards",
+    .help = "Usage: selastic repack JOB|SERVICE [--json]\n"
+            "\n"
+            "Have a service move models, so that it needs fewer shards. It moves none by itself\n"
+            "that has room where it is.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_repack,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The directory of a service, ~/.slurm-elastic/services/NAME: what is kept when its jobs end, and
+ * which of its jobs may write there.
+ *
+ *     record.json    what the service has (lib/service.h)
+ *     routes.json    the table of routes, as routers have it
+ *     leader.json    the job that runs it, where its leader is, and whether it has ended
+ *     models/        shard_N.json for each shard: what its replicas are to have
+ *     terms/N        claims: the job that made the file of the highest number runs the service
+ *
+ * These functions wait for the file system. */
+#ifndef ELASTIC_SERVICE_DIR_H
+#define ELASTIC_SERVICE_DIR_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+
+#define SERVICE_FILE_MAX    ((size_t)64 << 20)
+#define SERVICE_RECORD_FILE "record.json"
+#define SERVICE_TABLE_FILE  "routes.json"
+#define SERVICE_LEADER_FILE "leader.json"
+#define SERVICE_MODELS_DIR  "models"
+/* A job that has not written leader.json for so long does not run the service any more. */
+#define SERVICE_SILENT 40
+
+/* The directory that holds those of all services, or that of a service. -1 with err. */
+int service_dir_all(char *path, size_t size, struct error *err);
+int service_dir_path(char *path, size_t size, const char *name, struct error *err);
+
+enum service_claim {
+    SERVICE_CLAIMED, /* this job runs the service: *term */
+    SERVICE_OTHERS,  /* another job does: other */
+    SERVICE_FAILED,  /* err */
+};
+
+/* Make the directory, and claim the service for a job. A job that runs it already
+ * has its term again. */
+enum service_claim service_dir_claim(const char *dir, const char *job, int64_t *term, char *other,
+                                     size_t size, struct error *err);
+/* Is that still the highest term? -1 with err: it is not, or that cannot be known. */
+int service_dir_check(const char *dir, int64_t term, struct error *err);
+
+#endif

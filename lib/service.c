@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A service: its life, and what is said to it (service.h). */
+#include "lib/service_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/json_get.h"
+
+/* ---- shards ---------------------------------------------------------------------------------- */
+
+struct service_shard *service_shard(const struct service *s, int number)
+{
+    for (int i = 0; i < s->shard_count; i++)
+        if (s->shards[i].number == number)
+            return &s->shards[i];
+    return NULL;
+}
+
+struct service_shard *service_shard_add(struct service *s, int number)
+{
+    struct service_shard *shard = service_shard(s, number);
+    int i = s->shard_count;
+
+    if (shard != NULL)
+        return shard;
+    if (s->shard_count == s->shard_room) {
+        int room = s->shard_room > 0 ? 2 * s->shard_room : 16;
+        struct service_shard *more = realloc(s->shards, (size_t)room * sizeof(*more));
+
+        if (more == NULL)
+            return NULL;
+        s->shards = more;
+        s->shard_room = room;
+    }
+    for (; i > 0 && s->shards[i - 1].number > number; i--)
+        s->shards[i] = s->shards[i - 1];
+    s->shard_count++;
+    s->shards[i] = (struct service_shard){.number = number};
+    s->shards[i].rollout.fail_fast = s->options.fail_fast;
+    return &s->shards[i];
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static int refuse(struct service *s, const char *name, const char *why)
+{
+    struct service_refusal *more = realloc(s->refusals,
+                                           ((size_t)s->refusal_count + 1) * sizeof(*more));
+
+    if (more == NULL)
+        return -1;
+    s->refusals = more;
+    more += s->refusal_count;
+    more->name = strdup(name);
+    more->why = strdup(why);
+    if (more->name == NULL || more->why == NULL) {
+        free(more->name);
+        free(more->why);
+        return -1;
+    }
+    error_clean(more->why);
+    s->refusal_count++;
+    return 0;
+}
+
+static void clear_refusals(struct service *s)
+{
+    for (int i = 0; i < s->refusal_count; i++) {
+        free(s->refusals[i].name);
+        free(s->refusals[i].why);
+    }
+    free(s->refusals);
+    s->refusals = NULL;
+    s->refusal_count = 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Models that there were, and are not in the repository any more. */
+static int remove_others(struct service *s, const char **names, int count, double now)
+{
+    int all = shard_commands_count(s->brain);
+    char **gone = calloc((size_t)all + 1, sizeof(*gone));
+    int status = gone != NULL ? 0 : -1, found = 0;
+
+    for (int i = 0; status == 0 && i < all; i++) {
+        const char *name = shard_commands_at(s->brain, i).name;
+
+        if (count > 0 && bsearch(&name, names, (size_t)count, sizeof(*names), compare_names))
+            continue;
+        gone[found] = strdup(name);
+        status = gone[found] != NULL ? 0 : -1;
+        found += status == 0;
+    }
+    for (int i = 0; i < found; i++) {
+        if (status == 0)
+            shard_commands_remove(s->brain, gone[i], now, NULL);
+        free(gone[i]);
+    }
+    free(gone);
+    return status;
+}
+
+static int put(struct service *s, const struct service_model *model, double now)
+{
+    const struct shard_model_spec spec = {model->name, model->version, model->key, model->given,
+                                          model->files};
+    struct error err = {""};
+
+    if (model->why != NULL)
+        return refuse(s, model->name, model->why);
+    return shard_commands_put(s->brain, &spec, now, &err) != 0 ? refuse(s, model->name, err.text)
+                                                               : 0;
+}
+
+/* A version that has failed is tried again only when somebody asks for it (flush). */
+static bool has_failed(const struct service *s, const struct service_model *model)
+{
+    int from = 0, to = shard_commands_count(s->brain);
+
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+        struct shard_model_view view = shard_commands_at(s->brain, middle);
+        int order = strcmp(view.name, model->name);
+
+        if (order == 0)
+            return view.why[0] != '\0' && !view.removed &&
+                   strcmp(view.version, model->version) == 0;
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return false;
+}
+
+int service_models(struct service *s, const struct service_model *list, int count, double now)
+{
+    const char **names = calloc((size_t)count + 1, sizeof(*names));
+    int status = names != NULL ? 0 : -1;
+
+    if (status != 0)
+        return -1;
+    clear_refusals(s);
+    for (int i = 0; i < count; i++)
+        names[i] = list[i].name;
+    qsort(names, (size_t)count, sizeof(*names), compare_names);
+    /* First what goes: its key may be another one's now. */
+    status = remove_others(s, names, count, now);
+    for (int i = 0; status == 0 && i < count; i++)
+        if (list[i].why != NULL || !has_failed(s, &list[i]))
+            status = put(s, &list[i], now);
+    free(names);
+    if (s->fresh && count > 0) {
+        s->fresh = false;
+        shard_commands_flush(s->brain);
+    }
+    return status;
+}
+
+struct shard_commands *service_brain(struct service *s)
+{
+    return s->brain;
+}
+
+/* ---- routers --------------------------------------------------------------------------------- */
+
+bool service_router_lives(const struct service *s, const struct service_router *router, double now)
+{
+    (void)s;
+    return router->name[0] != '\0' && now - router->heard < SERVICE_ROUTER_SILENT;
+}
+
+bool service_has_router(const struct service *s, double now)
+{
+    for (int i = 0; i < s->router_count; i++)
+        if (service_router_lives(s, &s->routers[i], now))
+            return true;
+    return false;
+}
+
+static struct service_router *router_of(struct service *s, const char *name, double now)
+{
+    struct service_router *free_one = NULL;
+
+    for (int i = 0; i < s->router_count; i++) {
+        if (strcmp(s->routers[i].name, name) == 0)
+            return &s->routers[i];
+        if (!service_router_lives(s, &s->routers[i], now))
+            free_one = &s->routers[i];
+    }
+    if (free_one == NULL && s->router_count < SERVICE_ROUTERS_MAX)
+        free_one = &s->routers[s->router_count++];
+    if (free_one == NULL)
+        return NULL;
+    *free_one = (struct service_router){.heard = now};
+    snprintf(free_one->name, sizeof(free_one->name), "%s", name);
+    s->record_due = true;
+    for (int i = 0; i < s->known_count; i++) /* what the one before has said is not its word */
+        s->known[i].drained &= ~(1u << (free_one - s->routers));
+    return free_one;
+}
+
+static bool is_named(json_object *names, const struct service_replica *replica)
+{
+    struct service_name name = service_replica_name(replica->shard, replica->start);
+
+    for (size_t i = 0; i < json_object_array_length(names); i++) {
+        json_object *one = json_object_array_get_idx(names, i);
+
+        if (json_object_is_type(one, json_type_string) &&
+            strcmp(json_object_get_string(one), name.text) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool service_routed(struct service *s, const char *router, int64_t epoch, json_object *drained,
+                    double now)
+{
+    struct service_router *own = router_of(s, router, now);
+
+    if (own == NULL)
+        return false;
+    own->heard = now;
+    if (epoch > own->epoch && epoch <= s->epoch)
+        own->epoch = epoch;
+    for (int i = 0; json_object_is_type(drained, json_type_array) && i < s->known_count; i++)
+        if ((s->known[i].replica.state == SERVICE_LEAVES || s->known[i].ended) &&
+            is_named(drained, &s->known[i].replica))
+            s->known[i].drained |= 1u << (own - s->routers);
+    return true;
+}
+
+bool service_is_drained(const struct service *s, int id, int start, double now)
+{
+    const struct service_known *known = NULL;
+
+    for (int i = 0; known == NULL && i < s->known_count; i++)
+        if (s->known[i].replica.id == id && s->known[i].replica.start == start)
+            known = &s->known[i];
+    if (!service_has_router(s, now))
+        return true;
+    if (known == NULL) /* it has come and is to go since the last run */
+        return false;
+    if (!known->served)
+        return true;
+    if (known->replica.state != SERVICE_LEAVES)
+        return false;
+    for (int i = 0; i < s->router_count; i++)
+        if (service_router_lives(s, &s->routers[i], now) && (known->drained & (1u << i)) == 0)
+            return false;
+    return s->router_count > 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct service_name service_replica_name(int shard, int start)
+{
+    struct service_name name;
+
+    snprintf(name.text, sizeof(name.text), "shard_%d.%d", shard, start);
+    return name;
+}
+
+int64_t service_revision(const struct service *s)
+{
+    return s->revision;
+}
+
+struct service *service_create(const struct service_options *options, json_object *record,
+                               json_object *table, double now, struct error *err)
+{
+    struct service *s = calloc(1, sizeof(*s));
+    bool made;
+
+    if (s == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    s->options = *options;
+    s->name = strdup(options->name);
+    s->keys = json_object_new_object();
+    s->fresh = record == NULL;
+    s->first = true;
+    made = s->name != NULL && s->keys != NULL;
+    if (made && record != NULL) {
+        made = service_read(s, record, table, now, err) == 0;
+    } else if (made) {
+        s->brain = shard_commands_create(&options->brain);
+        made = s->brain != NULL;
+    }
+    if (made && shard_commands_application(s->brain, options->application, now) != 0)
+        made = false;
+    s->options.name = s->options.application = NULL; /* the caller's */
+    if (made)
+        return s;
+    if (record == NULL || s->brain != NULL)
+        error_set(err, "out of memory");
+    service_destroy(s);
+    return NULL;
+}
+
+void service_destroy(struct service *s)
+{
+    if (s == NULL)
+        return;
+    shard_commands_destroy(s->brain);
+    for (int i = 0; i < s->shard_count; i++) {
+        for (int k = 0; k < s->shards[i].count; k++) {
+            free(s->shards[i].items[k].name);
+            free(s->shards[i].items[k].version);
+        }
+        free(s->shards[i].items);
+    }
+    free(s->shards);
+    for (int i = 0; i < s->known_count; i++)
+        free((char *)(uintptr_t)s->known[i].replica.address);
+    free(s->known);
+    clear_refusals(s);
+    json_object_put(s->keys);
+    free(s->ends);
+    free(s->table);
+    free(s->name);
+    free(s);
+}

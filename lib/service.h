@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A service with its models in shards: what its job has to do so that requests find their models.
+ * Pure.
+ *
+ * It joins the brain (lib/shard_commands.h), a rolling update for each shard (lib/rollout.h), and
+ * what routers say. The caller says which models and replicas there are. service_run() answers with
+ * actions. They are to be carried out one after the other; not before the last one has been, is
+ * service_run() called again. Who dies in between has a successor, which reads the latest record
+ * and the latest table that were written, and comes to the same end (doc/internals/serve.md). */
+#ifndef ELASTIC_SERVICE_H
+#define ELASTIC_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+#include "lib/rollout.h"
+#include "lib/shard_commands.h"
+
+#define SERVICE_ROUTERS_MAX 16
+#define SERVICE_ROUTER_NAME 64
+/* A router that has not been heard for so long is not waited for. */
+#define SERVICE_ROUTER_SILENT 60.0
+/* During an update a replica that has failed is started anew after a pause: from … to. */
+#define SERVICE_PAUSE_FIRST 1.0
+#define SERVICE_PAUSE_MOST  60.0
+
+struct service_options {
+    struct shard_commands_options brain;
+    int replicas; /* of each shard */
+    struct rollout_amount surge, unavailable;
+    int fail_fast;
+    const char *name;        /* of the service */
+    const char *application; /* what a replica is started with, as a text */
+};
+
+struct service;
+
+/* record and table as written by the leader before, NULL: there was none. NULL with err. */
+struct service *service_create(const struct service_options *options, json_object *record,
+                               json_object *table, double now, struct error *err);
+void service_destroy(struct service *s); /* accepts NULL */
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+/* A model of the repository. */
+struct service_model {
+    const char *name, *version, *key; /* key NULL: its name */
+    int64_t given, files;             /* as struct shard_model_spec */
+    const char *why;                  /* it cannot be used now, and stays as it is; NULL: it can */
+};
+
+/* These models there are, and no others. -1: out of memory. */
+int service_models(struct service *s, const struct service_model *list, int count, double now);
+
+/* For what users ask: shard_commands_flush(), shard_commands_repack(). */
+struct shard_commands *service_brain(struct service *s);
+
+/* A router says that it has the routes of this epoch, and that no request that came by an older one
+ * is on its way. It has no more requests for these replicas. epoch 0: it has just come. False:
+ * there are too many routers. */
+bool service_routed(struct service *s, const char *router, int64_t epoch, json_object *drained,
+                    double now);
+
+enum service_replica_state {
+    SERVICE_WAITS,  /* it has no room so far, or is to be started again */
+    SERVICE_STARTS, /* it has been started, or is about to be */
+    SERVICE_READY,
+    SERVICE_LEAVES, /* it is to end */
+};
+
+struct service_replica {
+    int shard, id;
+    int start; /* number of its latest start; 0: none */
+    enum service_replica_state state;
+    int64_t version;     /* that it was started with; 0: it has not been started */
+    bool failed;         /* its latest start has, by its own fault … */
+    bool spent;          /* … and nothing starts it again */
+    const char *address; /* where its requests go, once it is ready */
+    int port;
+};
+
+/* ---- what is to be done ---------------------------------------------------------------------- */
+
+enum service_action_kind {
+    SERVICE_RECORD, /* text is to be written, before all that follows */
+    SERVICE_LIST,   /* shard: from now on replicas are started with this list (items) as that
+                       version. Those that run read it, too */
+    SERVICE_DROP,   /* shard: it has gone, with its list */
+    SERVICE_TABLE,  /* text is to be written, and then told to routers */
+    SERVICE_SIZE,   /* shard: there should be count replicas */
+    SERVICE_END,    /* shard, id: this replica should go, and the shard be smaller by it */
+    SERVICE_SAY,    /* text, for the log */
+};
+
+struct service_action {
+    enum service_action_kind kind;
+    int shard, id, count;
+    int64_t version, epoch;
+    struct shard_item *items; /* count of them */
+    char *text;
+};
+
+struct service_actions {
+    struct service_action *list;
+    int count, room;
+};
+
+void service_actions_clear(struct service_actions *actions);
+
+/* The replicas are these, by id. -1: out of memory. *again: something has happened that it has to
+ * be called for again as soon as the actions have been carried out. */
+int service_run(struct service *s, double now, const struct service_replica *list, int count,
+                struct service_actions *out, bool *again);
+/* When it is to be called even if nothing happens; 0: never. */
+double service_deadline(const struct service *s);
+
+/* ---- what others read ------------------------------------------------------------------------ */
+
+/* May a replica that leaves be ended, for no router sends requests there any more? */
+bool service_is_drained(const struct service *s, int id, int start, double now);
+/* Is there a router, as far as is known? */
+bool service_has_router(const struct service *s, double now);
+/* The table of routes, as it was last written: JSON, without job and term. */
+int64_t service_revision(const struct service *s);
+/* What `selastic shard` shows: "models", "shards", "refused", "routers". */
+void service_describe(const struct service *s, double now, json_object *into);
+
+struct service_name {
+    char text[48];
+};
+
+/* "shard_1.0": no two starts of replicas have the same. */
+struct service_name service_replica_name(int shard, int start);
+
+#endif

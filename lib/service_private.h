@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of lib/service share. */
+#ifndef ELASTIC_SERVICE_PRIVATE_H
+#define ELASTIC_SERVICE_PRIVATE_H
+
+#include "lib/service.h"
+
+#define SERVICE_FORMAT 1
+
+/* A replica as it was at the last run. */
+struct service_known {
+    struct service_replica replica; /* address: own */
+    bool served;                    /* it has been in the table with this start */
+    unsigned drained;               /* bits of routers that have no requests for it */
+    bool failed;                    /* … that start has, which has been counted */
+    bool ended;                     /* … is to end, which has been said */
+};
+
+struct service_shard {
+    int number;
+    struct rollout rollout;
+    struct shard_item *items; /* its list */
+    int count;
+    int64_t epoch;    /* … of that list */
+    bool list_due;    /* list and version are to be said */
+    int failures;     /* of new replicas, since one has got ready */
+    double pause;     /* nothing is started before then */
+    char waits[160];  /* for what */
+    int ready, total; /* at the last run */
+};
+
+struct service_router {
+    char name[SERVICE_ROUTER_NAME];
+    int64_t epoch;
+    double heard;
+};
+
+/* A model of the repository that cannot be used, and why. */
+struct service_refusal {
+    char *name, *why;
+};
+
+struct service {
+    struct service_options options;
+    char *name;
+    struct shard_commands *brain;
+    struct service_shard *shards; /* by number */
+    int shard_count, shard_room;
+    struct service_known *known; /* by id */
+    int known_count, known_room;
+    struct service_router routers[SERVICE_ROUTERS_MAX];
+    int router_count;
+    bool record_due;   /* the record is to be written in any case */
+    json_object *keys; /* routes: number of the shard by key */
+    int64_t epoch;     /* … of them */
+    char *table;       /* as it was said last, without its revision */
+    int64_t revision;
+    struct service_refusal *refusals;
+    int refusal_count;
+    int *ends; /* starts of replicas that the leader before has told to end, or was about to */
+    int end_count;
+    bool first; /* the next run is the first one */
+    bool fresh; /* no model has come so far: the first ones do not wait for others */
+};
+
+/* service.c */
+struct service_shard *service_shard(const struct service *s, int number);
+/* Also if it is there. NULL: out of memory. */
+struct service_shard *service_shard_add(struct service *s, int number);
+bool service_router_lives(const struct service *s, const struct service_router *router, double now);
+
+/* service_json.c */
+/* New texts; NULL: out of memory. */
+char *service_record_text(const struct service *s, double now);
+char *service_table_text(const struct service *s, int64_t revision);
+int service_read(struct service *s, json_object *record, json_object *table, double now,
+                 struct error *err);
+
+#endif

@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A service with its models in shards: what its job does as the repository changes, and as things
+# fail. Without a router: who asks reads the table of routes. Takes 60 s
+
+load helpers
+load elastic
+load roles
+
+setup_file() {
+    export SERVICE=t$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 2 --cpus-per-node 8
+    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    as_user mkdir "$TB_WORK/models"
+    cat >"$TB_WORK/serve.yaml" <<YAML
+service: $SERVICE
+models: {repository: $TB_WORK/models, every: 1s}
+roles:
+  server:
+    kind: shards
+    shards: 1:3
+    replicas: 2
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/serve.yaml"
+    model one 1 4000000
+    model two 1 3000000
+    submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
+}
+
+setup() { job=$(<"$TB_WORK/job"); }
+
+teardown_file() {
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
+
+teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
+
+# model NAME NUMBER BYTES [broken]: a version of it, as a state.
+model() {
+    local dir=$TB_WORK/models/$1/00000$2
+    as_user mkdir -p "$dir"
+    as_user sh -c "echo data >$dir/data; echo '{\"bytes\": $3}' >$dir/../model.json"
+    [[ ! ${4:-} ]] || as_user touch "$dir/broken"
+    as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
+}
+
+shard_json() { as_user selastic shard "$SERVICE" --json 2>/dev/null; }
+
+table() { as_user cat "$(shard_json | json_value 's["dir"]')/routes.json"; }
+
+# routed KEY=SHARD... : these routes there are, and no others.
+routed() {
+    [[ $(table | json_value '*sorted(r["key"] + "=" + r["shard"] for r in s["routes"])' 2>/dev/null) == "$*" ]]
+}
+
+# Lines "ADDRESS:PORT" of the replicas that requests with that key may go to.
+replicas_of() {
+    table | json_value "'\\n'.join(f'{r[\"address\"]}:{r[\"port\"]}' for s1 in s['shards'] for r in s1['replicas']
+        if r['state'] == 'ready' and [s1['name']] == [x['shard'] for x in s['routes'] if x['key'] == '$1'])"
+}
+
+# answers KEY VERSION COUNT: as many replicas answer for that key, all of them with that version.
+answers() {
+    local at count=0
+    for at in $(replicas_of "$1"); do
+        [[ $(as_user curl -sf "http://$at/$1") == "$2" ]] || return 1
+        count=$((count + 1))
+    done
+    ((count == $3))
+}
+
+# The processes of all replicas.
+servers() {
+    local at
+    for at in $(table | json_value "*(f'{r[\"address\"]}:{r[\"port\"]}' for s1 in s['shards'] for r in s1['replicas'])"); do
+        as_user curl -sf "http://$at/ready"
+        echo
+    done | sort
+}
+
+why() { shard_json | json_value "[m['why'] for m in s['models'] + s['refused'] if m['name'] == '$1'][-1]"; }
+why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
+
+@test "two models come into one shard, and have routes once its replicas are ready" {
+    wait_for 40 routed one=shard_1 two=shard_1
+    wait_for 20 answers one 000001 2
+    answers two 000001 2
+    run -0 as_user selastic services
+    [[ $output =~ $SERVICE\ +running\ +$job\ +1\ +n ]]
+    run -0 as_user selastic shard "$job"
+    [[ $output == *"shard_1    2/2"*"one    000001   000001  shard_1  one  shard_1"* ]]
+    [[ $(as_user stat -c %a "$(shard_json | json_value 's["dir"]')/record.json") == 600 ]]
+}
+
+@test "a version is loaded in place, a model is added, one is removed" {
+    before=$(servers)
+    model one 2 4000000
+    wait_for 20 answers one 000002 2
+    [[ $(servers) == "$before" ]]
+    model three 1 2000000
+    wait_for 40 routed one=shard_1 three=shard_1 two=shard_1
+    answers three 000001 2
+    as_user rm -r "$TB_WORK/models/two"
+    wait_for 40 routed one=shard_1 three=shard_1
+}
+
+@test "a model that has grown moves to a shard of its own; the last model takes its shard with it" {
+    model three 2 8000000
+    wait_for 60 routed one=shard_1 three=shard_2
+    wait_for 20 answers three 000002 2
+    as_user rm -r "$TB_WORK/models/three"
+    wait_for 60 routed one=shard_1
+    one_shard() { [[ $(shard_json | json_value '*(x["name"] for x in s["shards"])') == shard_1 ]]; }
+    wait_for 40 one_shard
+    run -1 as_user test -e "$(shard_json | json_value 's["dir"]')/models/shard_2.json"
+}
+
+@test "a replica that is killed comes back, and its key keeps its route" {
+    read -r victim <<<"$(servers)"
+    as_user kill -KILL "$victim"
+    without() { ! servers | grep -qx "$victim"; }
+    wait_for 20 without
+    routed one=shard_1
+    wait_for 20 answers one 000002 2
+}
+
+@test "another leader goes on with the same replicas, and does what comes" {
+    before=$(servers)
+    term=$(show_json "$job" | json_value 's["term"]')
+    leader=$(show_json "$job" | json_value 's["leader"]')
+    revision=$(table | json_value 's["revision"]')
+    as_user kill -KILL "$(agent_of "$job" "$leader")"
+    led_on() { (($(show_json "$job" | json_value 's["term"]') > term)); }
+    wait_for 60 led_on
+    wait_for 60 answers one 000002 2
+    routed one=shard_1
+    (($(table | json_value 's["revision"]') > revision))
+    # On the other node nothing was started anew.
+    after=$(servers)
+    for pid in $before; do [[ ! -d /proc/$pid ]] || grep -qx "$pid" <<<"$after"; done
+    model four 1 1000000
+    wait_for 60 routed four=shard_1 one=shard_1
+}
+
+@test "what cannot be used has a line, and disturbs nobody" {
+    as_user mkdir -p "$TB_WORK/models/torn/000001"
+    as_user sh -c "echo '{\"format\": 1, \"files\": {\"x\": 5}}' >$TB_WORK/models/torn/000001/complete.json"
+    model huge 1 20000000
+    model x=y 1 1
+    model bad 1 1000000 broken
+    wait_for 20 why_has torn 'no version of it is complete: '
+    wait_for 20 why_has huge 'huge 000001 needs 20000000 bytes, and a shard has 10485760'
+    wait_for 20 why_has x=y "'x=y' is no name of a model"
+    wait_for 60 why_has bad 'shard_1 did not get ready with 000001: 2 new replicas in a row did not get ready'
+    routed four=shard_1 one=shard_1
+    wait_for 20 answers one 000002 2
+    run -1 as_user selastic shard nobody
+    [[ $output == *"there is no service 'nobody' of yours"* ]]
+    run -0 as_user selastic flush "$SERVICE"
+    [[ $output == "job $job: service $SERVICE does at once what waits, and tries again what has failed" ]]
+    run -0 as_user selastic apply "$job"
+    run -0 as_user selastic repack "$job"
+    run -1 as_user selastic scale "$job" server-1=3
+    [[ $output == *"the size of server-1 cannot be set: its service sets it" ]]
+}
+
+@test "another job of the service waits for the end of this one, and has all it had" {
+    as_user rm -r "$TB_WORK/models/bad"
+    as_user scancel "$job"
+    next=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml")
+    echo "$next" >"$TB_WORK/job"
+    runs_it() { [[ $(as_user selastic services --json | json_value '*(x["job"] for x in s["services"] if x["service"] == "'"$SERVICE"'")') == "$next" ]]; }
+    wait_for 60 runs_it
+    wait_for 60 answers one 000002 2
+    [[ $(shard_json | json_value 's["term"]') == 2 ]]
+    as_user scancel "$next"
+    wait_for 30 job_ended "$next"
+    run -1 as_user selastic shard "$SERVICE"
+    # Slurm may have killed the leader before it could write that it has ended.
+    [[ $output == *"service $SERVICE is not run by any job; the last one was job $next"* ||
+        $output == *"job $next has ended"* ]]
+}

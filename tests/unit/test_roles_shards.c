@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A job file with a service: its roles of kind shards, and what is refused. */
+#include "common/roles_file.h"
+#include "lib/text.h"
+#include "tests/unit/roles_fixture.h"
+
+#define TOP "service: adapters\nmodels: {repository: ./m}\n"
+#define SHARD                                                                                      \
+    "roles:\n  server:\n    kind: shards\n    run: [serve]\n    ports: [http]\n"                   \
+    "    ready: {http: /ok}\n"
+#define JOB   TOP SHARD "    capacity: 36G\n"
+#define OTHER "  a:\n    run: [a]\n"
+
+static void test_values(void **state)
+{
+    struct roles *roles = create(TOP SHARD "    capacity: 36G\n    shards: 1:3\n    replicas: 4\n"
+                                           "    window: 2s\n"
+                                           "    update: {max-surge: 1, fail-fast: 0}\n" OTHER);
+    const struct role *role = &roles->list[roles_shard(roles, 3)];
+
+    (void)state;
+    assert_string_equal(roles->service, "adapters");
+    assert_string_equal(roles->models.repository, "./m");
+    assert_near(roles->models.every, 10, 0);
+    assert_int_equal(roles->count, 4);
+    assert_int_equal(roles_shards(roles), roles_find(roles, "server-1"));
+    assert_int_equal(roles_shard(roles, 4), -1);
+    assert_int_equal(roles_shard(roles, 0), -1);
+    assert_string_equal(role->name, "server-3");
+    assert_string_equal(role->shards.of, "server");
+    assert_int_equal(role->kind, ROLE_SHARDS);
+    assert_int_equal(role->min, 0);
+    assert_int_equal(role->max, 4);
+    assert_true(role->asks);
+    assert_int_equal(role->shards.max, 3);
+    assert_int_equal(role->shards.capacity, 36 * 1024);
+    assert_int_equal(role->shards.surge.value, 1);
+    assert_false(role->shards.surge.percent);
+    assert_int_equal(role->shards.unavailable.value, 50);
+    assert_true(role->shards.unavailable.percent);
+    assert_int_equal(role->shards.fail_fast, 0);
+    assert_near(role->shards.window, 2, 0);
+    assert_int_equal(roles->list[roles_find(roles, "a")].shards.number, 0);
+    roles_destroy(roles);
+}
+
+/* As it travels with the job it has the role once. */
+static void test_again(void **state)
+{
+    struct roles *roles = create(JOB "    shards: 5\n    update: {max-unavailable: 0}\n" OTHER);
+    struct error err = {""};
+    char *text = roles_text(roles, &err), *other;
+    struct roles *again = roles_text_read(text, &err);
+
+    (void)state;
+    assert_string_equal(err.text, "");
+    assert_null(strstr(text, "server-"));
+    assert_int_equal(again->count, 6);
+    assert_string_equal(again->list[roles_shard(again, 5)].name, "server-5");
+    other = roles_text(again, &err);
+    assert_string_equal(text, other);
+    free(other);
+    free(text);
+    roles_destroy(again);
+    roles_destroy(roles);
+}
+
+static void test_arguments(void **state)
+{
+    struct roles *roles = create(JOB "    shards: 2\n");
+    const int ports[] = {31000};
+    const struct role_task task = {"server-2-0", 0, ports, "/m.json"};
+    char *text = role_argument(&roles->list[1], "{shard} {models} {port} {{shard}}", &task);
+
+    (void)state;
+    assert_string_equal(text, "shard_2 /m.json 31000 {shard}");
+    free(text);
+    roles_destroy(roles);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {SHARD "    capacity: 1G\n",
+         "1:1: server is of kind shards, but the service has no name; write service: NAME"},
+        {"service: adapters\n" SHARD "    capacity: 1G\n",
+         "1:1: the service has no models; write models: {repository: DIRECTORY}"},
+        {TOP "roles:\n  a:\n    run: [a]\n    leads: yes\n",
+         "1:1: service: no role is of kind shards; give one of them kind: shards, or leave service "
+         "out"},
+        {"models: {repository: x}\nroles:\n  a:\n    run: [a]\n    leads: yes\n",
+         "1:1: models: no role is of kind shards; leave models out"},
+        {"service: Big\n" SHARD, "1:1: service: 'Big' is not allowed; write 1 to 31 small letters, "
+                                 "digits and '-', a letter "
+                                 "first"},
+        {"service: ../x\n" SHARD,
+         "1:1: service: '../x' is not allowed; write 1 to 31 small letters, digits and '-', a "
+         "letter first"},
+        {"handover: 30m\n" JOB, "1:1: handover: it is not built yet; leave it out"},
+        {"service: a\nmodels: {every: 1s}\n" SHARD,
+         "2:1: models: it has no repository; write repository: and a directory"},
+        {"service: a\nmodels: x\n" SHARD,
+         "2:1: models: it is not a map; write a map such as {repository: ./models, every: 10s}"},
+        {"service: a\nmodels: {repository: s3://b/p}\n" SHARD,
+         "2:10: models.repository: models of S3 are not built yet; write a directory that all "
+         "nodes see"},
+        {"service: a\nmodels: {repository: x, every: 10ms}\n" SHARD,
+         "2:25: models.every: '10ms' is not a time from 1s to 365 days; write a time such as "
+         "500ms, 30s, 10m, 2h or 1d"},
+        {TOP SHARD, "4:3: roles.server.capacity: a shard has no room for models; write capacity: "
+                    "and memory such as 36G"},
+        {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it is not built yet; leave "
+                                           "it out"},
+        {JOB "    load: oip\n", "10:5: roles.server.load: it is not built yet; write file"},
+        {JOB "    shards: 0\n",
+         "10:5: roles.server.shards: '0' is not allowed; write N or 1:N, N from 1 to 64"},
+        {JOB "    shards: 2:5\n",
+         "10:5: roles.server.shards: '2:5' is not allowed; write N or 1:N, N from 1 to 64"},
+        {JOB "    shards: 65\n",
+         "10:5: roles.server.shards: '65' is not allowed; write N or 1:N, N from 1 to 64"},
+        {JOB "    replicas: 1:2\n",
+         "10:5: roles.server.replicas: each shard has as many replicas, none of which is "
+         "guaranteed; write N"},
+        {JOB "    leads: yes\n",
+         "10:5: roles.server.leads: a role of kind shards does not have it; leave it out"},
+        {JOB "    grow: auto\n",
+         "10:5: roles.server.grow: a role of kind shards does not have it; leave it out"},
+        {JOB "    base: cpu\n",
+         "10:5: roles.server.base: a role of kind shards does not have it; leave it out"},
+        {JOB "    nodes: 2\n",
+         "10:5: roles.server.nodes: only a role of kind world has it; write kind: world, or "
+         "replicas"},
+        {JOB OTHER "    window: 1m\n",
+         "12:5: roles.a.window: only a role of kind shards has it; write kind: shards, or leave it "
+         "out"},
+        {JOB "    update: 50%\n",
+         "10:5: roles.server.update: it is not a map; write a map such as {max-surge: 50%, "
+         "max-unavailable: 50%}"},
+        {JOB "    update: {max-surge: 101%}\n",
+         "10:14: roles.server.update.max-surge: '101%' is not a number from 0 to 10000, or 0% to "
+         "100%"},
+        {JOB "    update: {max-surge: 0, max-unavailable: 0}\n",
+         "10:5: roles.server.update: max-surge and max-unavailable are both 0 of 1 replicas, of "
+         "which one stays ready: no replica can be replaced; raise one of them"},
+        {TOP "roles:\n  server:\n    kind: shards\n    run: [a]\n    ready: told\n"
+             "    capacity: 1G\n",
+         "4:3: roles.server: its replicas have no port for requests; write ports: [NAME]"},
+        {TOP "roles:\n  server:\n    kind: shards\n    run: [a]\n    ports: [a]\n"
+             "    capacity: 1G\n",
+         "4:3: roles.server: nothing says when a replica has its models; write ready: {http: "
+         "PATH}, or another way"},
+        {JOB "  router:\n    kind: router\n",
+         "11:5: roles.router.kind: a router runs beside the job, not in it; leave this role out"},
+        {JOB "  other:\n    kind: shards\n    run: [x]\n    ports: [a]\n    ready: {http: /}\n"
+             "    capacity: 1G\n",
+         "11:5: roles.other.kind: server is of kind shards already; a job has at most one"},
+        {JOB "  server-1:\n    run: [x]\n",
+         "10:3: roles.server-1: a shard has the name server-1, too; give the role another one"},
+        {JOB OTHER "    after: [server]\n",
+         "12:5: roles.a.after: none of the shards has to be there; leave 'server' out"},
+        {JOB "  b:\n    run: [x, '{models}']\n",
+         "11:14: roles.b.run: only a role of kind shards has {models}; write {{models}} for that "
+         "text"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct error err = {""};
+        json_object *tree = yaml_parse(cases[i].text, strlen(cases[i].text), &err);
+        struct roles *roles;
+
+        assert_non_null(tree);
+        roles = roles_create(tree, yaml_where, NULL, &err);
+        if (roles != NULL)
+            fail_msg("accepted:\n%s", cases[i].text);
+        if (strcmp(err.text, cases[i].message) != 0)
+            fail_msg("%s\n%s\ninstead of\n%s", cases[i].text, err.text, cases[i].message);
+        json_object_put(tree);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_refusals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,756 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* lib/service, and around it what a job has: replicas that are late, fail, and are started again, a
+ * router that is late, files, and leaders that die. After each event every request that could come
+ * has somebody who answers it. A leader that dies between any two actions has a successor that
+ * comes to the same end. */
+#include "lib/json_text.h"
+#include "lib/service.h"
+#include "tests/unit/support.h"
+
+#include <stdbool.h>
+
+#define HISTORIES RANDOM_ROUNDS(60)
+#define MODELS    10
+#define SHARDS    4
+#define CAPACITY  10
+#define REPLICAS  400 /* of all shards, with those that are about to go */
+#define TABLES    64  /* that the router has not confirmed */
+#define HOLD      60  /* seconds for the router to drain a replica */
+
+struct own_replica {
+    struct service_replica is;
+    bool models[MODELS]; /* that it has loaded */
+    bool bad, told;      /* it never gets ready; it has been told to end */
+    double due;          /* when it is ready, has failed, may start, or is gone */
+};
+
+struct own_shard {
+    int list[MODELS]; /* versions; 0: not in the file */
+    bool there;
+    int64_t version; /* of replicas that are started now */
+    int target;
+    bool open; /* the leader has said how many there should be */
+};
+
+struct table {
+    json_object *json;
+    double from, confirmed; /* when it takes effect, when the last request of before has ended */
+    bool holds;
+};
+
+struct sim {
+    uint64_t seed;
+    struct service_options options;
+    struct service *s;
+    char *record, *table; /* as written */
+    double now;
+    struct own_shard shards[SHARDS + 1];
+    struct own_replica replicas[REPLICAS]; /* by id */
+    int count, last_id, last_start;
+    struct table tables[TABLES]; /* the first one holds */
+    int table_count;
+    int64_t confirmed;
+    bool in_use[MODELS]; /* it is in the repository, with: */
+    int version[MODELS];
+    bool bad[MODELS];
+    int carried, cut, room;
+    bool calm, even; /* nothing fails; nothing is by chance */
+    bool router;     /* there is one */
+};
+
+static int roll(struct sim *m, int sides)
+{
+    return m->even ? 0 : (int)random_below(&m->seed, (uint32_t)sides);
+}
+
+static int size_of(int model, int version)
+{
+    return 1 + (model * 5 + version * 7) % 6;
+}
+
+static int ready_of(const struct sim *m, int shard)
+{
+    int ready = 0;
+
+    for (int i = 0; i < m->count; i++)
+        ready += m->replicas[i].is.shard == shard && m->replicas[i].is.state == SERVICE_READY;
+    return ready;
+}
+
+/* ---- what must hold -------------------------------------------------------------------------- */
+
+static int number_in(const char *name)
+{
+    return atoi(strchr(name, '_') != NULL ? strchr(name, '_') + 1 : name + 1);
+}
+
+static json_object *member(json_object *json, const char *key)
+{
+    json_object *value = json_object_object_get(json, key);
+
+    assert_non_null(value);
+    return value;
+}
+
+/* The replica of that name, as long as it answers. */
+static const struct own_replica *replica_named(const struct sim *m, const char *name)
+{
+    for (int i = 0; i < m->count; i++) {
+        const struct own_replica *r = &m->replicas[i];
+
+        if ((r->is.state == SERVICE_READY || (r->is.state == SERVICE_LEAVES && !r->told)) &&
+            strcmp(service_replica_name(r->is.shard, r->is.start).text, name) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+/* Whoever gets requests of a shard has the model. now: there is one who does. */
+static void check_shard(const struct sim *m, json_object *table, int model, int shard, bool now)
+{
+    json_object *shards = member(table, "shards");
+    int answer = 0;
+
+    for (size_t i = 0; i < json_object_array_length(shards); i++) {
+        json_object *one = json_object_array_get_idx(shards, i), *list = member(one, "replicas");
+
+        if (number_in(json_object_get_string(member(one, "name"))) != shard)
+            continue;
+        for (size_t k = 0; k < json_object_array_length(list); k++) {
+            json_object *replica = json_object_array_get_idx(list, k);
+            const struct own_replica *r = replica_named(
+                m, json_object_get_string(member(replica, "name")));
+
+            if (strcmp(json_object_get_string(member(replica, "state")), "ready") != 0 || r == NULL)
+                continue;
+            if (!r->models[model])
+                fail_msg("at %.1f %s (version %lld, state %d) gets requests for m%d, which it does "
+                         "not have; table: %s",
+                         m->now, service_replica_name(r->is.shard, r->is.start).text,
+                         (long long)r->is.version, r->is.state, model,
+                         json_object_to_json_string(table));
+            answer++;
+        }
+    }
+    if (now && answer == 0)
+        fail_msg("at %.1f nobody answers for m%d of shard_%d", m->now, model, shard);
+}
+
+static void check_table(const struct sim *m, json_object *routes_of, json_object *table, bool now)
+{
+    json_object *routes = member(routes_of, "routes");
+
+    for (size_t i = 0; i < json_object_array_length(routes); i++) {
+        json_object *route = json_object_array_get_idx(routes, i);
+
+        check_shard(m, table, number_in(json_object_get_string(member(route, "key"))),
+                    number_in(json_object_get_string(member(route, "shard"))), now);
+    }
+}
+
+/* By the routes that hold there is an answer. What came by routes before finds its model, too. */
+static void check(const struct sim *m)
+{
+    if (m->table_count == 0)
+        return;
+    for (int i = 0; i < m->table_count && m->tables[i].holds; i++) {
+        bool last = i + 1 == m->table_count || !m->tables[i + 1].holds;
+
+        check_table(m, m->tables[i].json, m->tables[i].json, last);
+    }
+}
+
+/* ---- the leader ------------------------------------------------------------------------------ */
+
+static json_object *parse(const char *text)
+{
+    return text != NULL ? json_text_parse(text, strlen(text), NULL) : NULL;
+}
+
+static void lead(struct sim *m)
+{
+    json_object *record = parse(m->record), *table = parse(m->table);
+    struct error err = {""};
+
+    m->s = service_create(&m->options, record, table, m->now, &err);
+    json_object_put(record);
+    json_object_put(table);
+    assert_string_equal(err.text, "");
+    assert_non_null(m->s);
+    /* Who asks for the table says its name. */
+    assert_true(service_routed(m->s, "r", 0, NULL, m->now));
+}
+
+static void remove_replica(struct sim *m, int i)
+{
+    m->count--;
+    memmove(&m->replicas[i], &m->replicas[i + 1], (size_t)(m->count - i) * sizeof(m->replicas[0]));
+}
+
+static void say_models(struct sim *m)
+{
+    struct service_model list[MODELS];
+    char names[MODELS][8], keys[MODELS][8], versions[MODELS][12];
+    int count = 0;
+
+    for (int i = 0; i < MODELS; i++) {
+        if (!m->in_use[i])
+            continue;
+        snprintf(names[i], sizeof(names[i]), "m%d", i);
+        snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+        snprintf(versions[i], sizeof(versions[i]), "v%d", m->version[i]);
+        list[count++] = (struct service_model){
+            names[i], versions[i], keys[i], size_of(i, m->version[i]), 0, NULL};
+    }
+    assert_int_equal(service_models(m->s, list, count, m->now), 0);
+}
+
+/* The next leader takes over what runs, and knows nothing of what waits, or was about to end. */
+static void crash(struct sim *m)
+{
+    service_destroy(m->s);
+    for (int i = m->count - 1; i >= 0; i--) {
+        struct own_replica *r = &m->replicas[i];
+
+        if (r->is.state == SERVICE_WAITS || r->told)
+            remove_replica(m, i);
+        else if (r->is.state == SERVICE_LEAVES)
+            r->is.state = SERVICE_READY;
+    }
+    for (int shard = 1; shard <= SHARDS; shard++)
+        m->shards[shard].open = false;
+    lead(m);
+    say_models(m);
+}
+
+static void keep(char **text, const char *now)
+{
+    free(*text);
+    *text = strdup(now);
+}
+
+static void set_list(struct sim *m, const struct service_action *action)
+{
+    struct own_shard *shard = &m->shards[action->shard];
+    int size = 0;
+
+    shard->there = true;
+    shard->version = action->version;
+    memset(shard->list, 0, sizeof(shard->list));
+    for (int i = 0; i < action->count; i++) {
+        int model = number_in(action->items[i].name);
+
+        shard->list[model] = number_in(action->items[i].version);
+        size += size_of(model, shard->list[model]);
+    }
+    assert_true(size <= CAPACITY);
+    /* A program that reads the file may drop at once what it does not name. */
+    for (int i = 0; i < m->count; i++)
+        for (int model = 0; m->replicas[i].is.shard == action->shard && model < MODELS; model++)
+            m->replicas[i].models[model] &= shard->list[model] > 0;
+}
+
+static void set_table(struct sim *m, const char *text)
+{
+    double after = m->table_count > 0 ? m->tables[m->table_count - 1].from : m->now;
+    struct table *table = &m->tables[m->table_count];
+
+    assert_true(m->table_count < TABLES);
+    keep(&m->table, text);
+    m->table_count++;
+    *table = (struct table){.json = parse(text)};
+    assert_non_null(table->json);
+    table->from = (after > m->now ? after : m->now) + 0.1 + roll(m, 3);
+    table->confirmed = table->from + 0.1 + roll(m, 3);
+}
+
+static void end_replica(struct sim *m, int id)
+{
+    for (int i = 0; i < m->count; i++) {
+        struct own_replica *r = &m->replicas[i];
+
+        if (r->is.id != id)
+            continue;
+        m->shards[r->is.shard].target--;
+        if (r->is.state == SERVICE_WAITS) {
+            remove_replica(m, i);
+            return;
+        }
+        r->is.state = SERVICE_LEAVES;
+        r->due = m->now + HOLD;
+        return;
+    }
+}
+
+static bool carry_out(struct sim *m, const struct service_actions *actions)
+{
+    for (int i = 0; i < actions->count; i++) {
+        const struct service_action *action = &actions->list[i];
+
+        if (action->kind == SERVICE_SAY)
+            continue;
+        if (m->carried++ == m->cut || (!m->calm && roll(m, 60) == 0)) {
+            crash(m);
+            return false;
+        }
+        switch (action->kind) {
+        case SERVICE_RECORD:
+            keep(&m->record, action->text);
+            break;
+        case SERVICE_LIST:
+            set_list(m, action);
+            break;
+        case SERVICE_DROP:
+            for (int k = 0; k < m->count; k++)
+                assert_false(m->replicas[k].is.shard == action->shard &&
+                             m->replicas[k].is.state != SERVICE_WAITS);
+            m->shards[action->shard] = (struct own_shard){.open = true};
+            break;
+        case SERVICE_TABLE:
+            set_table(m, action->text);
+            break;
+        case SERVICE_SIZE:
+            m->shards[action->shard].target = action->count;
+            m->shards[action->shard].open = true;
+            break;
+        case SERVICE_END:
+            end_replica(m, action->id);
+            break;
+        case SERVICE_SAY:
+            break;
+        }
+        check(m);
+    }
+    return true;
+}
+
+static void run(struct sim *m)
+{
+    for (bool again = true; again;) {
+        struct service_replica list[REPLICAS];
+        struct service_actions actions = {0};
+
+        for (int i = 0; i < m->count; i++)
+            list[i] = m->replicas[i].is;
+        assert_int_equal(service_run(m->s, m->now, list, m->count, &actions, &again), 0);
+        again |= !carry_out(m, &actions);
+        service_actions_clear(&actions);
+        check(m);
+    }
+}
+
+/* ---- replicas -------------------------------------------------------------------------------- */
+
+static struct own_replica *add_replica(struct sim *m, int shard)
+{
+    struct own_replica *r = &m->replicas[m->count];
+
+    assert_true(m->count < REPLICAS);
+    m->count++;
+    *r = (struct own_replica){.is = {.shard = shard,
+                                     .id = ++m->last_id,
+                                     .state = SERVICE_WAITS,
+                                     .address = "10.0.0.1",
+                                     .port = 8000}};
+    return r;
+}
+
+/* As lib/reconcile does it: as many as there should be. Those that wait go first. */
+static void size_shard(struct sim *m, int shard)
+{
+    int stay = 0;
+
+    if (!m->shards[shard].open)
+        return;
+    for (int i = 0; i < m->count; i++)
+        stay += m->replicas[i].is.shard == shard && m->replicas[i].is.state != SERVICE_LEAVES;
+    for (; stay < m->shards[shard].target; stay++)
+        add_replica(m, shard);
+    for (int state = SERVICE_WAITS; state <= SERVICE_READY; state++)
+        for (int i = m->count - 1; i >= 0 && stay > m->shards[shard].target; i--) {
+            struct own_replica *r = &m->replicas[i];
+
+            if (r->is.shard != shard || (int)r->is.state != state)
+                continue;
+            stay--;
+            if (state == SERVICE_WAITS) {
+                remove_replica(m, i);
+                continue;
+            }
+            r->is.state = SERVICE_LEAVES;
+            r->due = m->now + HOLD;
+        }
+}
+
+static void start_replica(struct sim *m, struct own_replica *r)
+{
+    const struct own_shard *shard = &m->shards[r->is.shard];
+
+    assert_true(shard->there);
+    r->is.state = SERVICE_STARTS;
+    r->is.start = ++m->last_start;
+    r->is.version = shard->version;
+    r->is.failed = r->is.spent = false;
+    r->due = m->now + 0.5 + roll(m, 8);
+    r->bad = !m->calm && roll(m, 8) == 0;
+    for (int model = 0; model < MODELS; model++) {
+        r->models[model] = shard->list[model] > 0;
+        r->bad = r->bad || (shard->list[model] > 0 && m->bad[model] &&
+                            shard->list[model] == m->version[model]);
+    }
+}
+
+static int running(const struct sim *m)
+{
+    int running = 0;
+
+    for (int i = 0; i < m->count; i++)
+        running += m->replicas[i].is.state != SERVICE_WAITS;
+    return running;
+}
+
+static void fail_replica(struct sim *m, struct own_replica *r)
+{
+    r->is.state = SERVICE_WAITS;
+    r->is.failed = true;
+    r->is.version = 0;
+    r->is.spent = roll(m, 4) == 0;
+    r->due = m->now + 1;
+}
+
+static void pass_replicas(struct sim *m)
+{
+    for (int shard = 1; shard <= SHARDS; shard++)
+        size_shard(m, shard);
+    for (int i = m->count - 1; i >= 0; i--) {
+        struct own_replica *r = &m->replicas[i];
+
+        if (r->is.state == SERVICE_LEAVES && !r->told) {
+            assert_true(m->now < r->due); /* the router has not taken so long */
+            if (service_is_drained(m->s, r->is.id, r->is.start, m->now)) {
+                r->told = true;
+                r->due = m->now + 0.5;
+            }
+            check(m);
+            continue;
+        }
+        if (r->due > m->now || r->is.state == SERVICE_READY)
+            continue;
+        if (r->told)
+            remove_replica(m, i);
+        else if (r->is.state == SERVICE_STARTS && r->bad)
+            fail_replica(m, r);
+        else if (r->is.state == SERVICE_STARTS)
+            r->is.state = SERVICE_READY;
+        else if (!r->is.spent && running(m) < m->room && m->shards[r->is.shard].open)
+            start_replica(m, r);
+        check(m);
+    }
+}
+
+/* ---- the router ------------------------------------------------------------------------------ */
+
+static void say_routed(struct sim *m)
+{
+    json_object *drained = json_object_new_array(), *shards, *table;
+
+    if (m->table_count == 0 || !m->tables[0].holds) {
+        json_object_put(drained);
+        return;
+    }
+    table = m->tables[0].json;
+    shards = member(table, "shards");
+    for (size_t i = 0; i < json_object_array_length(shards); i++) {
+        json_object *list = member(json_object_array_get_idx(shards, i), "replicas");
+
+        for (size_t k = 0; k < json_object_array_length(list); k++) {
+            json_object *replica = json_object_array_get_idx(list, k);
+
+            if (strcmp(json_object_get_string(member(replica, "state")), "draining") == 0)
+                json_object_array_add(drained, json_object_get(member(replica, "name")));
+        }
+    }
+    m->confirmed = json_object_get_int64(member(table, "epoch"));
+    assert_true(service_routed(m->s, "r", m->confirmed, drained, m->now));
+    json_object_put(drained);
+}
+
+static void pass_routes(struct sim *m)
+{
+    for (int i = 0; i < m->table_count; i++) {
+        struct table *table = &m->tables[i];
+
+        table->holds = table->holds || table->from <= m->now;
+        check(m);
+    }
+    while (m->table_count > 1 && m->tables[1].holds && m->tables[1].confirmed <= m->now) {
+        json_object_put(m->tables[0].json);
+        memmove(m->tables, m->tables + 1, (size_t)--m->table_count * sizeof(m->tables[0]));
+    }
+    if (roll(m, 3) == 0)
+        say_routed(m);
+}
+
+static void pass(struct sim *m, double seconds)
+{
+    m->now += seconds;
+    pass_routes(m);
+    pass_replicas(m);
+    run(m);
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static bool is_in_a_list(const struct sim *m, int model)
+{
+    for (int number = 1; number <= SHARDS; number++)
+        if (m->shards[number].list[model] > 0)
+            return true;
+    return false;
+}
+
+static void put(struct sim *m, int model, bool bad)
+{
+    m->version[model]++;
+    m->in_use[model] = true;
+    m->bad[model] = bad;
+    say_models(m);
+}
+
+static void take_away(struct sim *m, int model)
+{
+    m->in_use[model] = false;
+    say_models(m);
+}
+
+/* Not the last one: nobody could help that. Nor one that routers may count on, for they have not
+ * heard of others. */
+static void kill_one(struct sim *m)
+{
+    int i = m->count > 0 ? roll(m, m->count) : 0;
+
+    if (m->count == 0 || m->replicas[i].is.state != SERVICE_STARTS)
+        return;
+    fail_replica(m, &m->replicas[i]);
+}
+
+static void disturb(struct sim *m)
+{
+    int model = roll(m, MODELS);
+
+    switch (roll(m, 14)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+        put(m, model, !is_in_a_list(m, model) && roll(m, 5) == 0);
+        break;
+    case 4:
+        take_away(m, model);
+        break;
+    case 5:
+        if (roll(m, 3) == 0)
+            assert_int_equal(
+                shard_commands_application(service_brain(m->s), roll(m, 2) ? "a" : "b", m->now), 0);
+        break;
+    case 6:
+        shard_commands_flush(service_brain(m->s));
+        break;
+    case 7:
+        shard_commands_repack(service_brain(m->s));
+        break;
+    case 8:
+        m->room = 8 + roll(m, 10);
+        break;
+    case 9:
+        kill_one(m);
+        break;
+    case 10:
+        crash(m);
+        break;
+    default:
+        break;
+    }
+    check(m);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* As a text: what each shard has, and where requests go. */
+static char *describe(const struct sim *m)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_object *routes = member(m->tables[0].json, "routes");
+
+    for (int number = 1; number <= SHARDS; number++) {
+        fprintf(out, "shard_%d:", number);
+        for (int model = 0; model < MODELS; model++)
+            if (m->shards[number].list[model] > 0)
+                fprintf(out, " m%d_v%d", model, m->shards[number].list[model]);
+        fprintf(out, ", %d ready\n", ready_of(m, number));
+    }
+    for (int model = 0; model < MODELS; model++)
+        for (size_t i = 0; i < json_object_array_length(routes); i++) {
+            json_object *route = json_object_array_get_idx(routes, i);
+
+            if (number_in(json_object_get_string(member(route, "key"))) == model)
+                fprintf(out, "k%d: %s\n", model, json_object_get_string(member(route, "shard")));
+        }
+    fclose(out);
+    return text;
+}
+
+static void check_end(struct sim *m)
+{
+    json_object *routes = member(m->tables[0].json, "routes");
+    int inside = 0, listed = 0;
+
+    assert_int_equal(m->table_count, 1);
+    for (int i = 0; i < shard_commands_count(service_brain(m->s)); i++) {
+        struct shard_model_view view = shard_commands_at(service_brain(m->s), i);
+
+        assert_int_equal(view.routed, view.shard);
+        if (view.why[0] == '\0')
+            assert_string_equal(view.has, view.version);
+        else
+            assert_non_null(strstr(view.why, "no shard has so much room"));
+        inside += view.shard > 0;
+    }
+    assert_int_equal(json_object_array_length(routes), inside);
+    for (int number = 1; number <= SHARDS; number++) {
+        int models = 0, count = 0;
+
+        for (int model = 0; model < MODELS; model++)
+            models += m->shards[number].list[model] > 0;
+        for (int i = 0; i < m->count; i++)
+            count += m->replicas[i].is.shard == number;
+        listed += models;
+        assert_int_equal(count, models > 0 ? m->options.replicas : 0);
+        assert_int_equal(ready_of(m, number), count);
+    }
+    assert_int_equal(listed, inside);
+}
+
+static void begin(struct sim *m, uint64_t seed)
+{
+    memset(m, 0, sizeof(*m));
+    m->seed = seed * 2654435761u + 1;
+    m->cut = -1;
+    m->now = 1000;
+    m->room = 60;
+    m->options = (struct service_options){
+        .brain = {CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20},
+        .replicas = 1 + (int)(seed % 4),
+        .surge = {50, true},
+        .unavailable = {50, true},
+        .fail_fast = 2,
+        .name = "adapters",
+        .application = "a",
+    };
+    m->router = true;
+    lead(m);
+}
+
+static void end(struct sim *m)
+{
+    service_destroy(m->s);
+    for (int i = 0; i < m->table_count; i++)
+        json_object_put(m->tables[i].json);
+    free(m->record);
+    free(m->table);
+}
+
+static void settle(struct sim *m, int passes)
+{
+    for (int i = 0; i < passes; i++)
+        pass(m, 1);
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    for (int history = 1; history <= HISTORIES; history++) {
+        struct sim m;
+
+        begin(&m, (uint64_t)history);
+        for (int event = 0; event < 120; event++) {
+            disturb(&m);
+            pass(&m, 0.1 * roll(&m, 30));
+        }
+        m.calm = true;
+        m.room = 60;
+        for (int model = 0; model < MODELS; model++)
+            if (m.bad[model])
+                take_away(&m, model);
+        settle(&m, 100);
+        shard_commands_flush(service_brain(m.s));
+        settle(&m, 100);
+        check_end(&m);
+        end(&m);
+    }
+}
+
+/* ---- cut at every point ---------------------------------------------------------------------- */
+
+/* New shards, updates, a move, a model that never gets ready, removals, a shard that goes: each
+ * when what was before is at its end. */
+static char *play(int cut, int *carried)
+{
+    struct sim m;
+    char *text;
+
+    begin(&m, 3); /* nothing waits for others */
+    m.calm = m.even = true;
+    m.cut = cut;
+    for (int model = 0; model < 6; model++)
+        put(&m, model, false);
+    settle(&m, 30);
+    for (int round = 0; round < 3; round++) {
+        for (int model = round; model < 6; model += 2)
+            put(&m, model, false);
+        settle(&m, 30);
+    }
+    put(&m, 7, true);
+    settle(&m, 30);
+    take_away(&m, 1);
+    put(&m, 8, false);
+    settle(&m, 30);
+    take_away(&m, 7);
+    take_away(&m, 0);
+    take_away(&m, 2);
+    settle(&m, 30);
+    text = describe(&m);
+    check_end(&m);
+    *carried = m.carried;
+    end(&m);
+    return text;
+}
+
+static void test_cut(void **state)
+{
+    int actions, carried;
+    char *whole = play(-1, &actions);
+
+    (void)state;
+    assert_true(actions > 60);
+    for (int cut = 0; cut < actions; cut++) {
+        char *text = play(cut, &carried);
+
+        if (strcmp(text, whole) != 0)
+            fail_msg("cut before action %d:\n%sinstead of\n%s", cut, text, whole);
+        free(text);
+    }
+    free(whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
