@@ -521,7 +521,7 @@ static void test_bad_options(void **unused)
         "delete 12",
         "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
         "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, clean, "
-        "plan, states, doctor, topology, help");
+        "plan, states, router, doctor, topology, help");
 }
 
 int main(void)
