@@ -323,7 +323,14 @@ static void on_first_workers(const char *answer, const char *why, void *arg)
         haproxy_adopt(d->haproxy, workers.master, &err) == 0) {
         log_info("haproxy (process %d) goes on", workers.master);
         d->started = uv_now(d->loop);
+    } else if (haproxy_is_left(d->haproxy) && ++d->failures < FAILURES_MAX) {
+        driver_look_in(d, FAILED_MS);
+        return;
+    } else {
+        haproxy_end_left(d->haproxy);
     }
+    d->failures = 0;
+    d->greeted = true;
     driver_look_in(d, 0);
 }
 
@@ -335,6 +342,10 @@ static void on_timer(uv_timer_t *timer)
         return;
     if (d->finishing) {
         haproxy_kill(d->haproxy, d->workers.worker);
+        return;
+    }
+    if (!d->greeted) {
+        driver_ask(d, d->options.home->master, HAPROXY_SHOW_WORKERS, on_first_workers);
         return;
     }
     take_table(d);
@@ -353,7 +364,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void look_now(struct driver *d)
 {
-    if (d->talk == NULL && !d->planned && !d->finishing &&
+    if (d->talk == NULL && !d->planned && !d->finishing && d->greeted &&
         !(haproxy_pid(d->haproxy) == 0 && d->starts > 0))
         driver_look_in(d, 0);
 }
@@ -430,7 +441,7 @@ struct driver *driver_create(uv_loop_t *loop, const struct driver_options *optio
     d->timer.data = d;
     d->timer_open = true;
     /* One that a router of before has left behind goes on. */
-    driver_ask(d, options->home->master, HAPROXY_SHOW_WORKERS, on_first_workers);
+    driver_look_in(d, 0);
     return d;
 }
 

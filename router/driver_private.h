@@ -14,6 +14,7 @@ struct driver {
     struct driver_options options;
     uv_timer_t timer; /* the next look */
     bool timer_open, destroyed, finishing;
+    bool greeted; /* whether one of before goes on is known */
     struct haproxy *haproxy;
     struct talk *talk; /* NULL: none is under way */
     int failures;      /* questions in a row without an answer */

@@ -15,10 +15,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/files.h"
 #include "common/log.h"
 
 /* Where Debian, and who builds it himself, have it. They need not be in a user's PATH. */
 #define ELSEWHERE "/usr/sbin:/usr/local/sbin"
+#define PROC_MAX  65536 /* bytes of a file of /proc */
 
 struct haproxy {
     uv_loop_t *loop;
@@ -72,6 +74,77 @@ char *haproxy_program(const char *given, struct error *err)
     if (found == NULL)
         error_set(err, "there is no haproxy: install the package haproxy (2.6 or later)");
     return found;
+}
+
+/* ---- one of before --------------------------------------------------------------------------- */
+
+/* When a process began, in the kernel's ticks: with its number it means this process and no other.
+ * 0: there is none. */
+static unsigned long long start_of(pid_t pid)
+{
+    char path[64], *text, *word;
+    unsigned long long start = 0;
+    struct error err;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    text = file_read(path, PROC_MAX, NULL, &err);
+    /* The name may have anything in it, but it ends with the last ')'. Field 22. */
+    word = text != NULL ? strrchr(text, ')') : NULL;
+    for (int field = 2; word != NULL && field < 22; field++)
+        word = strchr(word + 1, ' ');
+    if (word != NULL)
+        start = strtoull(word, NULL, 10);
+    free(text);
+    return start;
+}
+
+static void note_process(const struct haproxy *haproxy)
+{
+    char text[64];
+    struct error err = {""};
+
+    snprintf(text, sizeof(text), "%d %llu\n", (int)haproxy->pid, start_of(haproxy->pid));
+    if (file_replace(haproxy->home->process, text, strlen(text), 0600, &err) != 0)
+        log_error("%s", err.text);
+}
+
+/* 0: nobody. */
+static pid_t left_process(const struct haproxy *haproxy)
+{
+    struct error err;
+    char *text = file_read(haproxy->home->process, PROC_MAX, NULL, &err);
+    unsigned long long start = 0;
+    int pid = 0;
+
+    if (text == NULL || sscanf(text, "%d %llu", &pid, &start) != 2 || pid <= 1 || start == 0 ||
+        start_of(pid) != start)
+        pid = 0;
+    free(text);
+    return pid;
+}
+
+bool haproxy_is_left(const struct haproxy *haproxy)
+{
+    return left_process(haproxy) > 0;
+}
+
+void haproxy_end_left(const struct haproxy *haproxy)
+{
+    pid_t master = left_process(haproxy);
+    char path[64], *children, *save = NULL;
+    struct error err;
+
+    if (master <= 0)
+        return;
+    log_info("haproxy (process %d) does not answer, and is ended", (int)master);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)master, (int)master);
+    children = file_read(path, PROC_MAX, NULL, &err);
+    for (char *word = children != NULL ? strtok_r(children, " \n", &save) : NULL; word != NULL;
+         word = strtok_r(NULL, " \n", &save))
+        if (atoi(word) > 1)
+            kill(atoi(word), SIGKILL);
+    free(children);
+    kill(master, SIGKILL);
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */
@@ -187,6 +260,7 @@ int haproxy_start(struct haproxy *haproxy, struct error *err)
         return error_set(err, "%s cannot be started: %s", haproxy->program, uv_strerror(code));
     }
     haproxy->pid = haproxy->child->pid;
+    note_process(haproxy);
     return 0;
 }
 

@@ -28,6 +28,11 @@ int haproxy_start(struct haproxy *haproxy, struct error *err);
 /* The one that runs there already, its master being this process. -1 with err: it is gone. */
 int haproxy_adopt(struct haproxy *haproxy, pid_t master, struct error *err);
 
+/* Does one run there that this process has not started, whether it answers or not? */
+bool haproxy_is_left(const struct haproxy *haproxy);
+/* It is ended, with its workers. */
+void haproxy_end_left(const struct haproxy *haproxy);
+
 pid_t haproxy_pid(const struct haproxy *haproxy); /* of the master; 0: it does not run */
 /* Another worker takes over, with the files as they are; this one ends its requests. */
 void haproxy_reload(struct haproxy *haproxy);

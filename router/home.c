@@ -53,6 +53,7 @@ int home_find(struct home *home, const char *dir, const char *service, struct er
     join(home->socket, dir, "haproxy.sock");
     join(home->master, dir, "master.sock");
     join(home->status, dir, "status.json");
+    join(home->process, dir, "process");
     return 0;
 }
 
@@ -104,6 +105,7 @@ void home_clear(const struct home *home)
     unlink(home->socket);
     unlink(home->master);
     unlink(home->status);
+    unlink(home->process);
 }
 
 void home_close(struct home *home)

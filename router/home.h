@@ -16,6 +16,7 @@ struct home {
     char config[HOME_PATH], map[HOME_PATH], tokens[HOME_PATH]; /* haproxy's files */
     char socket[HOME_PATH], master[HOME_PATH];                 /* its sockets */
     char status[HOME_PATH];
+    char process[HOME_PATH]; /* who haproxy's master is */
     int lock; /* -1: not held */
 };
 

@@ -201,6 +201,13 @@ haproxy_is_another() { [[ $(haproxy_pid) != "$1" && $(haproxy_pid) != 0 ]]; }
     kill -STOP "$before" "$(worker_pid)"
     wait_for 20 haproxy_is_another "$before"
     wait_for 20 answers tenant_A "second 200"
+    # It hangs while the router is killed: the next router ends it.
+    before=$(haproxy_pid)
+    kill -STOP "$before" "$(worker_pid)"
+    kill -KILL "$router"
+    begin_router
+    wait_for 20 answers tenant_A "second 200"
+    haproxy_is_another "$before"
     # A table that is none changes nothing.
     echo '{"service": "s"' >"$DIR/table"
     wait_for 20 router_says 'the table of routes: '
@@ -214,6 +221,48 @@ haproxy_is_another() { [[ $(haproxy_pid) != "$1" && $(haproxy_pid) != 0 ]]; }
     kill -TERM "$router"
     wait "$router"
     [[ ! -e /proc/$before && ! -e $DIR/run/haproxy.sock && ! -e $DIR/run/tokens ]]
+}
+
+# In the place of haproxy: it answers, but not as haproxy does.
+garbage() {
+    cat >"$DIR/garbage" <<'END'
+#!/usr/bin/python3
+import os, socket, sys
+path = sys.argv[3].partition(",")[0]
+with open(os.path.join(os.path.dirname(path), "../starts"), "a") as file:
+    print(os.getpid(), file=file)
+listener = socket.socket(socket.AF_UNIX)
+if os.path.exists(path):
+    os.unlink(path)
+listener.bind(path)
+listener.listen()
+while True:
+    with listener.accept()[0] as link:
+        link.recv(1000)
+        link.sendall(b"\xff\0 1 master\n" * 1000)
+END
+    chmod 755 "$DIR/garbage"
+}
+
+started() { [[ -e $DIR/starts ]] && (($(wc -l <"$DIR/starts") >= $1)); }
+
+@test "elastic-router: a haproxy that answers garbage is ended and started again" {
+    local router pid
+
+    garbage
+    replica first tenant_A
+    REVISION=0
+    table 1 1:first tenant_A=1
+    begin "$prefix/bin/selastic" router s --run-dir "$DIR/run" --listen 127.0.0.1:1 --no-tokens \
+        --table "$DIR/table" --haproxy "$DIR/garbage"
+    router=${pids[-1]}
+    wait_for 20 started 2
+    pid=$(tail -n 1 "$DIR/starts")
+    grep -q 'does not answer as it should, and is started anew' "$DIR"/selastic-*.log
+    kill "$router" # twice: it does not end itself
+    kill "$router"
+    wait "$router"
+    [[ ! -e /proc/$pid ]]
 }
 
 @test "elastic-router: what is wrong at the start is one line" {
