@@ -63,6 +63,7 @@ static int read_json(json_object *json, struct leader_place *place, struct error
         return error_set(err, "job, restarts and term have to be numbers");
     place->job = (uint32_t)job;
     place->restarts = (uint32_t)restarts;
+    place->ended = json_get_bool(json, "ended", false);
     return read_addresses(json, place, err) != 0 ? -1 : read_optional(json, place, err);
 }
 
@@ -96,7 +97,7 @@ bool leader_place_same(const struct leader_place *a, const struct leader_place *
     size_t count = strings_count(a->addresses);
 
     if (a->job != b->job || a->restarts != b->restarts || a->term != b->term ||
-        a->port != b->port || count != strings_count(b->addresses) ||
+        a->port != b->port || a->ended != b->ended || count != strings_count(b->addresses) ||
         (a->state_dir == NULL) != (b->state_dir == NULL) ||
         (a->state_dir != NULL && strcmp(a->state_dir, b->state_dir) != 0))
         return false;

@@ -18,6 +18,7 @@ struct leader_place {
     char **addresses; /* of nodes where it may be; NULL-terminated */
     int port;         /* 0: at one of the candidate ports */
     char *state_dir;  /* of the job; NULL: not known */
+    bool ended;       /* the job has ended */
 };
 
 /* -1 with err: it is none. */

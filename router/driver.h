@@ -20,7 +20,10 @@ struct driver_options {
     const struct home *home;
     const char *program; /* haproxy's path */
     const char *listen;  /* ADDRESS:PORT */
-    bool has_tokens;     /* nobody is answered before driver_set_tokens() */
+    enum haproxy_key
+        by; /* where requests carry their key, if what is not NULL; else the table says */
+    const char *what;
+    bool has_tokens; /* nobody is answered before driver_set_tokens() */
     void (*looked)(void *arg);
     void (*ended)(void *arg); /* after driver_finish(): haproxy is gone */
     void *arg;

@@ -17,7 +17,7 @@ struct home {
     char socket[HOME_PATH], master[HOME_PATH];                 /* its sockets */
     char status[HOME_PATH];
     char process[HOME_PATH]; /* who haproxy's master is */
-    int lock; /* -1: not held */
+    int lock;                /* -1: not held */
 };
 
 /* The paths. dir NULL: the usual one of this user and service. -1 with err: haproxy could not use

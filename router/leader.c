@@ -101,6 +101,7 @@ static void ask(struct leader *leader)
     json_object *question = json_object_new_object();
 
     json_object_object_add(question, "t", json_object_new_string("routes"));
+    json_object_object_add(question, "router", json_object_new_string(leader->options.id));
     json_object_object_add(
         question, "after",
         json_object_new_int64(leader->table != NULL ? leader->table->revision : -1));

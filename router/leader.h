@@ -17,6 +17,7 @@ struct leader;
 
 struct leader_options {
     const char *service;
+    const char *id; /* of this router */
     const struct conf *conf;
     void (*heard)(void *arg); /* it has answered, perhaps with another table */
     void *arg;

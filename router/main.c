@@ -69,6 +69,11 @@ static void print_help(void)
         "      --listen=ADDRESS:PORT  where clients ask; without ADDRESS everywhere\n"
         "      --tokens=FILE          one token a line; default: the file tokens of the service\n"
         "      --no-tokens            everybody who reaches the address may ask\n"
+        "      --route-by=HOW         where requests name the model: json:$.model, header:NAME, "
+        "or\n"
+        "                             path:/v2/models/ (what is before it); default: as the "
+        "leader\n"
+        "                             says\n"
         "      --directory=DIR        of the service; default: ~/.slurm-elastic/services/SERVICE\n"
         "      --table=FILE           the routes come from this file, not from a leader\n"
         "      --run-dir=DIR          for files and sockets of haproxy on this machine\n"
@@ -247,6 +252,8 @@ static int begin(struct router *router, struct error *err)
     struct driver_options driver = {.home = &router->home,
                                     .program = router->program,
                                     .listen = a->listen,
+                                    .by = a->by,
+                                    .what = a->what,
                                     .has_tokens = router->tokens_path[0] != '\0',
                                     .looked = on_looked,
                                     .ended = on_ended,

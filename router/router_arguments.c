@@ -13,17 +13,12 @@
 #define PORT_MAX 65535
 
 static const struct option long_options[] = {
-    {"listen", required_argument, NULL, 'l'},
-    {"tokens", required_argument, NULL, 't'},
-    {"no-tokens", no_argument, NULL, 'n'},
-    {"table", required_argument, NULL, 'f'},
-    {"directory", required_argument, NULL, 'd'},
-    {"run-dir", required_argument, NULL, 'r'},
-    {"haproxy", required_argument, NULL, 'p'},
-    {"status", no_argument, NULL, 's'},
-    {"json", no_argument, NULL, 'j'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"listen", required_argument, NULL, 'l'},  {"tokens", required_argument, NULL, 't'},
+    {"no-tokens", no_argument, NULL, 'n'},     {"route-by", required_argument, NULL, 'b'},
+    {"table", required_argument, NULL, 'f'},   {"directory", required_argument, NULL, 'd'},
+    {"run-dir", required_argument, NULL, 'r'}, {"haproxy", required_argument, NULL, 'p'},
+    {"status", no_argument, NULL, 's'},        {"json", no_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
 };
 
 static bool is_address(int family, const char *text, size_t length)
@@ -61,6 +56,27 @@ int router_listen_read(const char *text, char listen[ROUTER_LISTEN], struct erro
     return 0;
 }
 
+static int read_route_by(const char *text, struct router_arguments *arguments, struct error *err)
+{
+    static const struct {
+        const char *word;
+        enum haproxy_key by;
+    } kinds[] = {{"header:", HAPROXY_HEADER}, {"path:", HAPROXY_PATH}, {"json:", HAPROXY_JSON}};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        size_t length = strlen(kinds[i].word);
+
+        if (strncmp(text, kinds[i].word, length) == 0 &&
+            haproxy_what_ok(kinds[i].by, text + length)) {
+            arguments->by = kinds[i].by;
+            arguments->what = text + length;
+            return 0;
+        }
+    }
+    return error_set(err, "--route-by=%s: give header:NAME, path:/BEFORE/THE/KEY/ or json:$.MEMBER",
+                     error_value(text).text);
+}
+
 static int read_option(struct router_arguments *arguments, int option, char *const *argv,
                        struct error *err)
 {
@@ -73,6 +89,8 @@ static int read_option(struct router_arguments *arguments, int option, char *con
     case 'n':
         arguments->no_tokens = true;
         return 0;
+    case 'b':
+        return read_route_by(optarg, arguments, err);
     case 'f':
         arguments->table = optarg;
         return 0;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "lib/error.h"
+#include "lib/haproxy_text.h"
 
 #define ROUTER_LISTEN 64
 
@@ -15,6 +16,8 @@ struct router_arguments {
     char listen[ROUTER_LISTEN]; /* ADDRESS:PORT, as haproxy wants it */
     const char *tokens;         /* a file; NULL: that of the service, if there is one */
     bool no_tokens;             /* everybody may ask */
+    enum haproxy_key by;        /* --route-by, if what is not NULL */
+    const char *what;
     const char *table, *directory, *run_dir, *haproxy; /* NULL: not said */
 };
 

@@ -24,6 +24,7 @@ struct sources {
     struct watch *table_file, *place_file;
     struct leader *leaders[LEADERS]; /* the latest one is the first; NULL: none */
     struct route_table *table;       /* the one that counts; NULL: none */
+    uint32_t ended;                  /* the job that has ended last; 0: it has not */
     bool from_file;
     char why[256]; /* the file cannot be used; "": it can */
     char words[512];
@@ -107,6 +108,7 @@ static void on_heard(void *arg)
 static void new_leader(struct sources *sources, struct leader_place *place)
 {
     const struct leader_options options = {.service = sources->options.service,
+                                           .id = sources->options.id,
                                            .conf = sources->options.conf,
                                            .heard = on_heard,
                                            .arg = sources};
@@ -121,6 +123,19 @@ static void new_leader(struct sources *sources, struct leader_place *place)
         sources->leaders[1] = sources->leaders[0];
     }
     sources->leaders[0] = leader_create(sources->loop, &options, place);
+}
+
+/* Its replicas are gone. What there is stays until another job has the service. */
+static void end_leader(struct sources *sources, const struct leader_place *place)
+{
+    if (sources->ended != place->job)
+        log_info("job %u has ended", place->job);
+    sources->ended = place->job;
+    for (int i = 0; i < LEADERS; i++)
+        if (sources->leaders[i] != NULL && leader_at(sources->leaders[i])->job == place->job) {
+            leader_destroy(sources->leaders[i]);
+            sources->leaders[i] = NULL;
+        }
 }
 
 static void on_place_file(const char *text, size_t length, const char *why, void *arg)
@@ -139,6 +154,12 @@ static void on_place_file(const char *text, size_t length, const char *why, void
         return;
     }
     sources->why[0] = '\0';
+    if (place.ended) {
+        end_leader(sources, &place);
+        leader_place_clear(&place);
+        return;
+    }
+    sources->ended = 0;
     if (sources->leaders[0] != NULL && leader_place_same(leader_at(sources->leaders[0]), &place))
         leader_place_clear(&place);
     else
@@ -186,6 +207,9 @@ const char *sources_words(struct sources *sources)
         snprintf(words, size, "%s", sources->why);
     else if (sources->options.table != NULL)
         snprintf(words, size, "%.200s", sources->options.table);
+    else if (sources->ended != 0)
+        snprintf(words, size, "job %u has ended, and no other job has this service yet",
+                 sources->ended);
     else if (leader == NULL)
         snprintf(words, size, "no job has this service yet");
     else if (leader_refusal(leader)[0] != '\0')

@@ -293,9 +293,13 @@ static void test_arguments(void **state)
         {"s", "--listen=:80", "--tokens=a", "--no-tokens"},
         {"s", "--listen=:80", "--table=a", "--directory=b"},
         {"s", "--listen"},
+        {"s", "--listen=:80", "--route-by=path:v2"},
+        {"s", "--listen=:80", "--route-by=cookie:a"},
         {"s", "--listen=:80", "--colour"},
     };
-    char *good[] = {"router", "s", "--listen=:80", "--no-tokens", "--table=f", NULL};
+    char *good[] = {"router",      "s",         "--listen=:80",
+                    "--no-tokens", "--table=f", "--route-by=path:/v2/models/",
+                    NULL};
     char *status[] = {"router", "--status", "--json", "s", NULL};
     struct router_arguments arguments;
     struct error err = {""};
@@ -312,11 +316,13 @@ static void test_arguments(void **state)
         assert_int_equal(router_arguments_read(argc, argv, &arguments, &err), -1);
         assert_one_line(err.text);
     }
-    assert_int_equal(router_arguments_read(5, good, &arguments, &err), 0);
+    assert_int_equal(router_arguments_read(6, good, &arguments, &err), 0);
     assert_string_equal(arguments.service, "s");
     assert_string_equal(arguments.listen, "*:80");
     assert_true(arguments.no_tokens);
     assert_string_equal(arguments.table, "f");
+    assert_int_equal(arguments.by, HAPROXY_PATH);
+    assert_string_equal(arguments.what, "/v2/models/");
     assert_int_equal(router_arguments_read(4, status, &arguments, &err), 0);
     assert_true(arguments.status && arguments.json);
 }

@@ -83,6 +83,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     if (leader->refuses) {
         reply(link, "error", NULL);
     } else if (strcmp(type, "routes") == 0) {
+        assert_string_equal(json_get_string(msg, "router"), "here");
         assert_true(json_get_int(msg, "after", -1, 1000, &leader->after));
         leader->waiting = link;
         answer(leader);
@@ -305,6 +306,12 @@ static void test_handover(void **state)
     test->leaders[1].revision = 2;
     answer(&test->leaders[1]);
     await((struct wish){test, 4, 2, 1, NULL, NULL});
+    /* The job ends, and says so: its table stays until there is another one. */
+    write_text(test, "leader.json",
+               "{\"job\":4712,\"restarts\":0,\"term\":4,\"addresses\":[\"127.0.0.1\"],"
+               "\"ended\":true}");
+    await((struct wish){.test = test, .words = "job 4712 has ended"});
+    assert_int_equal(test->table->term, 4);
 }
 
 static void test_file(void **state)
