@@ -168,7 +168,10 @@ static void rest(struct driver *d)
             log_error("%s", err.text);
     }
     driver_drop_plan(d);
-    driver_look_in(d, d->why[0] != '\0' || d->older || d->workers.old > 0 ? WAIT_MS : REST_MS);
+    if (d->next != NULL || d->outdated) /* it has come while haproxy was looked at */
+        driver_look_in(d, 0);
+    else
+        driver_look_in(d, d->why[0] != '\0' || d->older || d->workers.old > 0 ? WAIT_MS : REST_MS);
 }
 
 static void decide(struct driver *d)

@@ -7,7 +7,8 @@ standard library and torch.
 
 Requests are those of the protocol: GET /v2/health/ready, GET /v2/models/NAME, POST
 /v2/models/NAME/infer; and of its model repository extension: POST /v2/repository/index and
-/v2/repository/models/NAME/load or unload. A model is a directory with the file model.pt, which takes an n x 64 tensor of floats.
+/v2/repository/models/NAME/load or unload. A model is a directory with the file model.pt, which
+takes an n x 64 tensor of floats.
 """
 
 import argparse
