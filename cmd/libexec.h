@@ -9,8 +9,8 @@
  * where it was configured. It is there until the next call. */
 const char *libexec_find(const char *name);
 
-/* Becomes that program. `called` is its name in its messages: "selastic states". Returns -1 with err
- * where it cannot be started. */
+/* Becomes that program. `called` is its name in its messages: "selastic states". Returns -1 with
+ * err where it cannot be started. */
 int libexec_become(const char *name, char *called, char **argv, struct error *err);
 
 #endif

@@ -46,6 +46,7 @@ nobase_dist_doc_DATA += \
     doc/user/picture.svg \
     doc/user/pools.md \
     doc/user/roles.md \
+    doc/user/router.md \
     doc/user/frameworks.md \
     doc/user/script.md \
     doc/user/states.md \

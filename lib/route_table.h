@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table that a leader makes for routers: shards with their replicas, and which key goes to which
- * shard. Pure. Read strictly, because it comes from a file or another process. */
+/* The table that a leader makes for routers: shards with their replicas, and which key goes to
+ * which shard. Pure. Read strictly, because it comes from a file or another process. */
 #ifndef ELASTIC_ROUTE_TABLE_H
 #define ELASTIC_ROUTE_TABLE_H
 

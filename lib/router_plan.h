@@ -6,8 +6,8 @@
  * router that is started anew goes on.
  *
  * What holds at each instant: a key whose shard had a server that answers never loses the last one.
- * A server gets requests only after a check of its own has succeeded; it is deleted only when it has
- * no requests. A new backend needs a reload, nothing else does. */
+ * A server gets requests only after a check of its own has succeeded; it is deleted only when it
+ * has no requests. A new backend needs a reload, nothing else does. */
 #ifndef ELASTIC_ROUTER_PLAN_H
 #define ELASTIC_ROUTER_PLAN_H
 

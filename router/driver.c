@@ -312,7 +312,7 @@ static void take_table(struct driver *d)
     d->next = NULL;
 }
 
-/* ---- a haproxy that is there ------------------------------------------------------------------ */
+/* ---- a haproxy that is there ----------------------------------------------------------------- */
 
 static void on_first_workers(const char *answer, const char *why, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Drives haproxy to what the table of routes says: looks, plans (lib/router_plan), carries out a
- * batch, looks again. Each question has a time limit. A haproxy that has ended is started again, one
- * that does not answer is killed first. */
+ * batch, looks again. Each question has a time limit. A haproxy that has ended is started again,
+ * one that does not answer is killed first. */
 #ifndef ELASTIC_ROUTER_DRIVER_H
 #define ELASTIC_ROUTER_DRIVER_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directory of a router on its machine: haproxy's files and sockets, and a lock. Nobody else can
- * look into it. It outlives a router that is killed, and so does haproxy: the next one goes on. */
+/* The directory of a router on its machine: haproxy's files and sockets, and a lock. Nobody else
+ * can look into it. It outlives a router that is killed, and so does haproxy: the next one goes
+ * on. */
 #ifndef ELASTIC_ROUTER_HOME_H
 #define ELASTIC_ROUTER_HOME_H
 

@@ -301,7 +301,7 @@ static int run(struct router *router, struct error *err)
     return status;
 }
 
-/* ---- --status -------------------------------------------------------------------------------- */
+/* ---- what a router does ---------------------------------------------------------------------- */
 
 static int show(const struct router_arguments *arguments, struct error *err)
 {

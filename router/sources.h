@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the table of routes comes from: a file, or the leaders of a service. During a handover there
- * are two: the one whose term is higher counts, once it has answered. */
+/* Where the table of routes comes from: a file, or the leaders of a service. During a handover
+ * there are two: the one whose term is higher counts, once it has answered. */
 #ifndef ELASTIC_ROUTER_SOURCES_H
 #define ELASTIC_ROUTER_SOURCES_H
 

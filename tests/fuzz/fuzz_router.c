@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Fuzz target: what a router reads. Lines that begin with a letter and a colon are answers of
  * haproxy and files: "s:" show stat, "m:" show map, "p:" show proc, "e:" show sess, "l:"
- * leader.json, "t:" tokens; the rest is a table of routes. What is accepted makes a plan that can be
- * said to haproxy. */
+ * leader.json, "t:" tokens; the rest is a table of routes. What is accepted makes a plan that can
+ * be said to haproxy. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/haproxy_answers.h"
