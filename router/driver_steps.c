@@ -131,7 +131,9 @@ static void on_committed(const char *answer, const char *why, void *arg)
 
     d->talk = NULL;
     if (answer == NULL || strcmp(answer, "\n") != 0) {
-        d->routes_known = false; /* nobody knows which ones hold */
+        d->routes_known = false; /* nobody knows which ones hold, and since when */
+        d->switched = d->older = true;
+        d->limit = -1;
         driver_failed(d, "commit map", answer != NULL ? answer : why);
         return;
     }

@@ -220,8 +220,8 @@ static void test_tokens(void **state)
     static const char good[] = "# of the first team\n\n0123456789abcdef\nabcdefghijklmnop+/=\n";
     static const char *const refused[] = {"short\n", "0123456789abcdef 0123\n",
                                           "0123456789abcdef\r\n",
-                                          "0123456789\xc3\xa4"
-                                          "abcdef\n"};
+                                          ("0123456789\xc3\xa4"
+                                           "abcdef\n")};
     struct error err = {""};
     int count = 0;
     char *digests = route_tokens_digests(good, strlen(good), &count, &err);
