@@ -26,15 +26,18 @@ struct sources {
     struct route_table *table;       /* the one that counts; NULL: none */
     uint32_t ended;                  /* the job that has ended last; 0: it has not */
     bool from_file;
-    char why[256]; /* the file cannot be used; "": it can */
+    /* The file cannot be used; "": it can. */
+    char table_why[256], place_why[256];
     char words[512];
 };
 
-static void complain(struct sources *sources, const char *why)
+#define WHY_SIZE sizeof(((struct sources *)0)->table_why)
+
+static void complain(char *said, const char *why)
 {
-    if (why == NULL || strcmp(sources->why, why) == 0)
+    if (strcmp(said, why) == 0)
         return;
-    snprintf(sources->why, sizeof(sources->why), "%s", why);
+    snprintf(said, WHY_SIZE, "%s", why);
     log_error("%s", why);
 }
 
@@ -59,7 +62,7 @@ static void on_table_file(const char *text, size_t length, const char *why, void
 
     if (text == NULL) {
         if (sources->options.table != NULL)
-            complain(sources, why);
+            complain(sources->table_why, why);
         return;
     }
     table = route_table_parse(text, length, &err);
@@ -70,10 +73,10 @@ static void on_table_file(const char *text, size_t length, const char *why, void
     }
     if (table == NULL) {
         error_prefix(&err, "the table of routes");
-        complain(sources, err.text);
+        complain(sources->table_why, err.text);
         return;
     }
-    sources->why[0] = '\0';
+    sources->table_why[0] = '\0';
     if (sources->table == NULL || sources->from_file)
         count_from_now_on(sources, table, true);
     route_table_destroy(table);
@@ -145,15 +148,15 @@ static void on_place_file(const char *text, size_t length, const char *why, void
     struct error err = {""};
 
     if (text == NULL) {
-        complain(sources, why);
+        complain(sources->place_why, why);
         return;
     }
     if (leader_place_read(text, length, &place, &err) != 0) {
         error_prefix(&err, "leader.json");
-        complain(sources, err.text);
+        complain(sources->place_why, err.text);
         return;
     }
-    sources->why[0] = '\0';
+    sources->place_why[0] = '\0';
     if (place.ended) {
         end_leader(sources, &place);
         leader_place_clear(&place);
@@ -203,8 +206,10 @@ const char *sources_words(struct sources *sources)
     char *words = sources->words;
     size_t size = sizeof(sources->words);
 
-    if (sources->why[0] != '\0')
-        snprintf(words, size, "%s", sources->why);
+    if (sources->table_why[0] != '\0')
+        snprintf(words, size, "%s", sources->table_why);
+    else if (sources->place_why[0] != '\0')
+        snprintf(words, size, "%s", sources->place_why);
     else if (sources->options.table != NULL)
         snprintf(words, size, "%.200s", sources->options.table);
     else if (sources->ended != 0)
