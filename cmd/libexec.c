@@ -2,6 +2,7 @@
 /* Where other programs are (libexec.h). */
 #include "cmd/libexec.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,4 +20,12 @@ const char *libexec_find(const char *name)
     if (access(found, X_OK) != 0)
         snprintf(found, sizeof(found), PKGLIBEXECDIR "/%.64s", name);
     return found;
+}
+
+int libexec_become(const char *name, char *called, char **argv, struct error *err)
+{
+    const char *program = libexec_find(name);
+    argv[0] = called;
+    execv(program, argv);
+    return error_set(err, "%s: %s", program, strerror(errno));
 }

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic states`: elastic-state does it, which speaks to S3. */
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
+/* `selastic states` and `selastic router`: programs of their own do it all. elastic-state speaks to
+ * S3, elastic-router drives haproxy. */
 #include "cmd/command.h"
 #include "cmd/libexec.h"
 
+static enum exit_status become(const char *program, char *called, char **argv)
+{
+    struct error err;
+    libexec_become(program, called, argv, &err);
+    return failed(&err);
+}
+
 static enum exit_status become_state(char **argv)
 {
-    const char *program = libexec_find("elastic-state");
-    char name[] = "selastic states"; /* for its messages */
-    struct error err;
-    argv[0] = name;
-    execv(program, argv);
-    error_set(&err, "%s: %s", program, strerror(errno));
-    return failed(&err);
+    char called[] = "selastic states";
+    return become("elastic-state", called, argv);
+}
+
+static enum exit_status become_router(char **argv)
+{
+    char called[] = "selastic router";
+    return become("elastic-router", called, argv);
 }
 
 const struct command states_command = {
     .name = "states",
     .summary = "list, choose, copy and remove states of trainings",
     .become = become_state,
+};
+
+const struct command router_command = {
+    .name = "router",
+    .summary = "give a service of models one address, by haproxy",
+    .become = become_router,
 };

@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += common/libelasticcommon.la
 common_libelasticcommon_la_SOURCES = \
     common/conf_file.c \
     common/conf_file.h \
+    common/courier.c \
+    common/courier.h \
     common/files.c \
     common/files.h \
     common/link.c \

@@ -47,6 +47,7 @@ nobase_dist_doc_DATA += \
     doc/user/picture.svg \
     doc/user/pools.md \
     doc/user/roles.md \
+    doc/user/router.md \
     doc/user/serve.md \
     doc/user/frameworks.md \
     doc/user/script.md \

@@ -63,6 +63,15 @@ dist_rl_DATA = \
     examples/rl/rl.yaml
 dist_rl_SCRIPTS = examples/rl/job.sh
 
+servedir = $(examplesdir)/serve
+dist_serve_DATA = \
+    examples/serve/README.md \
+    examples/serve/client.py \
+    examples/serve/serve.py \
+    examples/serve/serve.yaml \
+    examples/serve/train.py
+dist_serve_SCRIPTS = examples/serve/job.sh
+
 worldsdir = $(examplesdir)/worlds
 dist_worlds_DATA = \
     examples/worlds/README.md \

@@ -8,7 +8,7 @@
 
 #include <uv.h>
 
-#include "http/courier.h"
+#include "common/courier.h"
 #include "lib/api_call.h"
 
 struct desk;

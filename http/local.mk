@@ -5,8 +5,6 @@ EXTRA_DIST += http/README.md
 if HAVE_MICROHTTPD
 noinst_LTLIBRARIES += http/libhttp.la
 http_libhttp_la_SOURCES = \
-    http/courier.c \
-    http/courier.h \
     http/desk.c \
     http/desk.h \
     http/door.c \

@@ -19,7 +19,7 @@
 #include "common/conf_file.h"
 #include "common/link.h"
 #include "common/log.h"
-#include "http/courier.h"
+#include "common/courier.h"
 #include "http/desk.h"
 #include "http/door.h"
 #include "http/server.h"

@@ -21,7 +21,7 @@
 
 /* ---- what may be in a text ------------------------------------------------------------------- */
 
-static bool path_ok(const char *path)
+bool haproxy_path_ok(const char *path)
 {
     return text_made_of(path, "/._-") && path[0] == '/' && strstr(path, "/../") == NULL;
 }
@@ -47,10 +47,17 @@ static int check_shard(int number, struct error *err)
     return 0;
 }
 
-static int check_server(const struct haproxy_server *server, struct error *err)
+static int check_name(const struct haproxy_server *server, struct error *err)
 {
     if (!world_name_ok(server->name))
         return error_set(err, "'%s' is no name of a replica", error_value(server->name).text);
+    return 0;
+}
+
+static int check_server(const struct haproxy_server *server, struct error *err)
+{
+    if (check_name(server, err) != 0)
+        return -1;
     if (!is_ipv4(server->address) && !is_ipv6(server->address))
         return error_set(err, "replica %s has no address that is a number: '%s'", server->name,
                          error_value(server->address).text);
@@ -67,30 +74,43 @@ static int check_route(const struct haproxy_route *route, struct error *err)
     return check_shard(route->shard, err);
 }
 
-static bool what_ok(const struct haproxy_config *config)
+bool haproxy_what_ok(enum haproxy_key by, const char *what)
 {
-    switch (config->by) {
+    switch (by) {
     case HAPROXY_HEADER:
-        return text_made_of(config->what, "-_");
+        return text_made_of(what, "-_");
     case HAPROXY_PATH:
-        return path_ok(config->what) && config->what[strlen(config->what) - 1] == '/';
+        return haproxy_path_ok(what) && what[strlen(what) - 1] == '/';
     case HAPROXY_JSON:
-        return text_made_of(config->what, "$._-") && strncmp(config->what, "$.", 2) == 0;
+        return text_made_of(what, "$._-") && strncmp(what, "$.", 2) == 0;
     }
     return false;
+}
+
+static int check_health(const char *path, struct error *err)
+{
+    if (!haproxy_path_ok(path))
+        return error_set(err,
+                         "'%s' is no path of letters, digits and /._- that begins with /, so "
+                         "nobody can be asked there whether he is ready",
+                         error_value(path).text);
+    return 0;
 }
 
 static int check_config(const struct haproxy_config *config, struct error *err)
 {
     if (!text_made_of(config->bind, ".:[]*") || strchr(config->bind, ':') == NULL)
         return error_set(err, "'%s' is no ADDRESS:PORT", error_value(config->bind).text);
-    if (!path_ok(config->socket) || !path_ok(config->map) || !path_ok(config->health))
+    if (!haproxy_path_ok(config->socket) || !haproxy_path_ok(config->map) ||
+        (config->tokens != NULL && !haproxy_path_ok(config->tokens)))
         return error_set(err,
                          "'%s', '%s' or '%s' is no path of letters, digits and /._- that begins "
                          "with /",
                          error_value(config->socket).text, error_value(config->map).text,
-                         error_value(config->health).text);
-    if (!what_ok(config))
+                         error_value(config->tokens).text);
+    if (check_health(config->health, err) != 0)
+        return -1;
+    if (!haproxy_what_ok(config->by, config->what))
         return error_set(err,
                          "'%s' says not where requests carry their key: a header, a path that ends "
                          "with /, or a member of the body such as $.model",
@@ -151,21 +171,31 @@ static void write_head(FILE *out, const struct haproxy_config *config)
             "# Written by slurm-elastic, and written anew when shards change.\n"
             "global\n"
             "    stats socket %s mode 600 level admin expose-fd listeners\n"
-            "    tune.bufsize %d\n\n"
+            "    tune.bufsize %d\n"
+            "    hard-stop-after 10m\n\n"
             "defaults\n"
             "    mode http\n"
             "    balance leastconn\n"
             "    timeout connect 2s\n"
             "    timeout client 60s\n"
+            "    timeout http-request 30s\n"
+            "    timeout http-keep-alive 15s\n"
             "    timeout server 300s\n"
             "    retries 3\n"
             "    option redispatch 1\n"
             "    retry-on conn-failure empty-response response-timeout 503\n\n"
             "frontend requests\n"
-            "    bind %s\n",
+            "    bind %s\n"
+            "    option idle-close-on-response\n",
             config->socket, HAPROXY_BUFFER, config->bind);
     if (config->by == HAPROXY_JSON)
         fputs("    option http-buffer-request\n", out);
+    if (config->tokens != NULL)
+        fprintf(out,
+                "    http-request return status 401 hdr WWW-Authenticate Bearer unless "
+                "{ http_auth_bearer,sha2(256),hex -m str -f %s }\n"
+                "    http-request del-header Authorization\n",
+                config->tokens);
     write_key(out, config);
     fprintf(
         out,
@@ -183,9 +213,11 @@ static void write_address(FILE *out, const struct haproxy_server *server)
 static int write_shard(FILE *out, const struct haproxy_config *config,
                        const struct haproxy_shard *shard, struct error *err)
 {
-    if (check_shard(shard->number, err) != 0)
+    const char *health = shard->health != NULL ? shard->health : config->health;
+
+    if (check_shard(shard->number, err) != 0 || check_health(health, err) != 0)
         return -1;
-    fprintf(out, "\nbackend shard_%d\n    option httpchk GET %s\n", shard->number, config->health);
+    fprintf(out, "\nbackend shard_%d\n    option httpchk GET %s\n", shard->number, health);
     for (int i = 0; i < shard->count; i++) {
         const struct haproxy_server *server = &shard->servers[i];
 
@@ -240,13 +272,14 @@ char *haproxy_server_command(enum haproxy_verb verb, const struct haproxy_config
         [HAPROXY_ENABLE] = {"enable server", ""},
         [HAPROXY_CHECK] = {"enable health", ""},
         [HAPROXY_DRAIN] = {"set server", " state drain"},
+        [HAPROXY_READY] = {"set server", " state ready"},
         [HAPROXY_MAINT] = {"set server", " state maint"},
         [HAPROXY_DELETE] = {"del server", ""},
     };
     struct sheet sheet;
 
     if (check_config(config, err) != 0 || check_shard(shard, err) != 0 ||
-        check_server(server, err) != 0)
+        (verb == HAPROXY_ADD ? check_server : check_name)(server, err) != 0)
         return NULL;
     if (begin(&sheet)) {
         fprintf(sheet.stream, "%s shard_%d/%s%s", forms[verb].before, shard, server->name,

@@ -5,6 +5,7 @@
 #ifndef ELASTIC_HAPROXY_TEXT_H
 #define ELASTIC_HAPROXY_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,7 @@
 
 /* A payload of a command that is larger than haproxy's buffer (tune.bufsize) is lost without a
  * word. So none is. */
-#define HAPROXY_BUFFER 16384
+#define HAPROXY_BUFFER 65536
 #define HAPROXY_PIECE  8192
 
 enum haproxy_key { HAPROXY_HEADER, HAPROXY_PATH, HAPROXY_JSON };
@@ -25,6 +26,8 @@ struct haproxy_config {
     const char *what;    /* name of a header; what is before it in the path: /v2/models/; a member
                             of the body: $.model */
     const char *health;  /* path that a replica answers with 200 when it is ready */
+    const char *tokens;  /* path of the file with digests of tokens (lib/route_tokens.h); NULL:
+                            everybody may ask */
 };
 
 struct haproxy_server {
@@ -34,7 +37,8 @@ struct haproxy_server {
 };
 
 struct haproxy_shard {
-    int number; /* its backend is shard_NUMBER */
+    int number;         /* its backend is shard_NUMBER */
+    const char *health; /* NULL: that of the configuration */
     const struct haproxy_server *servers;
     int count;
 };
@@ -43,6 +47,11 @@ struct haproxy_route {
     const char *key;
     int shard;
 };
+
+/* A path of letters, digits and /._- that begins with /, and what a configuration may say of keys.
+ * NULL is neither. */
+bool haproxy_path_ok(const char *path);
+bool haproxy_what_ok(enum haproxy_key by, const char *what);
 
 /* The file haproxy.cfg. A new string; NULL with err: something cannot be in it. */
 char *haproxy_config_text(const struct haproxy_config *config, const struct haproxy_shard *shards,
@@ -56,12 +65,13 @@ enum haproxy_verb {
     HAPROXY_ADD, /* the server is there, in maintenance, and forgotten by a reload */
     HAPROXY_ENABLE,
     HAPROXY_CHECK, /* its health is checked */
-    HAPROXY_DRAIN, /* it gets no more requests, and ends those that it has */
+    HAPROXY_DRAIN, /* it gets no more requests, ends those that it has, and is checked */
+    HAPROXY_READY, /* it gets requests as long as its check succeeds */
     HAPROXY_MAINT,
     HAPROXY_DELETE, /* it has to be in maintenance, without connections */
 };
 
-/* One line with its newline. Likewise. */
+/* One line with its newline. Likewise. Only HAPROXY_ADD needs an address. */
 char *haproxy_server_command(enum haproxy_verb verb, const struct haproxy_config *config, int shard,
                              const struct haproxy_server *server, struct error *err);
 

@@ -63,6 +63,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/frame.h \
     lib/gather.c \
     lib/gather.h \
+    lib/haproxy_answers.c \
+    lib/haproxy_answers.h \
     lib/haproxy_text.c \
     lib/haproxy_text.h \
     lib/hang.c \
@@ -75,6 +77,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/json_get.h \
     lib/json_text.c \
     lib/json_text.h \
+    lib/leader_place.c \
+    lib/leader_place.h \
     lib/look.c \
     lib/look.h \
     lib/machine.c \
@@ -169,6 +173,12 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_template.c \
     lib/rollout.c \
     lib/rollout.h \
+    lib/route_table.c \
+    lib/route_table.h \
+    lib/route_tokens.c \
+    lib/route_tokens.h \
+    lib/router_plan.c \
+    lib/router_plan.h \
     lib/s3_parts.c \
     lib/s3_parts.h \
     lib/s3_place.c \

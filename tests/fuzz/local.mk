@@ -23,6 +23,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_policy \
     tests/fuzz/fuzz_prices \
     tests/fuzz/fuzz_roles \
+    tests/fuzz/fuzz_router \
     tests/fuzz/fuzz_shapes \
     tests/fuzz/fuzz_shards \
     tests/fuzz/fuzz_sizes \
@@ -85,6 +86,9 @@ tests_fuzz_fuzz_prices_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c
 tests_fuzz_fuzz_roles_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_roles_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_router_SOURCES = tests/fuzz/fuzz_router.c
+tests_fuzz_fuzz_router_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_router_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_shapes_SOURCES = tests/fuzz/fuzz_shapes.c
 tests_fuzz_fuzz_shapes_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_shapes_LDADD = $(FUZZ_LIBS)

@@ -21,6 +21,7 @@ agent/leader     agent/[^/]+$|client/elastic\.h|client/event_page\.h|common/|lib
 agent/member     agent/[^/]+$|agent/workers/|common/|lib/
 agent/workers    agent/[^/]+$|client/event_page\.h|common/|lib/
 http             common/|lib/|config\.h
+router           common/|lib/|config\.h
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
 state            cmd/(shape|terminal_text)\.h|common/|lib/|config\.h

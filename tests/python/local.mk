@@ -20,6 +20,7 @@ PYTHON_TESTS = \
     tests/python/test_roles.py \
     tests/python/test_s3.py \
     tests/python/test_sampler.py \
+    tests/python/test_serve.py \
     tests/python/test_sharding.py \
     tests/python/test_snapshot.py \
     tests/python/test_store.py \

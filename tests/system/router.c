@@ -189,7 +189,7 @@ static void write_text(const char *path, char *text, const struct error *err)
 static void write_files(const struct haproxy_server *first)
 {
     static const struct haproxy_route routes[] = {{"tenant_A", 1}, {"tenant_B", 1}};
-    const struct haproxy_shard shards[] = {{1, first, 1}, {2, NULL, 0}};
+    const struct haproxy_shard shards[] = {{1, NULL, first, 1}, {2, NULL, NULL, 0}};
     struct error err = {""};
 
     write_text(map, haproxy_map_text(routes, 2, &err), &err);

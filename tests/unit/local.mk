@@ -720,6 +720,21 @@ EXTRA_DIST += \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/takeover.txt
+UNIT_TESTS += tests/unit/test_haproxy_answers tests/unit/test_route_table tests/unit/test_router_plan
+tests_unit_test_haproxy_answers_SOURCES = tests/unit/test_haproxy_answers.c
+tests_unit_test_haproxy_answers_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_haproxy_answers_LDADD = $(UNIT_LIBS)
+tests_unit_test_route_table_SOURCES = tests/unit/test_route_table.c
+tests_unit_test_route_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
+tests_unit_test_route_table_LDADD = router/librouter.la $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_router_plan_SOURCES = tests/unit/test_router_plan.c
+tests_unit_test_router_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_router_plan_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+UNIT_TESTS += tests/unit/test_router_sources
+tests_unit_test_router_sources_SOURCES = tests/unit/test_router_sources.c $(LINK_TEST_FIXTURE)
+tests_unit_test_router_sources_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
+tests_unit_test_router_sources_LDADD = router/librouter.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+    $(JSONC_LIBS) $(SODIUM_LIBS)
 tests_unit_test_haproxy_text_SOURCES = tests/unit/test_haproxy_text.c
 tests_unit_test_haproxy_text_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_haproxy_text_LDADD = $(UNIT_LIBS)

@@ -11,14 +11,19 @@
 #include <unistd.h>
 
 static const struct haproxy_config plain = {
-    "127.0.0.1:8080", "/run/service/haproxy.sock", "/run/service/routes.map", HAPROXY_JSON,
-    "$.model",        "/v2/health/ready",
+    "127.0.0.1:8080",
+    "/run/service/haproxy.sock",
+    "/run/service/routes.map",
+    HAPROXY_JSON,
+    "$.model",
+    "/v2/health/ready",
+    NULL,
 };
 static const struct haproxy_server servers[] = {
     {"shard-1-0", "10.0.0.1", 8001},
     {"shard-1-1", "fd00::2", 8001},
 };
-static const struct haproxy_shard shards[] = {{1, servers, 2}, {12, NULL, 0}};
+static const struct haproxy_shard shards[] = {{1, NULL, servers, 2}, {12, "/health", NULL, 0}};
 
 static void assert_text(char *got, const char *want)
 {
@@ -51,6 +56,8 @@ static void test_commands(void **state)
                 "enable health shard_1/shard-1-0\n");
     assert_text(haproxy_server_command(HAPROXY_DRAIN, &plain, 1, &servers[0], &err),
                 "set server shard_1/shard-1-0 state drain\n");
+    assert_text(haproxy_server_command(HAPROXY_READY, &plain, 1, &servers[0], &err),
+                "set server shard_1/shard-1-0 state ready\n");
     assert_text(haproxy_server_command(HAPROXY_MAINT, &plain, 1, &servers[0], &err),
                 "set server shard_1/shard-1-0 state maint\n");
     assert_text(haproxy_server_command(HAPROXY_DELETE, &plain, 1, &servers[0], &err),
@@ -130,10 +137,11 @@ static void test_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(hostile); i++) {
-        const char *text = hostile[i];
-        struct haproxy_config configs[] = {plain, plain, plain, plain, plain, plain, plain};
+        const char *text = hostile[i], *given = text != NULL ? text : "no path";
+        struct haproxy_config configs[] = {plain, plain, plain, plain, plain, plain, plain, plain};
         const struct haproxy_server named = {text, "10.0.0.1", 1}, at = {"a", text, 1};
-        const struct haproxy_shard bad[] = {{1, &named, 1}, {1, &at, 1}};
+        const struct haproxy_shard bad[] = {
+            {1, NULL, &named, 1}, {1, NULL, &at, 1}, {1, given, &good, 1}};
         const struct haproxy_route route = {text, 1};
         struct error err = {""};
 
@@ -141,6 +149,7 @@ static void test_refused(void **state)
         configs[4].what = text;
         configs[5].by = HAPROXY_PATH, configs[5].what = text;
         configs[6].by = HAPROXY_HEADER, configs[6].what = text;
+        configs[7].tokens = given;
         for (size_t c = 0; c < COUNT(configs); c++) {
             assert_null(haproxy_config_text(&configs[c], shards, 2, &err));
             assert_one_line(err.text);
@@ -151,8 +160,10 @@ static void test_refused(void **state)
         for (size_t b = 0; b < COUNT(bad); b++) {
             assert_null(haproxy_config_text(&plain, &bad[b], 1, &err));
             assert_one_line(err.text);
-            assert_null(haproxy_server_command(HAPROXY_DELETE, &plain, 1, bad[b].servers, &err));
         }
+        assert_null(haproxy_server_command(HAPROXY_ADD, &plain, 1, &named, &err));
+        assert_null(haproxy_server_command(HAPROXY_ADD, &plain, 1, &at, &err));
+        assert_null(haproxy_server_command(HAPROXY_DELETE, &plain, 1, &named, &err));
         assert_null(haproxy_map_text(&route, 1, &err));
         assert_one_line(err.text);
         assert_null(haproxy_pieces(&plain, 1, &route, 1, &err));
@@ -204,7 +215,7 @@ static void test_real(void **state)
     } keys[] = {
         {HAPROXY_JSON, "$.model"}, {HAPROXY_HEADER, "X-Tenant"}, {HAPROXY_PATH, "/v2/models/"}};
     static const struct haproxy_route routes[] = {{"tenant_A", 1}, {"meta/Llama-3:ft@1+x", 12}};
-    char dir[] = "/tmp/test_haproxy_text.XXXXXX", path[64], map[64], sock[64];
+    char dir[] = "/tmp/test_haproxy_text.XXXXXX", path[64], map[64], sock[64], tokens[64];
     struct error err = {""};
     char *text;
 
@@ -217,6 +228,8 @@ static void test_real(void **state)
     snprintf(path, sizeof(path), "%s/haproxy.cfg", dir);
     snprintf(map, sizeof(map), "%s/routes.map", dir);
     snprintf(sock, sizeof(sock), "%s/sock", dir);
+    snprintf(tokens, sizeof(tokens), "%s/tokens", dir);
+    write_file(tokens, "");
     text = haproxy_map_text(routes, 2, &err);
     assert_non_null(text);
     write_file(map, text);
@@ -226,6 +239,7 @@ static void test_real(void **state)
 
         config.map = map;
         config.socket = sock;
+        config.tokens = i == 0 ? NULL : tokens;
         config.by = keys[i].by;
         config.what = keys[i].what;
         text = haproxy_config_text(&config, shards, 2, &err);
@@ -238,6 +252,7 @@ static void test_real(void **state)
     assert_int_not_equal(haproxy_check(path), 0);
     unlink(path);
     unlink(map);
+    unlink(tokens);
     rmdir(dir);
 }
 

@@ -17,7 +17,7 @@
 #include "agent/member/api.h"
 #include "agent/port.h"
 #include "agent/run_dir.h"
-#include "http/courier.h"
+#include "common/courier.h"
 #include "http/desk.h"
 #include "http/door.h"
 #include "http/server.h"

@@ -3,7 +3,7 @@
  *
  * There is one question under way at a time: the leader's loop is never flooded, whatever clients
  * do. All addresses are tried at once, and the first that proves to be the leader is asked. */
-#include "http/courier.h"
+#include "common/courier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "lib/json_get.h"
 
 #define SEARCH_MS 5000
-#define PAUSE_MS  200   /* between two searches */
-#define ANSWER_MS 10000 /* for the leader: then it counts as lost */
+#define PAUSE_MS  200 /* between two searches */
+#define ANSWER_MS 10000
 #define IDLE_MS   60000 /* a job may have many nodes: none keeps a link that it does not need */
 
 struct question {
@@ -81,7 +81,9 @@ static void send_next(struct courier *courier)
     if (question == NULL || question->sent)
         return;
     question->sent = true;
-    uv_timer_start(&courier->timer, on_timer, ANSWER_MS, 0);
+    uv_timer_start(
+        &courier->timer, on_timer,
+        courier->options.answer_ms > 0 ? (uint64_t)courier->options.answer_ms : ANSWER_MS, 0);
     /* What cannot be sent ends the link, and so is lost. */
     if (link_send(courier->leader, json_object_get(question->message)) != 0)
         link_close(courier->leader, "it cannot be asked");

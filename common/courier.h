@@ -2,8 +2,8 @@
 /* The way to the leader: questions go one after the other, each gets an answer.
  *
  * A leader is looked for when there is a question. While there is none, questions wait. */
-#ifndef ELASTIC_HTTP_COURIER_H
-#define ELASTIC_HTTP_COURIER_H
+#ifndef ELASTIC_COURIER_H
+#define ELASTIC_COURIER_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +21,7 @@ struct courier_options {
     uid_t leader_uid;
     const struct conf *conf; /* ports and munge */
     const char *state_dir;   /* of the job; NULL: not known */
+    int answer_ms;           /* for the leader: then it counts as lost; 0: 10 s */
 };
 
 /* answer is borrowed. NULL: the leader was lost after it had been asked. Comes from the loop. */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The directory of a router on its machine (home.h). */
+#include "router/home.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "lib/haproxy_text.h"
+
+/* haproxy makes a socket as PATH.PID.tmp first, in 108 bytes. */
+#define DIR_MAX 72
+
+static void join(char path[HOME_PATH], const char *dir, const char *name)
+{
+    snprintf(path, HOME_PATH, "%.*s/%s", DIR_MAX, dir, name);
+}
+
+static void usual_dir(char *dir, size_t size, const char *service)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+    if (runtime != NULL && haproxy_path_ok(runtime) && access(runtime, W_OK) == 0)
+        snprintf(dir, size, "%s/elastic-router-%s", runtime, service);
+    else
+        snprintf(dir, size, "/tmp/elastic-router-%u-%s", (unsigned)getuid(), service);
+}
+
+int home_find(struct home *home, const char *dir, const char *service, struct error *err)
+{
+    char usual[4096];
+
+    *home = (struct home){.lock = -1};
+    if (dir == NULL) {
+        usual_dir(usual, sizeof(usual), service);
+        dir = usual;
+    }
+    if (!haproxy_path_ok(dir) || strlen(dir) > DIR_MAX)
+        return error_set(err,
+                         "%s: the router's directory has to be a path of at most %d letters, "
+                         "digits and /._-; choose one with --run-dir",
+                         error_path(dir).text, DIR_MAX);
+    snprintf(home->dir, sizeof(home->dir), "%s", dir);
+    join(home->config, dir, "haproxy.cfg");
+    join(home->map, dir, "routes.map");
+    join(home->tokens, dir, "tokens");
+    join(home->socket, dir, "haproxy.sock");
+    join(home->master, dir, "master.sock");
+    join(home->status, dir, "status.json");
+    join(home->process, dir, "process");
+    return 0;
+}
+
+/* -1 with errno. */
+static int try_lock(const struct home *home, int flags)
+{
+    char path[HOME_PATH];
+    int fd, saved;
+
+    join(path, home->dir, "lock");
+    fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+int home_open(struct home *home, const char *service, struct error *err)
+{
+    if (dir_make(home->dir, err) != 0)
+        return error_prefix(err, "the router's directory");
+    if (chmod(home->dir, 0700) != 0)
+        return error_set(err, "%s: %s", home->dir, strerror(errno));
+    home->lock = try_lock(home, O_CREAT);
+    if (home->lock >= 0)
+        return 0;
+    if (errno == EWOULDBLOCK)
+        return error_set(err, "a router of service %s runs on this machine already (%s)", service,
+                         home->dir);
+    return error_set(err, "%s/lock: %s", home->dir, strerror(errno));
+}
+
+bool home_is_held(const struct home *home)
+{
+    int fd = try_lock(home, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && errno == EWOULDBLOCK;
+}
+
+void home_clear(const struct home *home)
+{
+    unlink(home->config);
+    unlink(home->map);
+    unlink(home->tokens);
+    unlink(home->socket);
+    unlink(home->master);
+    unlink(home->status);
+    unlink(home->process);
+}
+
+void home_close(struct home *home)
+{
+    if (home->lock >= 0)
+        close(home->lock);
+    home->lock = -1;
+}
