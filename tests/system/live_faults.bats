@@ -19,10 +19,10 @@ teardown() { cancel_all; }
 
 faults() { as_user "$PYTHON" "$TB_WORK/live_faults.py" "$@"; }
 
-# training NODES MOST OPTIONS...: starts one whose steps take 0.15 s, on so many nodes of its own.
+# training NODES MOST OPTIONS...: starts one whose steps take 0.25 s, on so many nodes of its own.
 training() {
     job=$(submit --elastic="$1:$2" --elastic-grow-delay=0 -N"$1" --exclusive -t 20 "${@:3}" --wrap \
-        "srun elasticrun --max-restarts=${RESTARTS:-20} $PYTHON $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.15")
+        "srun elasticrun --max-restarts=${RESTARTS:-20} $PYTHON $TB_WORK/live_faults.py train $TB_WORK/log-\$SLURM_JOB_ID 0.25")
     LOG=$TB_WORK/log-$job
 }
 
