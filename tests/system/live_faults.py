@@ -44,7 +44,7 @@ import time
 import live as undisturbed
 
 PADDING = 10_000_000  # float32
-# The others would tell nothing more of faults, and each step would take twice the time of a processor.
+# The others would tell nothing more of faults, and a step would take twice the processor time.
 undisturbed.MODELS = {"float64": "float64"}
 REQUEUED = 10**6
 

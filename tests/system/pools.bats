@@ -41,12 +41,14 @@ teardown() {
     cancel_all
 }
 
-# reclaim NODE: the zone has one node less: it says so, and takes the node 5 s later.
+# reclaim NODE: the zone is to have one node less: it says so, and the job leaves the node.
 reclaim() {
-    notice "$1" 5
-    sleep 5
+    notice "$1" 30
+    wait_for 25 is_left "$1"
     rm "$CLOUD/$1"
 }
+
+is_left() { ! as_user squeue -h -t R -o %N | grep -qx "$1"; }
 
 # grow SIZES POOLS OPTION...: a job on one node.
 grow() { train "$1" 100000 0.1 -- -p batch --elastic-pool="$2" "${@:3}"; }
