@@ -11,7 +11,7 @@ load helpers
 load elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
-EPOCHS=16
+EPOCHS=10
 
 setup_file() {
     [[ -n $NEWER ]] || return 0
@@ -35,7 +35,7 @@ teardown() {
 # training SIZES NAME: one that grows when it is told to.
 training() {
     job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.1 --log $TB_WORK/$2")
+        "srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.2 --log $TB_WORK/$2")
 }
 
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
@@ -84,7 +84,7 @@ rank_2() { tail -n 1 "$TB_WORK/lost.2" | sed 's/.*"process": "[^":]*:\([0-9]*\)"
 
 @test "restart mode: a world of another size goes on from the parts that all have saved" {
     job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.1 --log $TB_WORK/restarted")
+        "srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.2 --log $TB_WORK/restarted")
     wait_for 60 has_stepped_at 2
     resize 3
     wait_for 120 job_is "$job" COMPLETED
