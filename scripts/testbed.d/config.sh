@@ -18,15 +18,17 @@ unlock_ports() {
 # kernel gives ports to clients, which could take one at any moment, and below the ports of elastic
 # jobs' leaders (port_range of elastic.conf).
 choose_ports() {
-    local count=$1 low=10000 high try port address
+    local count=$1 low=10000 high try port
     local -A used=()
     read -r high _ </proc/sys/net/ipv4/ip_local_port_range
     ((high < 23000)) || high=23000
     ((high > low + 2 * count)) || low=1024
     ((high > low + 2 * count)) || die "no room below port $high for $count ports"
-    while read -r _ address _; do
-        [[ $address == *:* ]] && used[$((16#${address##*:}))]=1
-    done < <(tail -q -n +2 /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+    # There may be ten thousand connections, and a loop of the shell takes seconds for them.
+    while read -r port; do
+        used[$((16#$port))]=1
+    done < <(cut -d: -f3 /proc/net/tcp /proc/net/tcp6 2>/dev/null | cut -c1-4 |
+        grep -x '[0-9A-F]\{4\}' | sort -u)
     for ((try = 0; try < 1000; try++)); do
         PORT=$((low + (RANDOM * 32768 + RANDOM) % (high - low - count)))
         for ((port = PORT; port < PORT + count; port++)); do

@@ -3,11 +3,17 @@
 # shellcheck shell=bash
 
 # Sets PROCESS_STATE, PROCESS_PARENT and PROCESS_START (in ticks since boot); fails if it is gone.
+# It is called for each process of the machine, again and again. (read asks the kernel for each byte
+# of what has no lines, or comes through a pipe.)
 read_process() {
-    local stat='' fields
+    local -a lines=() fields
+    local stat
     # The name may hold any character, so all is read, and what counts begins after the last ')'.
-    IFS= read -r -d '' stat 2>/dev/null <"/proc/$1/stat" || [[ -n $stat ]] || return 1
-    read -ra fields <<<"${stat##*) }"
+    { mapfile lines <"/proc/$1/stat"; } 2>/dev/null || return 1
+    stat=${lines[*]}
+    [[ $stat ]] || return 1
+    # shellcheck disable=SC2206 # a list of numbers
+    fields=(${stat##*) })
     PROCESS_STATE=${fields[0]} PROCESS_PARENT=${fields[1]} PROCESS_START=${fields[19]}
 }
 
@@ -91,12 +97,12 @@ job_processes() {
         spared[$pid]=1
     done < <(living_daemons)
 
-    while IFS=/ read -r _ _ pid _; do
+    while read -r pid; do
         exe=$(readlink "/proc/$pid/exe" 2>/dev/null) || continue
         if [[ ${exe##*/} =~ ^(slurm|munged|mariadbd) ]]; then
             ours[$pid]=1
         fi
-    done < <(find /proc/[0-9]*/fd -maxdepth 1 -lname "$DIR/*" 2>/dev/null)
+    done < <(find /proc/[0-9]*/fd -maxdepth 1 -lname "$DIR/*" 2>/dev/null | cut -d/ -f3 | sort -u)
     while IFS=/ read -r _ _ pid _; do
         exe=$(readlink "/proc/$pid/exe" 2>/dev/null) || continue
         if [[ ${exe##*/} =~ ^(srun|salloc|sbatch|sattach)$ ]] ||

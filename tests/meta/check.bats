@@ -13,7 +13,7 @@ setup() {
     chmod -R u+w "$tree"
     cat >"$tree/scripts/build.sh" <<'SH'
 BUILD=$TOP/build PREFIX=$TOP/build/inst JOBS=2
-main_build() { :; }
+main_build_with_tests() { sh -c ":"; }
 install_privately() { :; }
 SH
     printf '#!/bin/sh\necho --with-slurm-source=none\n' >"$tree/scripts/setup"
@@ -79,6 +79,19 @@ line() { grep -qx -- "$1" <<<"$output"; }
     check
     ((status == 1))
     [[ ${lines[-1]} == '3 passed, 3 failed' && $output != *'once more, alone'* ]]
+}
+
+@test "what has cost most is named, daemons of a test with it" {
+    # Whoever waits for the shell only does not see what its child does.
+    fake busy "setsid bash -c 'for ((i = 0; i < 200000; i++)); do :; done; touch $tree/done' >/dev/null 2>&1 &
+        until [ -e $tree/done ]; do sleep 0.1; done; echo 'ok 1 - busy'"
+    check
+    ((status == 0))
+    grep -qE '^processor time: [0-9]+ s; ' <<<"$output"
+    grep -qE '^ +[0-9.]+ s +[0-9]+ s  build$' <<<"$output"
+    ((UID == 0)) && grep -q ' cgroup2 rw' /proc/mounts || skip "no cgroups of version 2 here"
+    grep -qE '^ +[0-9.]+ s +[0-9]+ s  unit tests/unit/busy$' <<<"$output"
+    run ! grep -E '^ +0\.0 s .*tests/unit/busy$' <<<"$output"
 }
 
 @test "--repeat makes so many runs, and lists them" {

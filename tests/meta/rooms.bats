@@ -37,9 +37,8 @@ END
 
 # The headers that the files of one folder include with "", one "FILE:HEADER" per line.
 included() {
-    tracked "$1/*.[ch]" | grep -E "^$1/[^/]+$" | while read -r file; do
-        sed -nE "s|^#include \"([^\"]+)\".*|$file:\1|p" "$file"
-    done
+    tracked "$1/*.[ch]" | grep -E "^$1/[^/]+$" | xargs -r grep -HoE '^#include "[^"]+"' |
+        sed -E 's/#include "(.*)"$/\1/'
 }
 
 @test "a folder includes only headers of the folders below it" {

@@ -3,9 +3,11 @@
 pages.
 """
 
+import contextlib
 import ctypes
 import mmap
 import os
+import random
 import signal
 import socket
 import struct
@@ -123,9 +125,14 @@ def descendants(pid):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel gives to clients: one of them could have it before the worker
+    listens that shall.
+    """
+    for port in random.SystemRandom().sample(range(5000, 10000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 class World:

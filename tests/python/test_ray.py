@@ -5,7 +5,6 @@
 import importlib.util
 import json
 import os
-import socket
 import stat
 import tempfile
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 import tap
+from fake_agent import free_port
 from roles_api import RolesApi
 from stranger import Stranger
 
@@ -23,12 +23,6 @@ if importlib.util.find_spec("ray"):
     from slurm_elastic.ray import RoleCluster, RoleProvider, _read, _write
 
 WITHIN = 60  # seconds for what Ray does by itself
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @unittest.skipUnless(importlib.util.find_spec("ray"), "ray is not installed")

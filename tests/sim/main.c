@@ -34,7 +34,7 @@
 #define CHECKED_PAIRS 100
 #define CHECKED_POOLS 100
 #else
-#define CHECKED       17000
+#define CHECKED       12000
 #define CHECKED_PAIRS 4000
 #define CHECKED_POOLS 4000
 #endif

@@ -223,8 +223,8 @@ show_cluster() {
 }
 
 # wait_for SECONDS COMMAND...: runs the command again and again until it succeeds: after 0.1 s, or
-# after four times as long as it has taken, up to 0.8 s, or after an eighth of what it has waited, up to
-# 0.5 s. So waiting leaves the machine to the processes that are waited for. Fails, and says what it
+# after four times as long as it has taken, or after a fifth of what it has waited, up to 0.8 s. So
+# waiting leaves the machine to the processes that are waited for. Fails, and says what it
 # waited for, when the time is over: three times as many seconds, because the machine may have other work.
 wait_for() {
     local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took pause waited traced
@@ -243,7 +243,7 @@ wait_for() {
         fi
         pause=$((took < 25000 ? 100000 : took < 200000 ? 4 * took : 800000))
         waited=$((begun - end + limit * 1000000))
-        waited=$((waited < 4000000 ? waited / 8 : 500000))
+        waited=$((waited < 4000000 ? waited / 5 : 800000))
         printf -v pause %06d $((waited > pause ? waited : pause))
         sleep "0.$pause"
         begun=${EPOCHREALTIME/./}

@@ -131,7 +131,7 @@ def files(directory):
                 if now != was:
                     raise Torn(f"{name}: a file with {was!r} has become one with {now!r}")
             yield name, hosts
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 def watch(reader, directory, path):

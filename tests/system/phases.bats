@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # An extension is preempted at each moment of its life that Slurm makes. Whoever wants its node never waits for the end of grace, and
-# the base goes on without losing or repeating a step. The moments of a change are the simulator's.
-# Takes 60 s
+# the base goes on without losing or repeating a step. One that trains: main_path.bats. The moments of a change are the
+# simulator's.
+# Takes 45 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
@@ -111,15 +112,5 @@ base_steps() { wait_for 60 steps_exceed "$job" 3; }
     wait_for 60 was_preempted "$extension"
     let_go
     rival_has_started_in_time
-    base_goes_on
-}
-
-@test "running" {
-    base
-    wait_for 60 size_is "$job" 3
-    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
-    extension=$(extensions_of "$job" | tail -n 1)
-    rival_gets_the_node
-    was_preempted "$extension"
     base_goes_on
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Ray's autoscaler: its nodes are replicas, and a preemptor takes some of them.
-# Takes 90 s
+# Takes 70 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
@@ -15,7 +15,7 @@ has_ray() { [[ -n $RAY_PYTHON ]] && "$RAY_PYTHON" -c 'import ray' 2>/dev/null; }
 
 setup_file() {
     has_ray || return 0
-    testbed_up --nodes 3 --cpus-per-node 3 --grace 60
+    testbed_up --nodes 2 --cpus-per-node 3 --grace 60
     cp "$TREE/tests/system/ray_program.py" "$TB_WORK/"
 }
 
@@ -29,7 +29,7 @@ teardown() {
     cancel_all
 }
 
-@test "1, 6 and 2 workers, tasks and actors, and a preemptor: all results are right" {
+@test "1, 4 and 2 workers, tasks and actors, and a preemptor: all results are right" {
     cat >"$TB_WORK/ray.yaml" <<YAML
 shared: .
 roles:
@@ -41,7 +41,7 @@ roles:
     ready: told
   worker:
     run: [$RAY_PYTHON, -m, slurm_elastic.ray, --finish, "5"]
-    replicas: 1:6
+    replicas: 1:4
     grow: ask
     pool: elastic
     after: [program]
@@ -50,15 +50,15 @@ YAML
     chmod 0644 "$TB_WORK/ray.yaml"
     job=$(submit_roles ray.yaml 1)
     # Tasks that wait have made the autoscaler ask for all of them.
-    wait_for 90 test -e "$TB_WORK/log-$job/six"
-    # Two workers are in the base, and the others in extensions. This job takes a node of these.
+    wait_for 90 test -e "$TB_WORK/log-$job/four"
+    # Two workers are in the base, and the others in extensions. This job takes their node.
     as_user touch "$TB_WORK/log-$job/go"
     rival=$(submit -N1 -c3 -t 5 --wrap 'sleep 5')
     wait_for 40 job_is "$rival" RUNNING
     wait_for 100 test -e "$TB_WORK/log-$job/result"
     cat "$TB_WORK/log-$job/result"
     result=$(<"$TB_WORK/log-$job/result")
-    [[ $result == "right=True computed=300 "* && $result != *" left=0" ]]
+    [[ $result == "right=True computed=150 "* && $result != *" left=0" ]]
     # Nothing is to be done, and request_resources() keeps two.
     wait_for 60 grep -qx 2 "$TB_WORK/log-$job/alive"
     wait_for 20 ready_are "$job" worker 2

@@ -16,7 +16,7 @@ from ray.autoscaler.sdk import request_resources
 from slurm_elastic.ray import RoleCluster
 
 LOG = Path(os.environ["LOG"])
-TASKS = 300
+TASKS = 150
 
 
 @ray.remote(num_cpus=1, max_retries=-1)
@@ -49,9 +49,9 @@ if __name__ == "__main__":
         ray.init(address=cluster.address, log_to_driver=False)
         adders = [Adder.remote() for _ in range(2)]
         tasks = [square.remote(number) for number in range(TASKS)]
-        while len(alive()) < 6:
+        while len(alive()) < 4:
             time.sleep(0.1)
-        put("six", "")
+        put("four", "")
         halves = [adder.add.remote(*tasks[half::2]) for half, adder in enumerate(adders)]
         total = sum(ray.get(halves))
         computed = collections.Counter((LOG / "computed").read_text().split())

