@@ -52,7 +52,7 @@ make_ours() {
     local -a programs
     # What the system tests start besides.
     read -ra programs < <(sed -n 's/^check_PROGRAMS += //p' "$TOP"/{tests/system,bench}/local.mk | xargs)
-    build_in "$dir/tested" gcc --prefix="$dir/tested/inst" CFLAGS='-O1 -g' \
+    build_in "$dir/tested" gcc --prefix="$dir/tested/inst" \
         --with-slurm="$dir/slurm" --with-slurm-source="$dir/source" &&
         nice make -C "$dir/tested" -j"$JOBS" "${programs[@]}" && make -C "$dir/tested" install
 }
