@@ -114,7 +114,7 @@ root_run() {
 # The first process in the namespaces. It makes the root the root, waits for the command, and
 # collects the processes whose parents have ended.
 root_enter() {
-    local base=$1 root=/mnt keep=no network=no bind
+    local base=$1 root=/mnt keep=no network=no bind old
     local -a binds=()
     shift
     while [[ $1 != -- ]]; do
@@ -157,13 +157,15 @@ root_enter() {
     fi
     echo root >"$root/proc/sys/kernel/hostname"
     printf '127.0.0.1 localhost root\n::1 localhost\n' >"$root/etc/hosts"
-    mkdir -p "$root/.old"
+    # Somebody else may be entering the same root.
+    old=$(mktemp -d "$root/.old.XXXXXX")
+    old=${old##*/}
     cd "$root"
-    pivot_root . .old
+    pivot_root . "$old"
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     hash -r
-    umount -l /.old
-    rmdir /.old
+    umount -l "/$old"
+    rmdir "/$old"
     cd /
     setsid --wait env -i PATH="$PATH" HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 }
