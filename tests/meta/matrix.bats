@@ -190,6 +190,17 @@ TAP
     [ "$output" = $'spank\t0\t1\t0' ]
 }
 
+@test "below /tmp the tests have the simple form" {
+    functions
+    unset ELASTIC_TESTBED
+    CHOSEN=() MATRIX=/srv/matrix
+    run_chosen
+    [ -z "${ELASTIC_TESTBED:-}" ]
+    MATRIX=/tmp/matrix
+    run_chosen
+    [ "$ELASTIC_TESTBED" = --simple ]
+}
+
 @test "the table is made of the results of all versions" {
     functions
     mkdir -p m/slurm-24.11.5 m/slurm-26.05.3
