@@ -212,12 +212,15 @@ static void set_body(CURL *easy, struct attempt *attempt)
 static void set_request(struct attempt *attempt, const char *url, struct curl_slist *headers)
 {
     const struct s3 *s3 = attempt->s3;
-    const char *authorities = getenv("AWS_CA_BUNDLE");
+    const char *authorities = getenv("AWS_CA_BUNDLE"), *key = attempt->request->key;
     CURL *easy = s3->easy;
 
     curl_easy_reset(easy); /* connections stay */
     curl_easy_setopt(easy, CURLOPT_URL, url);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    /* Else libcurl would resolve a ".." that a server has in a listing. Since 8 libcurl refuses to
+     * sign such a request; so no other one is marked. */
+    if (key != NULL && key[0] != '\0' && !s3_key_ok(key))
+        curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

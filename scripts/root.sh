@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Roots of Debian in which something is tried: made once by debootstrap, cached, never changed after.
+# Roots of systems in which something is tried: made once by debootstrap, and entered.
 # shellcheck shell=bash
 #
-# Sourced. root_run gives a command a copy of the root that lasts as long as the command. Each
-# mount is in a mount namespace of its own, and each process in a process namespace whose first
-# process dies with the caller. So nothing is left mounted or running, not even after kill -9.
+# Sourced. A command in a root has a file system of its own, and mounts, processes and a host name
+# of its own. All of these go with its first process, which the kernel kills when the caller ends,
+# however it ends. So nothing is left mounted or running, not even after kill -9.
 
 # root_missing: prints what this machine lacks, one line; nothing if roots can be made.
 root_missing() {
     if ((EUID != 0)); then
-        echo "not root"
+        echo "only root can make the root of a system"
     elif ! command -v debootstrap >/dev/null; then
-        echo "no debootstrap: scripts/setup --packaging installs it"
-    elif ! unshare --mount --pid --net --fork true 2>/dev/null; then
-        echo "no namespaces of mounts, processes and networks"
+        echo "no debootstrap: scripts/setup installs it"
+    elif ! root_namespaces none mount -t tmpfs none /mnt 2>/dev/null; then
+        echo "this machine does not allow mounts, processes and networks in a namespace"
     fi
 }
 
@@ -21,87 +21,125 @@ root_missing() {
 root_mirror() {
     local found
     found=$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list /etc/apt/sources.list \
-        2>/dev/null | grep -oE 'https?://[^ ]*/debian/?( |$)' | head -n 1)
+        2>/dev/null | grep -v '^ *#' | grep -oE 'https?://[^ ]*/debian/?( |$)' | head -n 1)
     found=${found:-http://deb.debian.org/debian}
-    printf '%s' "${found%%[/ ]}"
+    found=${found%% }
+    printf '%s' "${found%/}"
 }
 
-# root_make DIR SUITE PACKAGE...: makes the root unless DIR is such a one already.
+# root_namespaces NETWORK COMMAND...: NETWORK is host, or none for one of its own.
+root_namespaces() {
+    local -a own=(--mount --pid --ipc --uts)
+    [[ $1 != none ]] || own+=(--net)
+    shift
+    setpriv --pdeathsig KILL -- unshare "${own[@]}" --fork --kill-child=KILL --propagation private -- "$@"
+}
+
+# root_make [--mirror URL] [--archives DIR] DIR SUITE PACKAGE...: makes the root, unless DIR is one of
+# SUITE with these packages already. A root has its name when it is whole. DIR of --archives keeps
+# what was downloaded.
 root_make() {
-    local dir=$1 suite=$2 mirror stamp
+    local dir suite mirror='' archives=''
+    while [[ $1 == --* ]]; do
+        [[ $1 == --mirror ]] && mirror=$2 || archives=$2
+        shift 2
+    done
+    dir=$1 suite=$2
     shift 2
-    mirror=$(root_mirror)
-    stamp="$suite $mirror $*"
     mkdir -p "${dir%/*}"
     # Two of us at once would make the same root.
     (
         flock 9
-        if [[ ! -d $dir || $(cat "$dir.stamp" 2>/dev/null) != "$stamp" ]]; then
-            rm -rf "$dir" "$dir.new" "$dir.stamp"
-            setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child=KILL --propagation private \
-                /bin/bash -euo pipefail -c "$(declare -f root_build root_mounts); root_build \"\$@\"" \
-                root "$dir.new" "$suite" "$mirror" "$@" || exit 1
-            mv "$dir.new" "$dir"
-            printf '%s\n' "$stamp" >"$dir.stamp"
+        if [[ ! -d $dir || $(cat "$dir.stamp" 2>/dev/null) != "$suite $*" ]]; then
+            rm -rf --one-file-system "$dir" "$dir.new" "$dir.stamp"
+            root_build "$dir.new" "$suite" "${mirror:-$(root_mirror)}" "$archives" "$@" || exit
+            mv "$dir.new" "$dir" && printf '%s\n' "$suite $*" >"$dir.stamp"
         fi
     ) 9>"$dir.lock" </dev/null
 }
 
 root_build() {
-    local root=$1 suite=$2 mirror=$3
-    shift 3
-    mount -t proc proc /proc
-    debootstrap --variant=minbase "$suite" "$root" "$mirror"
-    cat >"$root/etc/apt/sources.list" <<SOURCES
-deb $mirror $suite main
-deb $mirror $suite-updates main
-deb $mirror-security $suite-security main
-SOURCES
-    # No service of a package starts here.
+    local root=$1 suite=$2 mirror=$3 archives=$4 script=/usr/share/debootstrap/scripts
+    local -a cache=() bind=()
+    shift 4
+    if [[ -n $archives ]]; then
+        mkdir -p "$archives"
+        cache=(--cache-dir="$archives") bind=(--write "$archives=/var/cache/apt/archives")
+    fi
+    # A suite that is newer than debootstrap is made as the one that is always the newest.
+    script+=/$([[ -e $script/$suite ]] && echo "$suite" || echo sid)
+    root_namespaces host debootstrap --variant=minbase "${cache[@]}" "$suite" "$root" "$mirror" "$script" &&
+        root_sources "$suite" "$mirror" >"$root/etc/apt/sources.list" || return
+    # Packages come from a mirror that may be a copy of a day in the past.
+    printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Languages "none";' \
+        >"$root/etc/apt/apt.conf.d/50root"
+    (($#)) || return 0
+    # No service of these packages starts.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
-    cp -L /etc/resolv.conf "$root/etc/"
-    root_mounts "$root"
-    export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-    chroot "$root" apt-get -q update
-    chroot "$root" apt-get -q -y --no-install-recommends dist-upgrade
-    chroot "$root" apt-get -q -y --no-install-recommends install "$@"
-    chroot "$root" apt-get clean
-    umount -R "$root/proc" "$root/dev" "$root/sys"
+    # shellcheck disable=SC2016 # expanded there
+    root_run "$root" --keep --network "${bind[@]}" -- /bin/sh -euc 'apt-get -q update
+        apt-get -q -y --no-install-recommends dist-upgrade
+        apt-get -q -y --no-install-recommends install "$@"' sh "$@" || return
+    [[ -n $archives ]] || rm -f "$root"/var/cache/apt/archives/*.deb
 }
 
-# Within private namespaces.
-root_mounts() {
-    mount -t proc proc "$1/proc"
-    mount --rbind /dev "$1/dev"
-    mount -t tmpfs tmpfs "$1/dev/shm"
-    mount -t sysfs -o ro sysfs "$1/sys"
-    mount --rbind /sys/fs/cgroup "$1/sys/fs/cgroup"
+# What is behind a release comes from two more suites.
+root_sources() {
+    printf 'deb %s %s main\n' "$2" "$1"
+    case $1 in
+    forky | sid) ;;
+    *) printf 'deb %s %s-updates main\ndeb %s-security %s-security main\n' "$2" "$1" "$2" "$1" ;;
+    esac
 }
 
-# root_run DIR [OPTION]... -- COMMAND...: runs it in a copy of the root, without a network but lo.
-#   --read FROM=TO   binds a directory of this machine into the copy, read-only
+# root_run DIR [OPTION]... -- COMMAND...: runs it in a copy of the root that is gone with it.
+#   --keep           in the root itself: what the command changes stays
+#   --network        with this machine's network; else there is only 127.0.0.1, and an address that
+#                    nobody else has
+#   --read FROM=TO   binds a directory of this machine there, read-only
 #   --write FROM=TO  the same, writable
 root_run() {
-    setpriv --pdeathsig KILL unshare --mount --pid --net --fork --kill-child=KILL --propagation private \
-        /bin/bash -euo pipefail -c "$(declare -f root_enter root_mounts); root_enter \"\$@\"" root "$@"
+    local argument network=none
+    for argument; do
+        case $argument in
+        --network) network=host ;;
+        --) break ;;
+        esac
+    done
+    root_namespaces "$network" /bin/bash -euo pipefail -c \
+        "$(declare -f root_enter root_mounts root_address); root_enter \"\$@\"" root "$@"
 }
 
+# The first process in the namespaces. It makes the root the root, waits for the command, and
+# collects the processes whose parents have ended.
 root_enter() {
-    local base=$1 root bind
+    local base=$1 root=/mnt keep=no network=no bind old
+    local -a binds=()
     shift
-    # The copy is what is changed, in memory, over the cached root. Its mount point may be any directory.
-    root=/mnt
-    mount -t tmpfs -o mode=755 tmpfs "$root"
-    mkdir "$root"/{change,work,all}
-    mount -t overlay -o "lowerdir=$base,upperdir=$root/change,workdir=$root/work" overlay "$root/all"
-    root=$root/all
-    # With no address but 127.0.0.1 getaddrinfo() finds not even that one (AI_ADDRCONFIG).
-    ip link set lo up
-    ip address add 192.0.2.1/32 dev lo
-    printf '127.0.0.1 localhost %s\n' "$(uname -n)" >"$root/etc/hosts"
+    while [[ $1 != -- ]]; do
+        case $1 in
+        --keep) keep=yes ;;
+        --network) network=yes ;;
+        *)
+            binds+=("$1" "$2")
+            shift
+            ;;
+        esac
+        shift
+    done
+    shift
+    if [[ $keep == yes ]]; then
+        mount --bind "$base" "$root"
+    else
+        # The changes are in memory. /mnt may be any directory.
+        mount -t tmpfs -o mode=755 tmpfs "$root"
+        mkdir "$root"/{change,work,all}
+        mount -t overlay -o "lowerdir=$base,upperdir=$root/change,workdir=$root/work" overlay "$root/all"
+        root=$root/all
+    fi
     root_mounts "$root"
-    mount -t tmpfs tmpfs "$root/run"
+    set -- "${binds[@]}" -- "$@"
     while [[ $1 != -- ]]; do
         bind=$2
         mkdir -p "$root${bind#*=}"
@@ -110,6 +148,56 @@ root_enter() {
         shift 2
     done
     shift
-    exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+    if [[ $network == yes ]]; then
+        # The root may have a link there, to what its own services would write.
+        rm -f "$root/etc/resolv.conf"
+        cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+    else
+        root_address
+    fi
+    echo root >"$root/proc/sys/kernel/hostname"
+    printf '127.0.0.1 localhost root\n::1 localhost\n' >"$root/etc/hosts"
+    # Somebody else may be entering the same root.
+    old=$(mktemp -d "$root/.old.XXXXXX")
+    old=${old##*/}
+    cd "$root"
+    pivot_root . "$old"
+    export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    hash -r
+    umount -l "/$old"
+    rmdir "/$old"
+    cd /
+    setsid --wait env -i PATH="$PATH" HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+root_mounts() {
+    local node
+    mount -t proc proc "$1/proc"
+    mount -t sysfs -o ro sysfs "$1/sys"
+    mount -t tmpfs -o mode=755 tmpfs "$1/dev"
+    mkdir "$1"/dev/{pts,shm}
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$1/dev/pts"
+    mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+    mount -t tmpfs -o mode=1777 tmpfs "$1/tmp"
+    mount -t tmpfs -o mode=755 tmpfs "$1/run"
+    mkdir "$1/run/lock"
+    for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
+        # shellcheck disable=SC2086 # a name and two numbers
+        set -- "$1" $node
+        mknod -m 666 "$1/dev/$2" c "$3" "$4"
+    done
+    ln -s /proc/self/fd "$1/dev/fd"
+    ln -s fd/0 "$1/dev/stdin"
+    ln -s fd/1 "$1/dev/stdout"
+    ln -s fd/2 "$1/dev/stderr"
+    ln -s pts/ptmx "$1/dev/ptmx"
+}
+
+# With no address but 127.0.0.1 getaddrinfo() would find not even that one (AI_ADDRCONFIG).
+root_address() {
+    ip link set lo up
+    ip link add eth0 type veth peer name eth1
+    ip address add 192.0.2.1/24 dev eth0
+    ip link set eth0 up
+    ip link set eth1 up
 }

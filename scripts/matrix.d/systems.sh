@@ -2,11 +2,8 @@
 # scripts/matrix SYSTEM...: builds and tests this tree in a root of each system.
 # shellcheck shell=bash
 #
-# Sourced by scripts/matrix, whose TOP, MATRIX, say() and die() it uses.
-#
-# A root is made once, by debootstrap. Everything in it runs in a mount and a pid namespace, tests in
-# a network namespace, too. All of these go with their first process, which the kernel kills when
-# this script ends, however it ends. So neither mounts nor processes can stay.
+# Sourced by scripts/matrix, whose TOP, MATRIX, say() and die() it uses, and scripts/root.sh. What
+# setup and builds change in a root stays there. Only setup has a network.
 
 # The systems, and what debootstrap calls them.
 declare -gA SUITES=([debian12]=bookworm [debian13]=trixie [forky]=forky)
@@ -17,7 +14,6 @@ SYSTEM_PARTS=(setup build demo quick system)
 NEIGHBOURS=(Slurm PMIx "Open MPI" Python PyTorch json-c gcc)
 declare -gA PACKAGES=([Slurm]=slurmctld [PMIx]=libpmix-dev ["Open MPI"]=openmpi-bin [Python]=python3
     [PyTorch]=python3-torch [json-c]=libjson-c-dev [gcc]=gcc)
-DEFAULT_MIRROR=http://deb.debian.org/debian
 # The copy of this tree, as seen in a root.
 INSIDE=/srv/slurm-elastic
 
@@ -36,7 +32,7 @@ build/matrix. There scripts/setup and the build run, and then these parts:
 
   --parts LIST         only these of the parts: quick,system
   --all                all systems
-  --mirror URL         where debootstrap and apt find Debian (default $DEFAULT_MIRROR)
+  --mirror URL         where debootstrap and apt find Debian (default: where this machine's apt does)
   --available          only says whether roots can be made here: exit status 0 or 2
   --results            only prints the table of the results that are there
 
@@ -62,81 +58,23 @@ wants_systems() {
 
 # --- a root ---------------------------------------------------------------------------------------
 
-# in_namespaces NETWORK COMMAND...: NETWORK is host, or none for one of its own.
-in_namespaces() {
-    local -a own=(--mount --pid --ipc --uts)
-    [[ $1 != none ]] || own+=(--net)
-    shift
-    setpriv --pdeathsig KILL -- unshare "${own[@]}" --fork --kill-child -- "$@"
-}
-
-# What the first process does in them: it makes the root the root, and waits for the command.
-# shellcheck disable=SC2016 # expanded there
-ENTER='
-    set -e
-    root=$1 archives=$2 network=$3
-    shift 3
-    mount --bind "$root" "$root"
-    cd "$root"
-    mount -t proc proc proc
-    mount -t sysfs -o ro sysfs sys
-    mount -t tmpfs -o mode=755 tmpfs dev
-    mkdir dev/pts dev/shm
-    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts dev/pts
-    mount -t tmpfs -o mode=1777 tmpfs dev/shm
-    mount -t tmpfs -o mode=1777 tmpfs tmp
-    mount -t tmpfs -o mode=755 tmpfs run
-    mkdir run/lock
-    mount --bind "$archives" var/cache/apt/archives
-    for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
-        set -- $node "$@"
-        mknod -m 666 "dev/$1" c "$2" "$3"
-        shift 3
-    done
-    ln -s /proc/self/fd dev/fd
-    ln -s fd/0 dev/stdin
-    ln -s fd/1 dev/stdout
-    ln -s fd/2 dev/stderr
-    ln -s pts/ptmx dev/ptmx
-    printf "127.0.0.1 localhost matrix\n::1 localhost\n" >etc/hosts
-    echo matrix >proc/sys/kernel/hostname
-    mkdir -p .old
-    pivot_root . .old
-    export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-    hash -r
-    umount -l /.old
-    if [[ $network == none ]]; then
-        # An address that is none of the loopback: without one a host name may not be looked up.
-        ip link set lo up
-        ip link add eth0 type veth peer name eth1
-        ip address add 192.0.2.1/24 dev eth0
-        ip link set eth0 up
-        ip link set eth1 up
-    fi
-    cd /
-    setsid --wait "$@"
-'
-
-# inside SYSTEM NETWORK COMMAND...: as root, in the directory of the copied tree.
+# inside SYSTEM NETWORK COMMAND...: as root, in the directory of the copied tree. NETWORK: host, none.
 inside() {
     local system=$1 network=$2 name
-    local -a variables=()
+    local -a variables=() options=(--keep --write "$MATRIX/apt/$1=/var/cache/apt/archives")
     shift 2
     for name in http_proxy https_proxy no_proxy; do
         [[ -z ${!name:-} ]] || variables+=("$name=${!name}")
     done
     # Without a network pip need not try to find one.
-    [[ $network == host ]] || variables+=(PIP_NO_INDEX=1)
-    in_namespaces "$network" /bin/bash -c "$ENTER" enter "$MATRIX/roots/$system" \
-        "$MATRIX/apt/$system" "$network" env -i --chdir="$INSIDE" HOME=/root LANG=C.UTF-8 \
-        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" "$@"
+    [[ $network == host ]] && options+=(--network) || variables+=(PIP_NO_INDEX=1)
+    root_run "$MATRIX/roots/$system" "${options[@]}" -- env --chdir="$INSIDE" "${variables[@]}" "$@"
 }
 
 need_root() {
-    ((EUID == 0)) || die "only root can make the root of a system"
-    command -v debootstrap >/dev/null || die "debootstrap is not installed"
-    in_namespaces none mount -t tmpfs none /mnt 2>/dev/null ||
-        die "this machine does not allow mounts in a namespace"
+    local missing
+    missing=$(root_missing)
+    [[ -z $missing ]] || die "$missing"
 }
 
 # reach SYSTEM: looks for the mirror, if the root is still to be made.
@@ -147,36 +85,15 @@ reach() {
         die "the mirror $MIRROR is not reachable, or has no $suite (another one: --mirror URL)"
 }
 
-write_sources() {
-    local suite=$1
-    printf 'deb %s %s main\n' "$MIRROR" "$suite"
-    # What comes after a release.
-    if [[ $suite != forky ]]; then
-        printf 'deb %s %s-updates main\n' "$MIRROR" "$suite"
-        printf 'deb %s-security %s-security main\n' "$MIRROR" "$suite"
-    fi
-}
-
-# make_root SYSTEM: a root has its name when it is whole. One in which packages were being installed
-# when somebody ended this script is made anew.
+# make_root SYSTEM: one in which packages were being installed when somebody ended this script is
+# made anew.
 make_root() {
-    local system=$1 suite=${SUITES[$1]} root=$MATRIX/roots/$1 new=$MATRIX/roots/$1.new
-    local script=/usr/share/debootstrap/scripts
+    local root=$MATRIX/roots/$1
     [[ ! -e $root/installing ]] || rm -rf --one-file-system "$root"
-    [[ ! -d $root ]] || return 0
-    reach "$system"
-    say "$system: making its root by debootstrap"
-    rm -rf --one-file-system "$new"
-    mkdir -p "$MATRIX/roots" "$MATRIX/apt/$system"
-    script+=/$([[ -e $script/$suite ]] && echo "$suite" || echo sid)
-    logged "$LOG/debootstrap.log" in_namespaces host debootstrap --variant=minbase \
-        --cache-dir="$MATRIX/apt/$system" "$suite" "$new" "$MIRROR" "$script" ||
-        die "$system: debootstrap failed, see $LOG/debootstrap.log"
-    write_sources "$suite" >"$new/etc/apt/sources.list"
-    # Packages come from a mirror that may be a copy of a day in the past.
-    printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Languages "none";' \
-        >"$new/etc/apt/apt.conf.d/50matrix"
-    mv "$new" "$root"
+    [[ -d $root ]] || say "$1: making its root by debootstrap"
+    reach "$1"
+    logged "$LOG/debootstrap.log" root_make --mirror "$MIRROR" --archives "$MATRIX/apt/$1" \
+        "$root" "${SUITES[$1]}" || die "$1: debootstrap failed, see $LOG/debootstrap.log"
 }
 
 # copy_tree SYSTEM: the files that git knows here, no others. Ignored files, which a build has made
@@ -204,7 +121,6 @@ tree_files() {
 
 run_setup() {
     local root=$MATRIX/roots/$1 status=0
-    cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
     touch "$root/installing"
     inside "$1" host scripts/setup --test-user || status=1
     rm "$root/installing"
@@ -362,7 +278,7 @@ test_files() {
 systems_main() {
     local only='' system part status=0
     local -a systems=() patterns=() parts
-    MIRROR=$DEFAULT_MIRROR PARTS_WANTED=demo,quick,system
+    MIRROR=$(root_mirror) PARTS_WANTED=demo,quick,system
     while (($#)); do
         case $1 in
         --available | --results) only=${1#--} ;;

@@ -135,8 +135,8 @@ functions() {
 
 @test "what runs in a root ends with the script, also if it is killed" {
     functions
-    in_namespaces none true 2>/dev/null || skip "no namespaces here"
-    (in_namespaces none bash -c 'echo $$ >"$1"; mount -t tmpfs none /mnt; exec sleep 1000' - "$PWD/pid") 3>&- &
+    root_namespaces none true 2>/dev/null || skip "no namespaces here"
+    (root_namespaces none bash -c 'echo $$ >"$1"; mount -t tmpfs none /mnt; exec sleep 1000' - "$PWD/pid") 3>&- &
     script=$!
     while [ ! -s pid ]; do sleep 0.05; done
     # The number that it has in its own namespace is 1; it is the child of unshare.
@@ -149,6 +149,27 @@ functions() {
     done
     [ ! -d "/proc/$inner" ]
     run ! grep -F ' /mnt ' /proc/self/mountinfo
+}
+
+@test "a copy of a root keeps nothing, the root itself what is changed, and both are on their own" {
+    functions
+    root_namespaces none true 2>/dev/null || skip "no namespaces here"
+    mkdir -p root/{dev,proc,sys,tmp,run,etc} here
+    ln -s usr/{bin,lib,lib64,sbin} root/
+    options=(--read /usr=/usr --write "$PWD/here=/there")
+    # shellcheck disable=SC2016 # expanded there
+    try='echo $1 >/etc/mark; echo $1 >/there/mark; cat /proc/sys/kernel/hostname; ! touch /usr/mark; ls -a / | grep old || echo no old root'
+    run root_run "$PWD/root" "${options[@]}" -- sh -c "$try" sh copy
+    [[ $output == root*'/usr/mark'*'Read-only file system'*"no old root" ]]
+    [ ! -e root/etc/mark ]
+    [ "$(cat here/mark)" = copy ]
+    run root_run "$PWD/root" --keep "${options[@]}" -- sh -c "$try" sh itself
+    [ "$(cat root/etc/mark)" = itself ]
+    [ "$(cat root/etc/hosts)" = $'127.0.0.1 localhost root\n::1 localhost' ]
+    # The status of the command, and no network but its own.
+    run -7 root_run "$PWD/root" "${options[@]}" -- sh -c 'cut -d: -f1 /proc/net/dev; exit 7'
+    [ "$(sed 1,2d <<<"$output" | tr -d ' ' | sort | tr '\n' ' ')" = "eth0 eth1 lo " ]
+    run ! grep -F " $PWD/" /proc/self/mountinfo
 }
 
 # --- Slurms from their sources --------------------------------------------------------------------
@@ -167,6 +188,17 @@ TAP
     # Its testbed has not come up, or it was stopped before its first line.
     run tap_counts spank </dev/null
     [ "$output" = $'spank\t0\t1\t0' ]
+}
+
+@test "below /tmp the tests have the simple form" {
+    functions
+    unset ELASTIC_TESTBED
+    CHOSEN=() MATRIX=/srv/matrix
+    run_chosen
+    [ -z "${ELASTIC_TESTBED:-}" ]
+    MATRIX=/tmp/matrix
+    run_chosen
+    [ "$ELASTIC_TESTBED" = --simple ]
 }
 
 @test "the table is made of the results of all versions" {

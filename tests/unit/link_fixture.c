@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <munge.h>
 #include <netinet/in.h>
 #include <sodium.h>
 
 #include "common/log.h"
+#include "tests/unit/support.h"
 
 /* --- munged ----------------------------------------------------------------------------------- */
 

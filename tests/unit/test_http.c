@@ -320,7 +320,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void stop(struct test *test)
+static void stop_server(struct test *test)
 {
     struct door *door = test->door;
 
@@ -339,7 +339,7 @@ static int teardown(void **state)
     struct test *test = *state;
 
     leader_end(test);
-    stop(test);
+    stop_server(test);
     uv_close((uv_handle_t *)&test->tick, NULL);
     assert_true(run_empty(&test->loop));
     reports_destroy(test->leader.reports);
@@ -526,7 +526,7 @@ static void test_the_end(void **state)
     client_connect(client, test->port);
     client_ask(client, "GET /v1/roles", "");
     assert_int_equal(get(test, "GET /healthz", "", "200 OK"), 200);
-    stop(test);
+    stop_server(test);
     assert_int_equal(answer_of(test, client), 503);
     close(client->fd);
     free(client);

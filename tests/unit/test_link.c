@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Authenticated connections: the handshake with a real munged, messages, and the end of a link. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/link_fixture.h"
+#include "tests/unit/support.h"
 
 /* --- The handshake ---------------------------------------------------------------------------- */
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a stranger or a broken peer can do to a leader: its link ends, nobody else is harmed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,12 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <munge.h>
 #include <sodium.h>
 
 #include "common/release_own.h"
 #include "tests/unit/link_fixture.h"
+#include "tests/unit/support.h"
 
 /* --- What can be wrong before the handshake is done ------------------------------------------- */
 

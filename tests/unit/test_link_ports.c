@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Where a leader may listen: the candidate ports of an incarnation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/link.h"
+#include "tests/unit/support.h"
 
 static void test_candidates_differ(void **state)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which users a leader lets in, and as what. Needs root, to be others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -13,10 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "lib/callers.h"
 #include "tests/unit/link_fixture.h"
+#include "tests/unit/support.h"
 
 /* What a client of another uid sees: 0 open, 1 refused with a word about the uid, 2 something
  * else. */

@@ -2,18 +2,13 @@
 /* Finding the leader among a job's nodes, and one question to it. The connections are acted by
  * this file: an address says how they go, "open" or "slow" (after 0.7 s), then what happens to
  * the question: "-answer", "-silent", "-break"; or "refuse", "never". */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/ask.h"
 #include "common/link.h"
+#include "tests/unit/support.h"
 
 #define SLOW_MS 700
 

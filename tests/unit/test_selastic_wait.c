@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd/wait_rule: when `selastic wait` has come to its end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cmd/wait_rule.h"
 #include "lib/json_text.h"
+#include "tests/unit/support.h"
 
 #define STATE(text) "{\"phase\": \"running\", \"min\": 2, \"max\": 8, " text "}"
 #define SIZE4       STATE("\"size\": 4, \"steps\": 100")

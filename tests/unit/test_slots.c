@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* lib/slots: where gangs fit, against all ways that there are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/slots.h"
+#include "tests/unit/support.h"
 
 #define NODES_MAX 5
 #define TASKS_MAX 6
