@@ -14,6 +14,7 @@ PYTHON_TESTS = \
     tests/python/test_left_behind.py \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
+    tests/python/test_mistakes.py \
     tests/python/test_picture.py \
     tests/python/test_ray.py \
     tests/python/test_reshard.py \
