@@ -7,6 +7,7 @@ PYTHON_TESTS = \
     tests/python/test_boundary.py \
     tests/python/test_checkpoint.py \
     tests/python/test_dask.py \
+    tests/python/test_dcp.py \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \
     tests/python/test_events.py \
