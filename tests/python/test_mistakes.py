@@ -429,6 +429,20 @@ class Arguments(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, words):
                 live.State(first, optimizer)
 
+    def test_alone_nothing_is_looked_at(self):
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def train(state):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            return 7
+
+        with tempfile.TemporaryDirectory() as directory:
+            with mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIR=directory):
+                os.environ.pop("RANK", None)
+                self.assertEqual(live.run(train, live.State(model, optimizer)), 7)
+
     def test_a_wrapped_model_is_refused(self):
         with self.assertRaisesRegex(TypeError, "^give the model, not its DataParallel"):
             live.State(torch.nn.DataParallel(torch.nn.Linear(2, 2)))

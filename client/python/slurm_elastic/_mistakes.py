@@ -28,7 +28,7 @@ import functools
 import gc
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Set
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 
@@ -185,7 +185,9 @@ class Mistakes:
     def __init__(self, state: State) -> None:
         # The state has this object.
         self._state = weakref.ref(state)
-        self._early = 0  # boundaries that are still looked at
+        self._early = 0  # boundaries that are still looked at; none without a world
+        self._calls: Optional[_Calls] = None
+        self._versions: List[Tuple[str, Any, int]] = []
         # A part of the script's own may keep an optimizer or a sampler in its state.
         self._has_unknown = not all(_is_known(part) for part in state._parts)
 
@@ -340,8 +342,10 @@ class Mistakes:
         """train() has returned. Raises RuntimeError if it has trained and never called commit()."""
         state = self._state()
         assert state is not None
+        if state.steps or self._early != EARLY:
+            return
         is_called = self._calls is None or self._calls.is_called
-        if state.steps == 0 and self._early == EARLY and is_called and self._has_trained(state):
+        if is_called and self._has_trained(state):
             raise RuntimeError(
                 "the training has ended without one commit(): the world could not change. Call "
                 "state.step(), or state.commit() after each optimizer.step()"
