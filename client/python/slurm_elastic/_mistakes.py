@@ -216,7 +216,7 @@ class Mistakes:
 
     @staticmethod
     def _given(state: State) -> int:
-        return sum(each.given for each in state._samplers)
+        return sum(each._given for each in state._samplers)
 
     def _has_trained(self, state: State) -> bool:
         """Whether the parameters have changed by a step, and not by load_state_dict() say."""
@@ -286,10 +286,10 @@ class Mistakes:
         found = sampler.newest()
         if self._has_unknown or state._samplers or found is None:
             return
-        if found.is_drawn_out:
+        if found._is_drawn_out:
             return  # for a validation
         # The second batch: the first one may be of a validation at the beginning.
-        if self._strange is found and found.given > self._strange_given:
+        if self._strange is found and found._given > self._strange_given:
             what = (
                 "an ElasticSampler gives the batches, and it is not in the state: those that join "
                 "would not know where the epoch is. Give it to live.State(model, ..., sampler)"
@@ -298,7 +298,7 @@ class Mistakes:
             if not found.committed or (found.rank, found.world_size) != rank_and_size():
                 raise RuntimeError(what)
             tell(what)
-        self._strange, self._strange_given = found, found.given
+        self._strange, self._strange_given = found, found._given
 
     def _look_at_distributed_sampler(self, state: State) -> None:
         before, self._sources = self._sources, {each: each.given for each in _sources}
@@ -326,7 +326,7 @@ class Mistakes:
         if self._calls is None:
             return
         # Behind the last draw of an epoch a loader still has what it has drawn ahead.
-        is_drawn = is_drawn or any(each.is_drawn_out for each in state._samplers)
+        is_drawn = is_drawn or any(each._is_drawn_out for each in state._samplers)
         self._work.append(self._calls.is_called or is_drawn)
         self._calls.is_called = False
         if self._work != [True, False, True, False]:

@@ -69,7 +69,7 @@ class ElasticSampler:
         self._seed = seed
         self._shuffle = shuffle
         self._version = 0
-        self._given = 0
+        self._given = 0  # batches, of all epochs
         self._place(0, 0)
         self.set_world(rank, world_size)
 
@@ -116,12 +116,7 @@ class ElasticSampler:
         return self._world_size
 
     @property
-    def given(self) -> int:
-        """Batches that this sampler has given, of all epochs."""
-        return self._given
-
-    @property
-    def is_drawn_out(self) -> bool:
+    def _is_drawn_out(self) -> bool:
         """Whether the last batch of the epoch has been drawn."""
         return self._drawn == self._samples
 
