@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # examples/: what users start from; each is a directory with a README.
+acceleratedir = $(examplesdir)/accelerate
+dist_accelerate_DATA = \
+    examples/accelerate/README.md \
+    examples/accelerate/elastic_accelerate.py \
+    examples/accelerate/train.py
+
 containerdir = $(examplesdir)/container
 dist_container_DATA = \
     examples/container/README.md \
@@ -29,6 +35,7 @@ dist_digits_DATA = \
     examples/digits/README.md \
     examples/digits/check_log.py \
     examples/digits/digits.py \
+    examples/digits/train_dcp.py \
     examples/digits/train_ddp.py \
     examples/digits/train_elastic.py \
     examples/digits/train_fsdp.py \
@@ -38,7 +45,8 @@ huggingfacedir = $(examplesdir)/huggingface
 dist_huggingface_DATA = \
     examples/huggingface/README.md \
     examples/huggingface/elastic_trainer.py \
-    examples/huggingface/train.py
+    examples/huggingface/train.py \
+    examples/huggingface/train_live.py
 
 lightningdir = $(examplesdir)/lightning
 dist_lightning_DATA = \

@@ -7,6 +7,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/__init__.py \
     client/python/slurm_elastic/_boundary.py \
     client/python/slurm_elastic/_copies.py \
+    client/python/slurm_elastic/_dcp.py \
     client/python/slurm_elastic/_events.py \
     client/python/slurm_elastic/_flat.py \
     client/python/slurm_elastic/_generators.py \
@@ -14,6 +15,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_listeners.py \
     client/python/slurm_elastic/_membership.py \
     client/python/slurm_elastic/_memory.py \
+    client/python/slurm_elastic/_mistakes.py \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \

@@ -52,7 +52,7 @@ def main():
         learning_rate=0.01,
         report_to=[],
         disable_tqdm=True,
-        no_cuda=True,
+        use_cpu=True,
         save_strategy="epoch",
         save_total_limit=2,
     )

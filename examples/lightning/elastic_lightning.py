@@ -9,6 +9,8 @@ module and its optimizer for all.
 
 import os
 
+# First, since Lightning takes long: elasticrun waits for a script that has begun to import this.
+import slurm_elastic  # noqa: F401
 import torch.distributed as dist
 
 try:

@@ -7,6 +7,7 @@ PYTHON_TESTS = \
     tests/python/test_boundary.py \
     tests/python/test_checkpoint.py \
     tests/python/test_dask.py \
+    tests/python/test_dcp.py \
     tests/python/test_ddp.py \
     tests/python/test_digits.py \
     tests/python/test_events.py \
@@ -14,6 +15,7 @@ PYTHON_TESTS = \
     tests/python/test_left_behind.py \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
+    tests/python/test_mistakes.py \
     tests/python/test_picture.py \
     tests/python/test_ray.py \
     tests/python/test_reshard.py \

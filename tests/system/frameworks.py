@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is a training by a framework that was resized the training of one process?
+"""Is a training by a framework that was resized the training of one process without a framework?
 
-    frameworks.py LOGDIR REFERENCE
+    frameworks.py reference LOGDIR EPOCHS   trains what the examples of frameworks train
+    frameworks.py check LOGDIR REFERENCE
 
 Both directories have a file for each process, of JSON lines for its steps: epoch, step, rank,
 world, indices, global_step, rate, total (of the parameters). Exit status 0 if each epoch of LOGDIR
@@ -17,6 +18,38 @@ import os
 import sys
 
 
+def reference(directory, epochs):
+    import torch
+    from slurm_elastic import ElasticSampler
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    x = torch.randn(200, 12, dtype=torch.float64)
+    y = (x[:, 0] + x[:, 1] > 0).long()
+    sampler = ElasticSampler(len(x), 32, seed=3)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(12, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2)
+    ).double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 40, gamma=0.9)
+    steps = 0
+    with open(os.path.join(directory, "reference"), "w") as file:
+        for epoch in range(epochs):
+            sampler.set_epoch(epoch)
+            for indices in sampler:
+                torch.nn.functional.cross_entropy(model(x[indices]), y[indices]).backward()
+                optimizer.step()
+                scheduler.step()
+                optimizer.zero_grad()
+                steps += 1
+                record = {"epoch": epoch, "step": sampler.step, "rank": 0, "world": 1}
+                record.update(indices=indices, global_step=steps)
+                record["total"] = float(sum(each.detach().sum() for each in model.parameters()))
+                record["rate"] = optimizer.param_groups[0]["lr"]
+                file.write(json.dumps(record) + "\n")
+                sampler.commit()
+
+
 def read(directory):
     steps, processes = collections.defaultdict(list), {}
     for path in glob.glob(os.path.join(directory, "*")):
@@ -28,39 +61,39 @@ def read(directory):
     return steps, processes
 
 
-def main():
-    steps, processes = read(sys.argv[1])
-    reference, _ = read(sys.argv[2])
+def what_differs(number, lines, right):
+    ranks, size = sorted(line["rank"] for line in lines), lines[0]["world"]
+    if ranks != list(range(size)) or {line["world"] for line in lines} != {size}:
+        yield f"ranks {ranks} of {size}"
+    if sorted(index for line in lines for index in line["indices"]) != sorted(right["indices"]):
+        yield "other samples"
+    for line in lines:
+        if abs(line["total"] - right["total"]) > 1e-9:
+            yield f"parameters {line['total']}, {right['total']} would be right"
+        for name in ("global_step", "rate"):
+            if line[name] != right[name]:
+                yield f"{name} {line[name]}, {right[name]} would be right"
+
+
+def check(directory, reference):
+    steps, processes = read(directory)
+    expected, _ = read(reference)
     wrong, sizes = [], []
-    if sorted(steps) != sorted(reference):
-        wrong.append(f"{len(steps)} steps, {len(reference)} would be right")
+    if sorted(steps) != sorted(expected):
+        wrong.append(f"{len(steps)} steps, {len(expected)} would be right")
     for number, lines in sorted(steps.items()):
-        ranks, size = sorted(line["rank"] for line in lines), lines[0]["world"]
-        sizes += [size] if sizes[-1:] != [size] else []
-        if ranks != list(range(size)) or {line["world"] for line in lines} != {size}:
-            wrong.append(f"step {number}: ranks {ranks} of {size}")
-        for right in reference.get(number, []):
-            if sorted(index for line in lines for index in line["indices"]) != sorted(
-                right["indices"]
-            ):
-                wrong.append(f"step {number}: other samples")
-            for line in lines:
-                if abs(line["total"] - right["total"]) > 1e-9:
-                    wrong.append(
-                        f"step {number}: parameters {line['total']}, {right['total']} would be right"
-                    )
-                for name in ("global_step", "rate"):
-                    if line[name] != right[name]:
-                        wrong.append(
-                            f"step {number}: {name} {line[name]}, {right[name]} would be right"
-                        )
+        sizes += [lines[0]["world"]] if sizes[-1:] != [lines[0]["world"]] else []
+        for right in expected.get(number, []):
+            wrong += [f"step {number}: {each}" for each in what_differs(number, lines, right)]
     print("\n".join(wrong[:20]) if wrong else "ok")
     print("sizes", *sizes)
-    print(
-        f"{sum(made == set(steps) for made in processes.values())} processes have made all {len(steps)} steps"
-    )
+    made_all = sum(made == set(steps) for made in processes.values())
+    print(f"{made_all} of {len(processes)} processes have made all {len(steps)} steps")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1] == "reference":
+        reference(sys.argv[2], int(sys.argv[3]))
+    else:
+        sys.exit(check(*sys.argv[2:]))

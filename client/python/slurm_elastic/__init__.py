@@ -51,6 +51,7 @@ from .checkpoint import (
     load_latest,
     new_checkpoint,
     save,
+    wait_for_save,
 )
 from .leaving import leave
 from .sampler import ElasticSampler
@@ -86,6 +87,7 @@ __all__ = [
     "scale_config",
     "snapshot",
     "wait_event",
+    "wait_for_save",
     "wait_for_snapshot",
 ]
 

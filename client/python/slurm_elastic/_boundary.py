@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 import torch
 
-from . import _generators
+from . import _generators, _mistakes
 from ._copies import Copies
 from ._torch_compat import forget_unscaling, has_step_hooks, pass_for_step, scaler_tensors
 from .sampler import ElasticSampler
@@ -65,12 +65,14 @@ class Stepping:
     @staticmethod
     def _count(counts: List[int], number: int) -> None:
         counts[number] += 1
+        if counts[number] == _mistakes.FORGOTTEN:
+            _mistakes.tell_of_forgotten_commit()
 
     def _counting(self, step: Callable[..., Any], optimizer: Any, number: int) -> Any:
         def counting(_: Any, *args: Any, **kwargs: Any) -> Any:
-            self._begun[number] += 1
+            self._count(self._begun, number)
             result = step(*args, **kwargs)
-            self._ended[number] += 1
+            self._count(self._ended, number)
             return result
 
         pass_for_step(counting, step)

@@ -96,6 +96,13 @@ class Progress:
         if self._stepping is not None:
             self._stepping.begin()
 
+    @property
+    def has_stepped(self) -> Optional[bool]:
+        """Whether an optimizer has begun its step since the last boundary; None: nobody counts."""
+        if self._stepping is None or not self._optimizers:
+            return None
+        return not self._stepping.none
+
     # ---- when a step cannot end ------------------------------------------------------------------
 
     def undo(self) -> None:

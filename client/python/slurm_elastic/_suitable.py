@@ -57,6 +57,11 @@ def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
 
     Warns of BatchNorm, whose statistics the state cannot keep equal on all ranks.
     """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(
+            f"the first argument of live.State is the model, a torch.nn.Module, not {type(model).__name__}: "
+            "optimizers, samplers and other parts come after it"
+        )
     if type(model).__name__ in _WRAPPERS:
         raise TypeError(
             f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp"
@@ -87,8 +92,7 @@ def check_sharding(shard: Any, ddp_options: Any) -> None:
         raise ValueError(
             f"shard: PyTorch {torch.__version__} has no fully_shard() that runs on the host, PyTorch 2.13 has"
         )
-    nodes = _world.value("ELASTIC_MAX_NODES") or _world.value("GROUP_WORLD_SIZE") or "1"
-    if _world.value("ELASTIC_CHECKPOINT_URL") and int(nodes) != 1:
+    if _world.value("ELASTIC_CHECKPOINT_URL") and _world.most_nodes() != 1:
         raise ValueError(
             "shard with --checkpoint-dir=s3://...: each worker writes its part into one directory, which nodes do not share. "
             "Give --checkpoint-dir a directory that all nodes see, or the job one node at most"

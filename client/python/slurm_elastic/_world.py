@@ -48,6 +48,11 @@ def incarnation() -> Optional[str]:
     return value("ELASTIC_INCARNATION") if is_elastic() else None
 
 
+def most_nodes() -> int:
+    """The most nodes that this job may have; 1 if it is not elastic."""
+    return int(value("ELASTIC_MAX_NODES") or value("GROUP_WORLD_SIZE") or "1")
+
+
 def scale_config() -> Dict[str, Any]:
     """What the policy file says under `scale_config` for this world size; {} if nothing.
 

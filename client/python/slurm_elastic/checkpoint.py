@@ -74,7 +74,13 @@ def _place(directory: Optional[PathLike]) -> Union[Path, str]:
 
 
 def save(
-    state: Any, directory: Optional[PathLike] = None, *, keep: int = 2, rank: Optional[int] = None
+    state: Any,
+    directory: Optional[PathLike] = None,
+    *,
+    keep: int = 2,
+    rank: Optional[int] = None,
+    dcp: bool = False,
+    background: bool = False,
 ) -> Union[Path, str, None]:
     """Write `state` as the latest checkpoint. Only rank 0 does, and gets the path. No collective.
 
@@ -85,9 +91,23 @@ def save(
                there
                is one more.
     rank       this process's rank, if it is not that of torch.distributed or $RANK.
+    dcp        True: by torch.distributed.checkpoint, for a state of which each rank has a part. All
+               ranks call it: a collective. `state` is a dictionary of objects by name: models as
+               they are, optimizers of their parameters, others with state_dict(), and plain values.
+               load_latest(dcp=True) reads it in a world of any size. Needs PyTorch 2.6.
+    background  True, with dcp: return when the state is copied, in host memory; a thread writes it.
+               The next save(), leave() and the end of the process wait for it; so does
+               wait_for_save(), which says whether it has failed.
 
     Raises OSError, for a full disk for example. The latest checkpoint is then still the one before.
+    With dcp it is raised on all ranks, and ValueError by a PyTorch that is too old.
     """
+    if dcp:
+        if rank is not None:
+            raise ValueError("rank beside dcp=True: torch.distributed knows the ranks")
+        return _by_ranks().save(state, _place(directory), keep, background)
+    if background:
+        raise ValueError("background=True goes with dcp=True only")
     if (rank_and_size()[0] if rank is None else rank) != 0:
         return None
     place = _place(directory)
@@ -99,6 +119,25 @@ def save(
             with open(path / "state.pickle", "wb") as file:
                 pickle.dump(state, file, protocol=4)
     return written[0] if isinstance(place, str) else _latest(place, verify=False)
+
+
+def _by_ranks() -> Any:
+    """What only states of many ranks need. It imports this module."""
+    from . import _dcp
+
+    return _dcp
+
+
+def wait_for_save() -> None:
+    """Wait until what save(background=True) writes, if anything, is the latest checkpoint.
+
+    Raises what save() raises.
+    """
+    _by_ranks().wait()
+
+
+def say(line: str) -> None:
+    print(f"slurm_elastic: {line}", file=sys.stderr, flush=True)
 
 
 def new_checkpoint(
@@ -114,17 +153,20 @@ def new_checkpoint(
 
 
 @contextlib.contextmanager
-def _new_checkpoint(place: Union[Path, str], keep: int, written: List[str]) -> Iterator[Path]:
-    """`written` gets the URL of what was written to S3."""
+def _new_checkpoint(
+    place: Union[Path, str], keep: int, written: List[str], step: Optional[int] = None
+) -> Iterator[Path]:
+    """`written` gets the URL of what was written to S3. step: of the state, now by default."""
     if keep < 1:
         raise ValueError(f"keep={keep}: must be at least 1")
     if isinstance(place, str):
         with _s3.new_directory() as temporary:
             yield temporary
-            _seal(temporary)
+            _seal(temporary, step)
             written.append(_s3.push(temporary, place, keep))
             _drop_flushed(temporary)
         return
+    _wait_for_other()
     base = place
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_leftovers(base)
@@ -132,13 +174,23 @@ def _new_checkpoint(place: Union[Path, str], keep: int, written: List[str]) -> I
     temporary.mkdir(mode=0o700)
     try:
         yield temporary
-        _seal(temporary)
+        _seal(temporary, step)
         number = _publish(base, temporary)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     _point_latest(base, number)
     _prune(base, number, keep)
+
+
+def _wait_for_other() -> None:
+    """A save in the background is still at work in the same directory."""
+    module = sys.modules.get(f"{__package__}._dcp")
+    try:
+        if module is not None:
+            module.wait()
+    except OSError as error:
+        say(str(error))
 
 
 def _drop_flushed(newer: Path) -> None:
@@ -200,7 +252,7 @@ def _uses_digests() -> bool:
     return os.environ.get("ELASTIC_CHECKPOINT_DIGEST") != "0"
 
 
-def _seal(path: Path) -> None:
+def _seal(path: Path, step: Optional[int]) -> None:
     """Flush all files to the disk, and write the list of them last.
 
     Digests are computed meanwhile, while the files are still in memory.
@@ -221,7 +273,8 @@ def _seal(path: Path) -> None:
     if not files:
         raise ValueError("a checkpoint without files")
     with open(path / _MANIFEST, "w") as manifest:
-        place = {"incarnation": incarnation(), "generation": generation(), "step": _events.step()}
+        step = _events.step() if step is None else step
+        place = {"incarnation": incarnation(), "generation": generation(), "step": step}
         json.dump(
             {"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})},
             manifest,
@@ -441,7 +494,11 @@ def _corrupt(path: Path) -> Optional[str]:
 
 
 def load_latest(
-    directory: Optional[PathLike] = None, *, map_location: Any = "cpu"
+    directory: Optional[PathLike] = None,
+    *,
+    map_location: Any = "cpu",
+    into: Optional[Dict[str, Any]] = None,
+    dcp: bool = False,
 ) -> Optional[Any]:
     """The state that save() has written last; None if there is none yet. Call it on every rank.
 
@@ -450,9 +507,22 @@ def load_latest(
                   has
                   saved; load_state_dict() moves tensors to where the model is.
 
+    dcp           True: what save(dcp=True) has written. A collective call of all ranks.
+    into          with dcp: a dictionary like the one that was saved, with the model as it is now,
+                  sharded for this world. Its objects get their state, its plain values are
+                  replaced. It is returned, too.
+
     Raises CheckpointError if there are checkpoints and no complete one. As with any pickle, load
     only what you trust.
     """
+    if dcp or into is not None:
+        if not dcp or into is None:
+            raise ValueError(
+                "load_latest(): dcp=True goes with into={...}, and the other way round"
+            )
+        state = _by_ranks().load(into, directory, _place(directory))
+        _events.training()
+        return state
     path = latest_checkpoint(directory)
     state = None if path is None else _read_state(path, map_location)
     _events.training()
@@ -468,4 +538,8 @@ def _read_state(path: Path, map_location: Any) -> Any:
     if (path / "state.pickle").exists():
         with open(path / "state.pickle", "rb") as file:
             return pickle.load(file)
+    if _by_ranks().is_one(path):
+        raise CheckpointError(
+            f"{path} was written by save(dcp=True): read it by load_latest(into={{...}}, dcp=True)"
+        )
     raise CheckpointError(f"{path}: has none of {', '.join(_STATES)}: was not written by save()")

@@ -44,6 +44,7 @@ from . import (
     _world,
     checkpoint,
 )
+from ._mistakes import Mistakes
 from ._parts import is_optimizer, is_scaler, is_scheduler
 from ._progress import Progress
 from ._sharding import ShardFunction, Sharding
@@ -142,6 +143,7 @@ class State:
             if hasattr(self, name):
                 raise ValueError(f"{name!r}: a value of the state cannot have this name")
         self._set_values(values)
+        self._mistakes = Mistakes(self)
 
     # ---- for the training loop -------------------------------------------------------------------
 
@@ -200,7 +202,12 @@ class State:
         return bool(scaler.get_scale() >= before)
 
     def commit(self) -> None:
-        """One step is done. Raises WorldChanged if this world ends after it."""
+        """One step is done. Raises WorldChanged if this world ends after it.
+
+        Raises RuntimeError in the first steps of a world if the script does what is certainly
+        wrong: _mistakes.py has the list.
+        """
+        self._mistakes.at_boundary()
         self._clock.step_ends()
         if self._progress.end_step():
             # Agents look at the signature when the boundary is passed. A forward pass may have
@@ -398,6 +405,7 @@ def _train_in(
     try:
         membership.enter()
         result = train(state)
+        state._mistakes.at_end()
         event = _events.finish()
         if event is None:
             return _Ended(True, result, None, False)
@@ -496,6 +504,8 @@ def _run_in_one_world(train: Callable[[State], Any], state: State) -> Any:
         for callback in state._callbacks:
             callback(state)
     try:
-        return train(state)
+        result = train(state)
+        state._mistakes.at_end()
+        return result
     finally:
         _membership.end(state)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Dict, Iterator, List, Optional, Sized, Union
 
 from . import _events
@@ -10,6 +11,13 @@ from ._world import rank_and_size
 from .batches import EpochOrder, batch_sizes, split
 
 _STATE_VERSION = 1
+
+_newest: Optional[weakref.ref[ElasticSampler]] = None
+
+
+def newest() -> Optional[ElasticSampler]:
+    """The sampler of this process that was the last one to give a batch."""
+    return None if _newest is None else _newest()
 
 
 class ElasticSampler:
@@ -61,6 +69,7 @@ class ElasticSampler:
         self._seed = seed
         self._shuffle = shuffle
         self._version = 0
+        self._given = 0  # batches, of all epochs
         self._place(0, 0)
         self.set_world(rank, world_size)
 
@@ -106,6 +115,11 @@ class ElasticSampler:
     def world_size(self) -> int:
         return self._world_size
 
+    @property
+    def _is_drawn_out(self) -> bool:
+        """Whether the last batch of the epoch has been drawn."""
+        return self._drawn == self._samples
+
     def __len__(self) -> int:
         """Steps of a whole epoch, for schedules and progress bars."""
         return -(-self._samples // self._global_batch)
@@ -119,6 +133,7 @@ class ElasticSampler:
     def indices(self) -> List[int]:
         """The dataset indices that this rank trains on in the step in flight; may be empty."""
         self._drawn = max(self._drawn, self._committed + self.batch_size())
+        self._note()
         return self._share(self._committed)
 
     def loss_scale(self, reduction: str = "mean") -> float:
@@ -151,9 +166,17 @@ class ElasticSampler:
         if batch == 0 or self._drawn < self._committed + batch:
             raise RuntimeError(
                 f"commit() without a batch: epoch {self._epoch} has {self._samples} samples, "
-                f"{self._drawn} were drawn and {self._committed} are committed"
+                f"{self._drawn} were drawn and {self._committed} are committed. Call it once for "
+                "each step, and let the loader draw from this sampler"
             )
         self._committed += batch
+
+    def _note(self) -> None:
+        """A batch is given."""
+        global _newest
+        self._given += 1
+        if _newest is None or _newest() is not self:
+            _newest = weakref.ref(self)
 
     def _batch_at(self, position: int) -> int:
         return min(self._global_batch, self._samples - position)
@@ -182,6 +205,7 @@ class ElasticSampler:
         while position < self._samples:
             batch = self._batch_at(position)
             self._drawn = max(self._drawn, position + batch)
+            self._note()
             yield self._share(position) or [self._order[position]]
             if version != self._version:
                 raise RuntimeError(
@@ -203,7 +227,8 @@ class ElasticSampler:
             return
         if self._exhausted and self._committed == 0:
             raise RuntimeError(
-                f"epoch {self._epoch} was drawn to its end without one commit(): call commit() after "
+                f"epoch {self._epoch} was drawn to its end without one commit(): in live "
+                "mode give the sampler to live.State and call state.step(), else call commit() after "
                 "each optimizer.step()"
             )
         self._place(epoch, 0)
