@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A service with its models in shards: what its job does as the repository changes, and as things
-# fail. Without a router: who asks reads the table of routes. Takes 60 s
+# fail. Who asks reads the table of routes, or asks a router, which hey does all the time. Takes 60 s
 
 load helpers
 load elastic
@@ -37,11 +37,24 @@ YAML
 setup() { job=$(<"$TB_WORK/job"); }
 
 teardown_file() {
+    end_process "$TB_WORK/hey.pid" INT
+    end_process "$TB_WORK/router.pid" TERM
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
     testbed_down
 }
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
+
+# end_process FILE SIGNAL: of which FILE has the number, if it is there.
+end_process() {
+    local pid
+    [[ -s $1 ]] || return 0
+    pid=$(<"$1")
+    rm "$1"
+    kill -"$2" "$pid" 2>/dev/null || return 0
+    gone() { [[ ! -d /proc/$pid ]]; }
+    wait_for 40 gone
+}
 
 # model NAME NUMBER BYTES [broken]: a version of it, as a state.
 model() {
@@ -100,6 +113,19 @@ why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
     [[ $(as_user stat -c %a "$(shard_json | json_value 's["dir"]')/record.json") == 600 ]]
 }
 
+@test "a router takes the address of the service, and requests come all the time" {
+    if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
+    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
+        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$port" >"$TB_WORK/router.out" 2>&1 3>&- &
+    wait_for 20 test -s "$TB_WORK/router.own"
+    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+    by_router() { [[ $(curl -s "http://127.0.0.1:$port/one") == 000001 ]]; }
+    wait_for 40 by_router
+    hey -z 10m -c 4 -q 15 "http://127.0.0.1:$port/one" >"$TB_WORK/hey.log" 2>&1 3>&- &
+    echo $! >"$TB_WORK/hey.pid"
+}
+
 @test "a version is loaded in place, a model is added, one is removed" {
     before=$(servers)
     model one 2 4000000
@@ -148,6 +174,19 @@ why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
     for pid in $before; do [[ ! -d /proc/$pid ]] || grep -qx "$pid" <<<"$after"; done
     model four 1 1000000
     wait_for 60 routed four=shard_1 one=shard_1
+}
+
+@test "no request has failed meanwhile" {
+    [[ -s $TB_WORK/hey.pid ]] || skip "without haproxy and hey"
+    end_process "$TB_WORK/hey.pid" INT
+    cat "$TB_WORK/hey.log"
+    grep -q 'Error distribution' "$TB_WORK/hey.log" && return 1
+    [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
+    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > 500))
+    run -0 as_user selastic router "$SERVICE" --status --run-dir="$TB_WORK/router"
+    echo "$output"
+    [[ $output == *"job $job answers"* ]]
+    end_process "$TB_WORK/router.pid" TERM
 }
 
 @test "what cannot be used has a line, and disturbs nobody" {
