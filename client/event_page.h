@@ -104,6 +104,9 @@ struct event_page {
     /* 1 while the worker waits to hear that its world is torn, since an exchange with other workers
      * has failed. Written by the worker. */
     _Atomic uint32_t asks;
+    /* Bytes of its state that this worker has given to others, or got from them. As long as they
+     * increase, it is not done with a world that it leaves. Written by the worker. */
+    _Atomic uint64_t moved;
 };
 
 #endif

@@ -206,3 +206,13 @@ uint32_t workers_slowest(const struct workers *set)
     }
     return slowest;
 }
+
+int64_t workers_moved(const struct workers *set)
+{
+    uint64_t moved = 0;
+
+    /* The workers write what they like: the sum may wrap, and only has to change. */
+    for (int i = 0; i < set->count; i++)
+        moved += event_read(set->list[i].event).moved;
+    return (int64_t)(moved & INT64_MAX);
+}

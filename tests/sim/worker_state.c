@@ -44,6 +44,12 @@ uint32_t workers_slowest(const struct workers *set)
     return set->slowest;
 }
 
+int64_t workers_moved(const struct workers *set)
+{
+    (void)set;
+    return 0;
+}
+
 enum event_gate_place workers_gate(const struct workers *set)
 {
     if (!set->training->gate || set->state < SET_AT_GATE)

@@ -254,6 +254,15 @@ def live(shape: int) -> bool:
     return True
 
 
+def moved(size: int) -> None:
+    """Say that so many bytes of the state have gone to another worker, or have come from one.
+
+    A worker that leaves a world has time for that, as long as it says so.
+    """
+    if _library is not None and hasattr(_library, "elastic_moved"):
+        _library.elastic_moved(ctypes.c_int64(size))
+
+
 def tell_signature(shape: int) -> None:
     """Say what this worker trains, in a worker that has called live()."""
     if hasattr(_library, "elastic_model_signature"):
