@@ -326,8 +326,10 @@ def torn(seconds: Optional[float] = None) -> bool:
              the
              others counts as lost then.
 
-    Raises SystemExit if elasticrun has died.
+    False without elasticrun. Raises SystemExit if elasticrun has died.
     """
+    if _library is None:
+        return False
     answer = _library.elastic_torn(-1 if seconds is None else math.ceil(seconds * 1000))
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
