@@ -123,6 +123,7 @@ class Cluster:
         path.mkdir()
         for source in (
             "train.py",
+            "train_sharded.py",
             "boundary.py",
             "torchrun-node.sh",
             "torchrun_keep_alive.py",

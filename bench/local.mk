@@ -34,6 +34,7 @@ EXTRA_DIST += \
     bench/torchrun_keep_alive.py \
     bench/traffic \
     bench/train.py \
+    bench/train_sharded.py \
     bench/trial.py
 
 # Those that are compiled by make: bench/sched and bench/memory take theirs from the build directory.

@@ -26,6 +26,8 @@ class Peer:
     on_demand = False  # only if --only names it
     notice = "signal"
     python = sys.executable  # of the workers
+    script = "train.py"
+    sharded = False  # what it trains, and so whom it is compared with
     megabytes_usual = (1, 100)  # sizes of the model that it is measured with unless it is asked for
     # What is to be expected of an idle machine: start and end, and a shrink and a growth with their
     # windows.
@@ -40,7 +42,7 @@ class Peer:
     def training(self):
         """The command of one worker."""
         return [
-            *(self.directory / "train.py", "--notice", self.notice, "--log", self.log),
+            *(self.directory / self.script, "--notice", self.notice, "--step-log", self.log),
             *("--checkpoint", self.directory / "checkpoint", "--step-file", self.step_file),
             *self._options,
         ]
@@ -87,17 +89,20 @@ class ElasticLive(Elastic):
     kind_seconds = 26
 
 
-class ElasticLiveNewer(ElasticLive):
+class Newer:
     """With the PyTorch of scripts/setup --python-env."""
 
-    name = "live-newer"
-    title = "slurm-elastic, live mode, newer PyTorch"
     on_demand = True
 
     @property
     def python(self):
         command = [Path(__file__).resolve().parents[1] / "scripts" / "setup", "--print-python"]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+class ElasticLiveNewer(Newer, ElasticLive):
+    name = "live-newer"
+    title = "slurm-elastic, live mode, newer PyTorch"
 
 
 class Plain(Peer):
@@ -209,6 +214,34 @@ class Resubmit(Peer):
         (self.directory / "stop").touch()
 
 
+class Sharded(Newer):
+    """A model that fully_shard() shards."""
+
+    script = "train_sharded.py"
+    sharded = True
+    megabytes_usual = (100,)
+
+
+class ShardedLive(Sharded, ElasticLive):
+    name = "sharded-live"
+    title = "slurm-elastic, live mode"
+
+
+class ShardedTorchrun(Sharded, Torchrun):
+    name = "sharded-torchrun"
+    title = "torchrun with DCP, default settings"
+
+
+class ShardedTorchrunTuned(Sharded, TorchrunTuned):
+    name = "sharded-torchrun-tuned"
+    title = "torchrun with DCP, monitor 0.1 s, last call 1 s"
+
+
+class ShardedResubmit(Sharded, Resubmit):
+    name = "sharded-resubmit"
+    title = "cancel and resubmit with DCP"
+
+
 PEERS = {
     peer.name: peer
     for peer in (
@@ -221,6 +254,11 @@ PEERS = {
         TorchrunTuned,
         TorchrunKeepAlive,
         Resubmit,
+        ShardedLive,
+        ShardedTorchrun,
+        ShardedTorchrunTuned,
+        ShardedResubmit,
     )
 }
+SHARDED = [name for name, peer in PEERS.items() if peer.sharded]
 USUAL = [name for name, peer in PEERS.items() if not peer.on_demand]

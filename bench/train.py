@@ -6,7 +6,7 @@ It is the same for all peers, but for how a change is announced.
 A linear model under DistributedDataParallel over gloo, SGD with momentum. Each step does 50 ms of
 work, asleep or on the CPU, then a forward and a backward pass. When a change is announced, all
 ranks stop after the same step, rank 0 saves, and all leave. Rank 0 appends one JSON object per step
-to --log, with the wall clock of the step's begin and end, and one for each checkpoint.
+to --step-log, with the wall clock of the step's begin and end, and one for each checkpoint.
 
 Peers differ in how a rank hears of a change:
 
@@ -56,7 +56,15 @@ def parse_arguments():
         metavar="N",
         help="steps; for who loses workers without notice",
     )
-    parser.add_argument("--log", metavar="FILE", required=True)
+    parser.add_argument(
+        "--copy-every",
+        type=int,
+        default=10,
+        metavar="N",
+        help="steps, in live mode with a sharded model; 0: no copies; default 10",
+    )
+    # Not --log: torchrun takes an abbreviation of its own options for one, wherever it stands.
+    parser.add_argument("--step-log", dest="log", metavar="FILE", required=True)
     parser.add_argument("--checkpoint", metavar="DIR", required=True)
     parser.add_argument(
         "--step-file", metavar="FILE", required=True, help='holds "sleep" or "cpu", may change'

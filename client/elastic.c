@@ -162,6 +162,16 @@ int elastic_model_signature(int64_t signature)
     return 0;
 }
 
+int elastic_moved(int64_t bytes)
+{
+    if (worker == NULL)
+        return ELASTIC_NOT_ELASTIC;
+    if (bytes < 0)
+        return bad_argument("moved: a number of bytes cannot be negative");
+    event_client_moved(worker, (uint64_t)bytes);
+    return 0;
+}
+
 int elastic_stacks(int number)
 {
     int rc;

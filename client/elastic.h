@@ -179,6 +179,13 @@ int elastic_checkpoint_done(void);
  * Returns 0, ELASTIC_NOT_ELASTIC, ELASTIC_ERROR_ARGUMENT or ELASTIC_ERROR_PAGE. */
 int elastic_stacks(int number);
 
+/* Say that so many more bytes of this worker's state have gone to other workers, or have come from
+ * them. A worker that leaves a world which goes on has 10 s to end. It has longer as long as it
+ * says this, at least every 10 s.
+ *
+ * Returns 0, ELASTIC_NOT_ELASTIC, or ELASTIC_ERROR_ARGUMENT for a negative number. */
+int elastic_moved(int64_t bytes);
+
 /* Report that `done` of `total` units are complete. `selastic show` prints the last report of the
  * worker with the lowest rank that reports. The call makes no system call; the agent looks about
  * once a second.

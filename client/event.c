@@ -77,6 +77,7 @@ _Static_assert(offsetof(struct event_page, signature) == 408, "the layout is a c
 _Static_assert(offsetof(struct event_page, torn) == 416, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, stacks_signal) == 428, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, asks) == 436, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, moved) == 440, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
@@ -530,6 +531,11 @@ void event_client_step_time(struct event_client *client, int64_t microseconds)
 }
 
 /* ---- live mode ------------------------------------------------------------------------------- */
+
+void event_client_moved(struct event_client *client, uint64_t bytes)
+{
+    atomic_fetch_add(&client->page->moved, bytes);
+}
 
 void event_client_live(struct event_client *client)
 {

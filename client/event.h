@@ -60,6 +60,9 @@ void event_client_live(struct event_client *client);
 void event_client_signature(struct event_client *client, uint64_t signature);
 /* Boundaries passed in its world. */
 uint64_t event_client_step(const struct event_client *client);
+/* elastic_moved() */
+void event_client_moved(struct event_client *client, uint64_t bytes);
+
 /* elastic_stacks() */
 void event_client_stacks(struct event_client *client, int number);
 void event_client_world(const struct event_client *client, struct elastic_world *world);

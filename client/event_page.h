@@ -109,6 +109,9 @@ struct event_page {
      * worker. */
     _Atomic uint64_t own_us;
     _Atomic uint64_t own_steps;
+    /* Bytes of its state that this worker has given to others, or got from them. As long as they
+     * increase, it is not done with a world that it leaves. Written by the worker. */
+    _Atomic uint64_t moved;
 };
 
 #endif

@@ -111,6 +111,7 @@ struct change_member {
     bool stateful;     /* they have trained: other workers can get their state */
     bool failed;       /* a worker has failed */
     uint32_t slowest;  /* milliseconds of their longest step, last heard */
+    int64_t moved;     /* bytes of their state that they have exchanged, last heard */
 
     /* In the present world. */
     bool begun;    /* its workers are there, whatever they do */
@@ -162,7 +163,7 @@ enum change_fact_kind {
     CHANGE_FACT_HELD,       /* generation, held */
     CHANGE_FACT_EXITED,     /* started, rank, code, signal, told, early, text: the failure */
     CHANGE_FACT_DRAINED,    /* started, held, completed: all of them have ended with 0 */
-    CHANGE_FACT_BEAT,       /* generation, slowest, asks */
+    CHANGE_FACT_BEAT,       /* generation, slowest, asks, moved */
     /* About the job. */
     CHANGE_FACT_PLAN,     /* what should be: plan, time_is_over */
     CHANGE_FACT_STOP,     /* the job is to end: text */
@@ -205,6 +206,7 @@ struct change_fact {
     bool live, gate, aware, asks;
     int64_t signature;
     uint32_t slowest;
+    int64_t moved;
     enum change_notice notice;
     double grace;
     struct change_held held;

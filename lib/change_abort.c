@@ -173,6 +173,7 @@ void abort_if_early(struct change *c)
 void abort_on_beat(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     m->slowest = fact->slowest;
+    live_note_moved(c, m, fact->moved);
     m->asks = fact->asks && fact->generation == c->generation;
     if (m->asks)
         abort_if_early(c);

@@ -12,8 +12,10 @@
 
 #include <stdio.h>
 
-#define SHUN         10.0 /* seconds until workers are started again on a base node */
-#define DEPART_LIMIT 10.0 /* seconds for workers to leave a world that goes on */
+#define SHUN 10.0 /* seconds until workers are started again on a base node */
+/* Seconds for workers to leave a world that goes on, from when they last had something to give to
+ * others. Slurm's grace time ends that in any case. */
+#define DEPART_LIMIT 10.0
 
 bool live_world(const struct change *c)
 {
@@ -158,6 +160,14 @@ void begin_departure(struct change *c, struct change_member *m)
 {
     m->state = CHANGE_DEPARTING;
     m->depart_by = c->now + DEPART_LIMIT;
+}
+
+/* Workers that leave give away what the others lack of their state, which may be many gigabytes. */
+void live_note_moved(struct change *c, struct change_member *m, int64_t moved)
+{
+    if (m->state == CHANGE_DEPARTING && moved != m->moved && m->depart_by < c->now + DEPART_LIMIT)
+        m->depart_by = c->now + DEPART_LIMIT;
+    m->moved = moved;
 }
 
 /* The workers of newcomers take their places. */

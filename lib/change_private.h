@@ -213,6 +213,7 @@ bool live_switch(struct change *c, uint64_t step);
 void live_enter(struct change *c, enum change_action_kind kind, uint64_t step, double seconds);
 bool live_on_departing(struct change *c, struct change_member *m, const struct change_fact *fact);
 void begin_departure(struct change *c, struct change_member *m);
+void live_note_moved(struct change *c, struct change_member *m, int64_t moved);
 void live_watch(struct change *c);
 
 /* ---- change_abort.c -------------------------------------------------------------------------- */

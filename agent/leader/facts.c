@@ -158,10 +158,13 @@ void facts_beat(struct leader *leader, struct leader_member *m, json_object *msg
     struct change_fact fact = fact_of(CHANGE_FACT_BEAT, m, msg);
     int64_t slowest = m->part->slowest;
 
+    fact.moved = m->part->moved;
+    json_get_int(msg, "moved", 0, INT64_MAX, &fact.moved);
     json_get_int(msg, "slowest", 0, UINT32_MAX, &slowest);
     fact.slowest = (uint32_t)slowest;
     fact.asks = json_get_bool(msg, "asks", false);
-    if (fact.slowest != m->part->slowest || fact.asks || m->part->asks)
+    if (fact.slowest != m->part->slowest || fact.asks || m->part->asks ||
+        (m->part->state == CHANGE_DEPARTING && fact.moved != m->part->moved))
         post_fact(leader, fact);
 }
 

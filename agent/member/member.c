@@ -114,6 +114,8 @@ static void on_beat(uv_timer_t *timer)
         json_object_object_add(msg, "slowest",
                                json_object_new_int64(workers_slowest(m->group->workers)));
         group_add_own_times(m->group, msg);
+        json_object_object_add(msg, "moved",
+                               json_object_new_int64(workers_moved(m->group->workers)));
         json_object_object_add(msg, "asks",
                                json_object_new_boolean(workers_ask(m->group->workers)));
     }

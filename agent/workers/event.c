@@ -183,6 +183,7 @@ static void interpret(const struct event *event, uint64_t word, struct event_sta
                                                   : (enum event_page_state)state;
     status->slowest = atomic_load(&event->page->slowest);
     status->asks = atomic_load(&event->page->asks) != 0;
+    status->moved = atomic_load(&event->page->moved);
     status->finished = EVENT_STEP(word) == EVENT_STEP_MASK;
     status->step = status->finished ? 0 : EVENT_STEP(word);
     /* A step is a passed boundary, in whatever order the two words became visible. */

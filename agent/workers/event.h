@@ -29,6 +29,7 @@ struct event_status {
     uint32_t slowest; /* milliseconds of its longest step */
     /* An exchange with other workers has failed, and it waits to hear that its world is torn. */
     bool asks;
+    uint64_t moved;     /* bytes of its state that it has exchanged with others */
     uint64_t signature; /* of the model that it trains, 0: not said */
     /* Signal that makes a process show its stacks; 0: there is none. The process is stacks_pid. */
     int stacks_signal;

@@ -212,3 +212,13 @@ struct event_own workers_own(const struct workers *set, int local_rank)
     return local_rank < set->count ? event_read_own(set->list[local_rank].event)
                                    : (struct event_own){0};
 }
+
+int64_t workers_moved(const struct workers *set)
+{
+    uint64_t moved = 0;
+
+    /* The workers write what they like: the sum may wrap, and only has to change. */
+    for (int i = 0; i < set->count; i++)
+        moved += event_read(set->list[i].event).moved;
+    return (int64_t)(moved & INT64_MAX);
+}

@@ -98,6 +98,8 @@ void workers_tear(struct workers *workers, const char *reason);
 int workers_show_stacks(const struct workers *workers);
 /* Milliseconds of the longest step that a worker has made. */
 uint32_t workers_slowest(const struct workers *workers);
+/* Bytes of their state that the workers have exchanged with others in their present worlds. */
+int64_t workers_moved(const struct workers *workers);
 
 /* What that worker itself has needed for its steps in its world; zero: it has reported nothing. */
 struct event_own workers_own(const struct workers *workers, int local_rank);

@@ -6,6 +6,8 @@ slurm_elasticdir = $(pkgdatadir)/python/slurm_elastic
 dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/__init__.py \
     client/python/slurm_elastic/_boundary.py \
+    client/python/slurm_elastic/_buddy.py \
+    client/python/slurm_elastic/_buddy_copies.py \
     client/python/slurm_elastic/_copies.py \
     client/python/slurm_elastic/_dcp.py \
     client/python/slurm_elastic/_events.py \
@@ -17,11 +19,13 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_mistakes.py \
     client/python/slurm_elastic/_nodes.py \
+    client/python/slurm_elastic/_packed.py \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \
     client/python/slurm_elastic/_step_time.py \
     client/python/slurm_elastic/_reshard.py \
     client/python/slurm_elastic/_sharded_checkpoint.py \
+    client/python/slurm_elastic/_sharded_snapshot.py \
     client/python/slurm_elastic/_sharding.py \
     client/python/slurm_elastic/_sharing.py \
     client/python/slurm_elastic/_s3.py \

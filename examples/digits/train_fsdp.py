@@ -25,6 +25,13 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
     parser.add_argument("--log", metavar="FILE", help="append what each step has trained on")
+    parser.add_argument(
+        "--copy-every",
+        type=int,
+        default=10,
+        metavar="STEPS",
+        help="copies in the memory of other nodes; 0: none",
+    )
     parser.add_argument("--step-time", type=float, default=0, metavar="SECONDS", help="slow down")
     return parser.parse_args()
 
@@ -50,7 +57,8 @@ def main():
     loader = DataLoader(train_set, batch_sampler=sampler)
     model = digits.build_model(dtype)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
-    state = live.State(model, optimizer, sampler, shard=shard)
+    copies = {"copy_every": args.copy_every} if args.copy_every else {"copies": 0}
+    state = live.State(model, optimizer, sampler, shard=shard, **copies)
 
     def train(state):
         rank, world = sampler.rank, sampler.world_size

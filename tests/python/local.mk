@@ -5,6 +5,7 @@ PYTHON_TESTS = \
     tests/python/test_batches.py \
     tests/python/test_bench.py \
     tests/python/test_boundary.py \
+    tests/python/test_buddy.py \
     tests/python/test_checkpoint.py \
     tests/python/test_dask.py \
     tests/python/test_dcp.py \
@@ -23,6 +24,8 @@ PYTHON_TESTS = \
     tests/python/test_s3.py \
     tests/python/test_sampler.py \
     tests/python/test_serve.py \
+    tests/python/test_sharded_kinds.py \
+    tests/python/test_sharded_snapshot.py \
     tests/python/test_sharding.py \
     tests/python/test_snapshot.py \
     tests/python/test_store.py \
@@ -33,6 +36,7 @@ EXTRA_DIST += \
     $(PYTHON_TESTS) \
     tests/python/fake_agent.py \
     tests/python/preloaded.py \
+    tests/python/processes.py \
     tests/python/roles_api.py \
     tests/python/stranger.py \
     tests/python/tap.py

@@ -5,12 +5,10 @@ and shrink, against a training that does not. With elastic jobs: tests/system/sh
 """
 
 import os
-import subprocess
-import tempfile
 import unittest
 from unittest import mock
 
-import preloaded
+import processes
 import tap
 
 # A process of a training. SIZES are those of the worlds; a process that leaves comes back as a
@@ -229,48 +227,11 @@ step()
 """
 
 
-def have_fully_shard():
-    if not tap.HAS_TORCH:
-        return False
-    from slurm_elastic import _torch_compat
-
-    return _torch_compat.can_shard()
-
-
-needs_sharding = unittest.skipUnless(have_fully_shard(), "no fully_shard() for the host")
-
-
-@needs_sharding
+@processes.needs_sharding
 class Resized(unittest.TestCase):
-    def run_processes(self, code, count, *arguments):
-        """What they say. Each gets its number, a directory of all, and the arguments."""
-        with tempfile.TemporaryDirectory() as directory:
-            environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-            environment["ELASTIC_CHECKPOINT_DIR"] = os.path.join(directory, "checkpoint")
-            processes = [
-                preloaded.Worker(
-                    ["-c", code, str(each), directory, *arguments],
-                    environment,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-                for each in range(count)
-            ]
-            try:
-                said = [each.communicate(timeout=50)[1] for each in processes]
-            finally:
-                for each in processes:
-                    if each.poll() is None:
-                        each.kill()
-                    each.wait()
-                    each.stderr.close()
-            for process, text in zip(processes, said):
-                self.assertEqual(process.returncode, 0, text[-3000:])
-            return said
-
     def train(self, kind, sizes, *leaving):
         count = max(map(int, sizes.split(","))) + len(leaving)
-        self.run_processes(TRAIN, count, kind, sizes, *leaving)
+        processes.run(self, TRAIN, count, kind, sizes, *leaving)
 
     def test_grown_and_shrunk_with_adamw(self):
         self.train("adamw", "2,4,3,1,2")
@@ -289,16 +250,19 @@ class Resized(unittest.TestCase):
 
     def test_one_that_is_to_leave_is_lost_before_it_has_given_its_part(self):
         words = "slurm_elastic: parts of the state were not handed over: "
-        self.assertEqual(self.run_processes(LOST, 2)[0].count(words), 1)
+        self.assertEqual(processes.run(self, LOST, 2)[0].count(words), 1)
 
     def test_replicas(self):
         self.train("adamw hsdp", "4,2,4")
+
+    def test_replicas_whose_parts_differ_in_size(self):
+        self.train("adamw hsdp", "6,3")
 
     def test_the_loss_of_one_of_two_replicas_loses_nothing(self):
         self.train("adamw hsdp lost", "4,3", "1:1")
 
 
-@needs_sharding
+@processes.needs_sharding
 class Mistakes(unittest.TestCase):
     """Each gives one line."""
 
@@ -404,7 +368,7 @@ class Mistakes(unittest.TestCase):
 
 @tap.needs_torch
 class Without(unittest.TestCase):
-    @unittest.skipIf(have_fully_shard(), "there is fully_shard() for the host")
+    @unittest.skipIf(processes.have_fully_shard(), "there is fully_shard() for the host")
     def test_it_is_said_which_pytorch_has_it(self):
         import torch
         from slurm_elastic import live

@@ -66,6 +66,12 @@ struct event_own workers_own(const struct workers *set, int local_rank)
                : (struct event_own){0};
 }
 
+int64_t workers_moved(const struct workers *set)
+{
+    (void)set;
+    return 0;
+}
+
 enum event_gate_place workers_gate(const struct workers *set)
 {
     if (!set->training->gate || set->state < SET_AT_GATE)

@@ -32,10 +32,10 @@ teardown() {
     [[ -z $job ]] || tail -n 50 "$TB_WORK/$job.out"
 }
 
-# training SIZES NAME: one that grows when it is told to.
+# training SIZES NAME [OPTION...]: one that grows when it is told to.
 training() {
     job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.2 --log $TB_WORK/$2")
+        "srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.1 --log $TB_WORK/$2 ${*:3}")
 }
 
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
@@ -67,19 +67,32 @@ agrees() { as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$TB_WOR
 
 has_saved() { find "$TB_DIR/jobs/elastic-$job" -name latest | grep -q .; }
 
-# The process of rank 1, by its log.
-rank_1() { tail -n 1 "$TB_WORK/lost.1" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
+# The process of rank 2, by its log.
+rank_2() { tail -n 1 "$TB_WORK/$1.2" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
 
-@test "a worker is lost, and its part with it: all go on from the newest checkpoint, which they say" {
-    training 2:2 lost
-    wait_for 60 has_stepped_at 2
+# loses NAME: a worker, once there is a checkpoint; the training is right all the same.
+loses() {
+    wait_for 60 has_stepped_at 3
     wait_for 60 has_saved
-    as_user kill -KILL "$(rank_1)"
+    as_user kill -KILL "$(rank_2 "$1")"
     wait_for 120 job_is "$job" COMPLETED
-    grep -c 'slurm_elastic: a part of the sharded state is lost with its worker: goes on from the newest checkpoint, step ' "$TB_WORK/$job.out" | grep -qx 1
-    agrees lost
-    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/lost"
+    agrees "$1"
+    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/$1"
     [[ ${lines[-1]} == "lost=0 repeated="* ]]
+    grep 'goes on from' "$TB_WORK/$job.out" >"$TB_WORK/$1.words"
+    [[ $(wc -l <"$TB_WORK/$1.words") == 1 ]]
+}
+
+@test "a worker is lost: its part comes from the copy on another node, and all go on from its step" {
+    training 3:3 copied --copy-every 3
+    loses copied
+    grep -qE 'is lost with its worker: goes on from copies in the memory of other nodes, step [0-9]+: [0-9]+ steps? lost$' "$TB_WORK/copied.words"
+}
+
+@test "a worker is lost, and there are no copies: all go on from the newest checkpoint, which they say" {
+    training 3:3 lost --copy-every 0
+    loses lost
+    grep -qE 'is lost with its worker: goes on from the newest checkpoint, step [0-9]+: [0-9]+ steps? lost$' "$TB_WORK/lost.words"
 }
 
 @test "restart mode: a world of another size goes on from the parts that all have saved" {

@@ -504,6 +504,39 @@ static void test_live_shrink(void **state)
     job_end(&job);
 }
 
+/* A worker that leaves gives away its part of the state, which takes long. */
+static void test_live_leaver_gives_its_state(void **state)
+{
+    struct change_fact beat;
+    struct job job;
+
+    (void)state;
+    begin_grown_live(&job, "2:4");
+    call_node(&job, 3);
+    job_hold(&job, 90);
+    job_ready(&job);
+    assert_int_equal(change_member(job.change, 3)->state, CHANGE_DEPARTING);
+    job_forget(&job);
+    beat = job_fact(&job, CHANGE_FACT_BEAT, 3);
+    for (int i = 0; i < 5; i++) {
+        job.now += 8;
+        beat.now = job.now;
+        beat.moved += (int64_t)1 << 30;
+        job_feed(&job, &beat);
+        job_tell(&job, CHANGE_FACT_WATCH, 0);
+        assert_int_equal(change_member(job.change, 3)->state, CHANGE_DEPARTING);
+    }
+    said(&job, "");
+    for (int i = 0; i < 2; i++) { /* nothing moves any more */
+        job.now += 6;
+        beat.now = job.now;
+        job_feed(&job, &beat);
+        job_tell(&job, CHANGE_FACT_WATCH, 0);
+    }
+    said(&job, "RELEASE 3");
+    job_end(&job);
+}
+
 /* No step has been made that a worker knows of: the leaver takes part in the first one. */
 static void test_live_shrink_at_step_0(void **state)
 {
@@ -1023,6 +1056,7 @@ int main(void)
         cmocka_unit_test(test_all_end_while_held),
         cmocka_unit_test(test_live_grow),
         cmocka_unit_test(test_live_shrink),
+        cmocka_unit_test(test_live_leaver_gives_its_state),
         cmocka_unit_test(test_live_shrink_at_step_0),
         cmocka_unit_test(test_live_replacement),
         cmocka_unit_test(test_live_worker_dies),

@@ -170,6 +170,7 @@ static void test_without_elasticrun_all_answers_are_no(void **state)
     assert_int_equal(elastic_generation(), -1);
     assert_int_equal(elastic_step(), -1);
     assert_int_equal(elastic_stacks(SIGUSR1), ELASTIC_NOT_ELASTIC);
+    assert_int_equal(elastic_moved(1), ELASTIC_NOT_ELASTIC);
     setenv("RANK", "3", 1);
     assert_int_equal(elastic_rank(), -1);
     assert_string_equal(elastic_error(), "");

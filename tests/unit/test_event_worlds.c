@@ -334,6 +334,19 @@ static void test_the_longest_step_is_known(void **state)
     drop_page(event);
 }
 
+static void test_what_has_moved_is_added_up(void **state)
+{
+    struct event *event = attached_page(3);
+
+    (void)state;
+    assert_int_equal(event_read(event).moved, 0);
+    assert_int_equal(elastic_moved(4000000000), 0);
+    assert_int_equal(elastic_moved(5), 0);
+    assert_int_equal(elastic_moved(-1), ELASTIC_ERROR_ARGUMENT);
+    assert_int_equal(event_read(event).moved, 4000000005);
+    drop_page(event);
+}
+
 static void test_noise_is_no_world(void **state)
 {
     struct event *event = attached_page(3);
@@ -511,7 +524,8 @@ int main(void)
         EVENT_TEST(test_the_agent_sees_who_asks),
         EVENT_TEST(test_a_worker_goes_on_from_torn_page_to_torn_page),
         EVENT_TEST(test_the_longest_step_is_known),
-        EVENT_TEST(test_noise_is_no_world),
+        EVENT_TEST(test_what_has_moved_is_added_up),
+        cmocka_unit_test(test_noise_is_no_world),
         EVENT_TEST(test_after_the_last_boundary_nothing_moves),
         EVENT_TEST(test_a_hold_before_the_last_boundary),
         EVENT_TEST(test_a_hold_and_the_end_race),

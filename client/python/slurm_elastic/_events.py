@@ -254,6 +254,15 @@ def live(shape: int) -> bool:
     return True
 
 
+def moved(size: int) -> None:
+    """Say that so many bytes of the state have gone to another worker, or have come from one.
+
+    A worker that leaves a world has time for that, as long as it says so.
+    """
+    if _library is not None and hasattr(_library, "elastic_moved"):
+        _library.elastic_moved(ctypes.c_int64(size))
+
+
 def tell_signature(shape: int) -> None:
     """Say what this worker trains, in a worker that has called live()."""
     if hasattr(_library, "elastic_model_signature"):
@@ -317,8 +326,10 @@ def torn(seconds: Optional[float] = None) -> bool:
              the
              others counts as lost then.
 
-    Raises SystemExit if elasticrun has died.
+    False without elasticrun. Raises SystemExit if elasticrun has died.
     """
+    if _library is None:
+        return False
     answer = _library.elastic_torn(-1 if seconds is None else math.ceil(seconds * 1000))
     if answer < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))

@@ -12,13 +12,14 @@ A thread can write it without holding up the thread that trains. The file:
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import sys
 from typing import Any, BinaryIO, Callable, Dict, List, NamedTuple, Tuple
 
 MAGIC = b"ELSTATE1"
 ALIGNMENT = 64  # bytes
-_PIECE = 16 << 20  # bytes that are written at once
+PIECE = 16 << 20  # bytes that are written at once
 
 
 class Outline(NamedTuple):
@@ -105,8 +106,8 @@ def write(found: Outline, sink: Callable[[Any], Any]) -> None:
         sink(bytes(_padding(at)))
         at += _padding(at)
         raw = _raw(tensor)
-        for begin in range(0, len(raw), _PIECE):
-            sink(raw[begin : begin + _PIECE])
+        for begin in range(0, len(raw), PIECE):
+            sink(raw[begin : begin + PIECE])
         at += len(raw)
 
 
@@ -120,6 +121,41 @@ class _Unpickler(pickle.Unpickler):
         if kind != "tensor":
             raise pickle.UnpicklingError(f"unknown reference {kind!r}")
         return self._tensor(number, dtype, shape)
+
+
+def view(buffer: Any) -> Any:
+    """The same of a state that lies in memory, a tensor of bytes: its tensors are views of that.
+
+    Raises and warns as read() does.
+    """
+    import torch
+
+    raw = memoryview(buffer.numpy())
+    if bytes(raw[: len(MAGIC)]) != MAGIC:
+        raise pickle.UnpicklingError("not a state that snapshot() has written")
+    begin = len(MAGIC) + 8
+    at = begin + int.from_bytes(raw[len(MAGIC) : begin], "little")
+    if at > len(raw):
+        raise EOFError("the outline is cut")
+    text = bytes(raw[begin:at])
+    tensors: Dict[int, Any] = {}
+
+    def tensor(number: int, dtype: str, shape: Tuple[int, ...]) -> Any:
+        nonlocal at
+        if number in tensors:
+            return tensors[number]
+        if number != len(tensors):
+            raise pickle.UnpicklingError("tensors are not in order")
+        kind = getattr(torch, dtype)
+        at += _padding(at)
+        end = at + math.prod(shape) * kind.itemsize
+        if end > len(raw):
+            raise EOFError("a tensor is cut")
+        tensors[number] = buffer[at:end].view(kind).view(shape)
+        at = end
+        return tensors[number]
+
+    return _Unpickler(text, tensor).load()
 
 
 def read(file: BinaryIO, map_location: Any = "cpu") -> Any:

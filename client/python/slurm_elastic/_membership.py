@@ -111,12 +111,14 @@ class Membership:
         begin(state)
         _events.world_formed()
         state._progress.begin_world()
+        state._copies.begin_world()
 
     def leave(self, lost: bool) -> None:
         """End the process groups.
 
         lost  a worker of this world was lost: no other worker waits for this one.
         """
+        self._state._copies.end_world(together=False)
         groups = end(self._state)
         self._over.set()
         if self._aborting is not None:

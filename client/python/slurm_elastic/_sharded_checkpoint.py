@@ -10,13 +10,13 @@ A world of any size reads the parts. load_latest() finds the newest as it finds 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 import torch.distributed as dist
 
-from . import _events, _torch_compat, checkpoint
-from ._sharding import Sharding
+from . import _events, _packed, _sharded_snapshot, _torch_compat, checkpoint
+from ._sharding import Sharding, replicated
 
 if TYPE_CHECKING:
     from .live import State
@@ -26,11 +26,6 @@ _PARTS = "sharded_parts"  # in state.pt: how many there are
 
 def _part(path: Path, rank: int) -> str:
     return str(path / f"part-{rank:05d}")
-
-
-def _replicated(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
-    named = (*model.named_parameters(), *model.named_buffers())
-    return {name: each.data for name, each in named if not _torch_compat.is_dtensor(each)}
 
 
 def save(state: State, sharding: Sharding, keep: int) -> None:
@@ -57,7 +52,7 @@ def _write(state: State, sharding: Sharding, keep: int) -> str:
     try:
         with checkpoint.new_checkpoint(keep=keep) as path:
             whole = {
-                "model": _replicated(state.model),
+                "model": replicated(state.model),
                 **state._beside_the_model(),
                 _PARTS: dist.get_world_size(),
             }
@@ -66,6 +61,9 @@ def _write(state: State, sharding: Sharding, keep: int) -> str:
             failure = _write_part(sharding, path, 0)
             if failure:
                 raise OSError(failure)
+        newest = checkpoint.latest_checkpoint()
+        if newest is not None:
+            _sharded_snapshot.drop_older(newest)
     except BaseException:
         if not is_told:
             _write_part(sharding, None, 0)
@@ -91,26 +89,31 @@ def _write_part(sharding: Sharding, path: Optional[Path], rank: int) -> str:
     return next((each for each in failures if each), "")
 
 
-def load_latest(state: State, sharding: Sharding) -> bool:
-    """Read the newest checkpoint into a state that has been sharded. False: there is none.
+def load_latest(state: State, sharding: Sharding) -> str:
+    """Read the newest snapshot or checkpoint into a state that has been sharded. A collective call.
+
+    Returns "snapshot" or "checkpoint", "" if there is none.
 
     Raises ValueError for a checkpoint of a state that was not sharded.
     """
     path = checkpoint.latest_checkpoint()
-    if path is None:
+    found = _sharded_snapshot.choose(path)
+    if found is not None:
+        _packed.read(state, sharding, _sharded_snapshot.contents(found))
+    if path is None or found is not None:
         _events.training()
-        return False
+        return "" if found is None else "snapshot"
     saved = checkpoint.load_latest()
     if saved is None or _PARTS not in saved:
         raise ValueError(f"{path} is of a state that was not sharded: this one is")
     with torch.no_grad():
-        for name, tensor in _replicated(state.model).items():
+        for name, tensor in replicated(state.model).items():
             tensor.copy_(saved["model"][name])
         state._load_beside_the_model(saved)
         sharding.read(
             [_torch_compat.load_mapped(_part(path, rank)) for rank in range(saved[_PARTS])]
         )
-    return True
+    return "checkpoint"
 
 
 def refuse(saved: Any) -> None:

@@ -80,6 +80,12 @@ def _size(tensors: Dict[int, List[torch.Tensor]]) -> int:
     return sum(t.numel() * t.element_size() for each in tensors.values() for t in each)
 
 
+def replicated(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    """Parameters and buffers that all ranks have alike."""
+    named = (*model.named_parameters(), *model.named_buffers())
+    return {name: each.data for name, each in named if not _torch_compat.is_dtensor(each)}
+
+
 def _sharded_dimension(name: str, tensor: Any) -> int:
     """The dimension of the mesh along which a tensor is sharded by rows.
 
@@ -132,6 +138,7 @@ class Sharding:
         self._skeleton: Any = None  # while the model is sharded
         self._is_installed = False  # the sharded model has its values
         self._pieces: Dict[Key, List[Piece]] = {}
+        self._is_borrowed = False  # the memory of some pieces belongs to copies
         self._index, self._count = 0, 1  # this rank's part, in this world
         self.is_fresh = True
         """The model is as the script has built it: no rank has been told to shard it."""
@@ -208,7 +215,7 @@ class Sharding:
         for number, name, entry, key, value in self._kept():
             if isinstance(value, Kind):
                 entry[key] = self._dtensor(self._made[name], tensors[number, name, key], value)
-        self._pieces = {}
+        self._pieces, self._is_borrowed = {}, False
         self._is_installed = True
 
     @staticmethod
@@ -322,8 +329,18 @@ class Sharding:
     # ---- parts that change hands -----------------------------------------------------------------
 
     def drop(self) -> None:
-        """Forget what this rank holds: it is of an older step."""
-        self._pieces = {}
+        """Forget what this rank holds: it is of another step than that of the others."""
+        self._pieces, self._is_borrowed = {}, False
+
+    def adopt(self, parts: List[Dict[Key, Tuple[Kind, Range, torch.Tensor]]]) -> None:
+        """Hold these instead, each as parts() returns it. Their memory is only read."""
+        self.drop()
+        self._is_borrowed = True
+        for each in parts:
+            for key, (_, rows, tensor) in each.items():
+                pieces = self._pieces.setdefault(key, [])
+                if all(piece.rows != rows for piece in pieces):
+                    pieces.append(Piece(rows, tensor))
 
     def begin(self) -> None:
         """The model goes on with the values that it was sharded with."""
@@ -333,7 +350,7 @@ class Sharding:
         """A piece with these rows, with what this rank holds of them; or one that it holds."""
         pieces = self._pieces.get(key, [])
         for each in pieces:
-            if each.rows == rows:
+            if each.rows == rows and not self._is_borrowed:
                 return each
         piece = Piece(rows, self._room(key, kind, rows))
         for each in pieces:
@@ -402,19 +419,22 @@ class Sharding:
         dist.barrier()
         self._install({key: pieces[0].tensor for key, pieces in found.items()})
 
-    def hand_over(self, following: Optional[Tuple[int, int]]) -> None:
+    def hand_over(self, following: Optional[Tuple[int, int]]) -> List[bool]:
         """Before some ranks leave: those that stay get what is theirs then. A collective call of
         all ranks of a world, which ends.
 
         following  (rank, size) of this process in the next world; None: it leaves.
+
+        Returns for each rank whether it stays.
         """
         self.moved = Moved(0, 0)
         self.detach()
         table: List[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(table, (following, self.held()))
         places = [each[0] for each in table]
-        if all(place is not None for place in places) or not any(places):
-            return
+        stay = [place is not None for place in places]
+        if all(stay) or not any(stay):
+            return stay
         ranks = [None if place is None else place[0] for place in places]
         size = max(place[1] for place in places if place is not None)
         have = [each[1] for each in table]
@@ -427,6 +447,7 @@ class Sharding:
         dist.barrier()
         if following is not None and size == sum(rank is not None for rank in ranks):
             self._pieces = found  # there are no newcomers, who would need the others
+        return stay
 
     # ---- files -----------------------------------------------------------------------------------
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch.distributed as dist
 
-from . import _signature, _world
+from . import _buddy, _packed, _signature, _world
 from ._boundary import Standing, newest
 from ._reshard import Missing, Range, plan
 from ._sharding import Sharding
@@ -44,7 +45,7 @@ def share(state: State) -> bool:
     step, sources = newest([Standing(*row[:2]) for row in table])
     if not sources:
         step, farthest = max((row[2], -each) for each, row in enumerate(table))
-        found = state._load_latest()
+        found = bool(state._load_latest())
         if rank == 0 and (_world.generation() or 1) > 1:
             _tell_loss("no worker has the state any more", state, found, step)
         if found or step < 0:
@@ -76,6 +77,8 @@ class _Row(NamedTuple):
     held: Dict[int, List[Range]]
     cut: Tuple[int, int]
     is_fresh: bool
+    local_rank: int
+    copies: List[_buddy.Held]
 
 
 def _newest_held(table: List[_Row]) -> Tuple[int, List[int]]:
@@ -103,9 +106,10 @@ def _is_whole(rows: int, have: List[List[Range]]) -> bool:
 
 
 def _share_parts(state: State, sharding: Sharding) -> bool:
-    """The same of a sharded state. The parts of a step count only together.
+    """The same of a sharded state. The parts of a step count only together. If some are lost, the
+    copies come before a checkpoint.
 
-    Raises RuntimeError if parts are lost, and there is no checkpoint.
+    Raises RuntimeError if parts are lost, and there are neither copies nor a checkpoint.
     """
     if dist.get_backend() != "gloo":
         raise RuntimeError(f"a sharded state goes over gloo, not over {dist.get_backend()}")
@@ -114,19 +118,34 @@ def _share_parts(state: State, sharding: Sharding) -> bool:
     sharding.apply()
     shapes = _signature.digest(_signature.of_model(state.model))
     row = _Row(
-        progress.standing, progress.farthest, shapes, sharding.held(), sharding.cut, is_fresh
+        progress.standing,
+        progress.farthest,
+        shapes,
+        sharding.held(),
+        sharding.cut,
+        is_fresh,
+        int(os.environ.get("LOCAL_RANK", 0)),
+        state._copies.holdings(),
     )
     table: List[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(table, row)
+    state._copies.nodes = _buddy.nodes_of([each.local_rank for each in table])
     step, sources = _newest_held(table)
-    if not sources:
+    if sources:
+        state._copies.keep(_buddy.newest_whole([each.copies for each in table])[0])
+    else:
         farthest = max(each.farthest for each in table)
+        if _go_back_to_copies(state, sharding, [each.copies for each in table], farthest):
+            return True
         found = state._load_latest()
-        if rank == 0 and found and (_world.generation() or 1) > 1:
-            _tell_loss(
-                "a part of the sharded state is lost with its worker", state, found, farthest
-            )
-        if not found and not all(each.is_fresh for each in table):
+        is_new = all(each.is_fresh for each in table)
+        if rank == 0 and found:
+            where = f"the newest {found}, step {state.steps}"
+            if not is_new:
+                _tell_lost_part(where, farthest - state.steps)
+            elif (_world.generation() or 1) > 1:
+                _say(f"no worker has the state any more: goes on from {where}")
+        if not found and not is_new:
             raise RuntimeError(
                 "a part of the sharded state is lost with its worker, and there is no checkpoint: "
                 "the training has to begin anew"
@@ -135,7 +154,7 @@ def _share_parts(state: State, sharding: Sharding) -> bool:
             sharding.begin()
             _begin_alike(state)
         state._begin_here(rank)
-        return found
+        return bool(found)
     if table[rank].shapes != table[sources[0]].shapes:
         raise ShapesDiffer("the model's parameters are not those of the ranks that train")
     receivers = [each for each in range(len(table)) if each not in sources]
@@ -151,6 +170,49 @@ def _share_parts(state: State, sharding: Sharding) -> bool:
     if source is not None:
         state._begin_here(rank)
     return True
+
+
+def _go_back_to_copies(
+    state: State, sharding: Sharding, holdings: List[List[_buddy.Held]], farthest: int
+) -> bool:
+    """Go on from the newest copies of which there are all parts. False: there are none."""
+    rank, copies = dist.get_rank(), state._copies
+    round, _ = _buddy.newest_whole(holdings)
+    table: List[Any] = [None] * dist.get_world_size()
+    ranks: List[int] = []
+    wanted: Optional[_buddy.Round] = round
+    while wanted is not None:  # only what is wanted is read, to see whether it is damaged
+        copies.check(wanted)
+        dist.all_gather_object(table, copies.holdings())
+        round, ranks = _buddy.newest_whole(table)
+        wanted = round if round != wanted else None
+    copies.keep(round)
+    if round is None:
+        return False
+    if rank in ranks:
+        _packed.load(state, sharding, copies.contents(round))
+    else:
+        sharding.drop()
+    source, target = neighbours(
+        rank, ranks, [each for each in range(len(table)) if each not in ranks]
+    )
+    if source is not None or target is not None:
+        pass_state(state, source, target)
+    dist.all_gather_object(table, (sharding.held(), sharding.cut))
+    sharding.move([each[0] for each in table], [each[1] for each in table])
+    state._begin_here(rank)
+    if rank == 0:
+        where = f"copies in the memory of other nodes, step {state.steps}"
+        _tell_lost_part(where, farthest - state.steps)
+    return True
+
+
+def _tell_lost_part(where: str, steps: int) -> None:
+    """steps: that are lost."""
+    _say(
+        f"a part of the sharded state is lost with its worker: goes on from {where}: "
+        f"{max(0, steps)} step{'' if steps == 1 else 's'} lost"
+    )
 
 
 def _begin_alike(state: State) -> None:
@@ -177,8 +239,8 @@ def _tell_loss(what: str, state: State, found: bool, step: int) -> None:
         where = f"step {step}, a part of which is made"
     else:
         where = "the beginning"
-    print(
-        f"slurm_elastic: {what}: goes on from {where}",
-        file=sys.stderr,
-        flush=True,
-    )
+    _say(f"{what}: goes on from {where}")
+
+
+def _say(text: str) -> None:
+    print(f"slurm_elastic: {text}", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from . import _events, _flat, _memory
 from ._world import generation, incarnation, is_elastic, value
@@ -75,6 +75,45 @@ def _older_of(directory: Path) -> int:
     return 0 if times[0] <= times[1] else 1
 
 
+def empty(buffer: Path) -> None:
+    """Remove a buffer, which is not complete from the beginning on."""
+    with contextlib.suppress(FileNotFoundError):
+        (buffer / _MANIFEST).unlink()
+    shutil.rmtree(buffer, ignore_errors=True)
+
+
+def write_file(path: Path, size: int, write: Callable[[Callable[[Any], None]], None]) -> Any:
+    """A file of a buffer. Returns what the manifest says of it.
+
+    write  is called with a function, which it calls with each piece.
+
+    Raises OSError, if there is not enough memory, too.
+    """
+    if size > _memory.available() * (1 - _SPARE):
+        raise OSError(f"{size} bytes do not fit into the memory that is left")
+    digest = hashlib.blake2b(digest_size=32)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with open(fd, "wb", buffering=0) as file:
+        os.posix_fallocate(fd, 0, size)  # a full file system says so here
+
+        def sink(piece: Any) -> None:
+            digest.update(piece)
+            view = memoryview(piece)
+            while len(view):
+                view = view[file.write(view) :]
+
+        write(sink)
+    return {"bytes": size, "blake2b": digest.hexdigest()}
+
+
+def write_manifest(buffer: Path, manifest: Dict[str, Any]) -> None:
+    """The last file of a buffer, which is complete then."""
+    temporary = buffer / ("." + _MANIFEST)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as text:
+        json.dump({"format": _FORMAT, **manifest}, text)
+    os.rename(temporary, buffer / _MANIFEST)
+
+
 class _Writer:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -114,7 +153,7 @@ class _Writer:
     def _finish(self, found: _flat.Outline, place: Dict[str, Any], checkpoint: str) -> None:
         buffer = self._directory / str(self._buffer)
         try:
-            self._fill(buffer, found, {"format": _FORMAT, **place, "checkpoint": checkpoint})
+            self._fill(buffer, found, {**place, "checkpoint": checkpoint})
         except OSError as error:
             shutil.rmtree(buffer, ignore_errors=True)
             self._say(f"no snapshot: {error}")
@@ -123,31 +162,12 @@ class _Writer:
             self._said = None
 
     def _fill(self, buffer: Path, found: _flat.Outline, manifest: Dict[str, Any]) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            (buffer / _MANIFEST).unlink()  # it is not complete from here on
-        shutil.rmtree(buffer, ignore_errors=True)
-        size = _flat.size(found)
-        if size > _memory.available() * (1 - _SPARE):
-            raise OSError(f"{size} bytes do not fit into the memory that is left")
+        empty(buffer)
         self._directory.mkdir(mode=0o700, exist_ok=True)
         buffer.mkdir(mode=0o700)
-        digest = hashlib.blake2b(digest_size=32)
-        fd = os.open(buffer / _STATE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with open(fd, "wb", buffering=0) as file:
-            os.posix_fallocate(fd, 0, size)  # a full file system says so here
-
-            def sink(piece: Any) -> None:
-                digest.update(piece)
-                view = memoryview(piece)
-                while len(view):
-                    view = view[file.write(view) :]
-
-            _flat.write(found, sink)
-        manifest["files"] = {_STATE: {"bytes": size, "blake2b": digest.hexdigest()}}
-        temporary = buffer / ("." + _MANIFEST)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as text:
-            json.dump(manifest, text)
-        os.rename(temporary, buffer / _MANIFEST)
+        size = _flat.size(found)
+        entry = write_file(buffer / _STATE, size, lambda sink: _flat.write(found, sink))
+        write_manifest(buffer, {**manifest, "files": {_STATE: entry}})
 
     def _say(self, text: str) -> None:
         if text != self._said:
@@ -172,7 +192,7 @@ def snapshot(state: Any) -> bool:
     into memory, this says so once, and the snapshot before stays.
 
     After all workers were lost, load_latest() returns the snapshot if it is newer than all
-    checkpoints. A state of which each rank has another part (FSDP) is not supported.
+    checkpoints. Of a sharded live.State each rank has a part: call its snapshot().
     """
     global _writer
     run_dir = value("ELASTIC_RUN_DIR")

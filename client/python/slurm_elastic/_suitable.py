@@ -97,3 +97,15 @@ def check_sharding(shard: Any, ddp_options: Any) -> None:
             "shard with --checkpoint-dir=s3://...: each worker writes its part into one directory, which nodes do not share. "
             "Give --checkpoint-dir a directory that all nodes see, or the job one node at most"
         )
+
+
+def check_copies(shard: Any, copies: Any, copy_every: Any) -> None:
+    """Raises ValueError if there are no such copies of a sharded state."""
+    if shard is None and (copies is not None or copy_every is not None):
+        raise ValueError(
+            "copies and copy_every are for a sharded state, with shard=: with DistributedDataParallel each node has a copy"
+        )
+    if copies not in (None, 0, 1):
+        raise ValueError(f"copies={copies!r}: must be 0 or 1")
+    if copy_every is not None and not (isinstance(copy_every, int) and copy_every >= 1):
+        raise ValueError(f"copy_every={copy_every!r}: must be a number of steps, at least 1")

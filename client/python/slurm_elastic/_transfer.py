@@ -41,16 +41,16 @@ class _Hole:
         )
 
 
-def _replace(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
+def replaced(value: Any, kind: type, replacement: Callable[[Any], Any]) -> Any:
     """A copy of nested dicts, lists and tuples; values of one type are replaced."""
     if isinstance(value, kind):
         return replacement(value)
     if isinstance(value, dict):
         copy = type(value)()
-        copy.update((key, _replace(each, kind, replacement)) for key, each in value.items())
+        copy.update((key, replaced(each, kind, replacement)) for key, each in value.items())
         return copy
     if type(value) in (list, tuple):
-        return type(value)(_replace(each, kind, replacement) for each in value)
+        return type(value)(replaced(each, kind, replacement) for each in value)
     return value
 
 
@@ -68,7 +68,7 @@ def _taken_apart(value: Any) -> Tuple[Any, List[torch.Tensor]]:
         tensors.append(tensor)
         return _Hole(tensor)
 
-    return _replace(value, torch.Tensor, take), tensors
+    return replaced(value, torch.Tensor, take), tensors
 
 
 def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
@@ -79,7 +79,7 @@ def _filled(value: Any, device: torch.device) -> Tuple[Any, List[torch.Tensor]]:
         tensors.append(hole.empty(device))
         return tensors[-1]
 
-    return _replace(value, _Hole, fill), tensors
+    return replaced(value, _Hole, fill), tensors
 
 
 class _Parcel(NamedTuple):
@@ -330,6 +330,7 @@ def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.
             parcel, arrival = waiting[source].popleft()
             fill(source)
             arrival.wait(SENT)
+            _events.moved(parcel.bytes.numel())
             for into, content in parcel.after:
                 into.copy_(content)
     sender.finish()
@@ -361,14 +362,20 @@ class _Sender(threading.Thread):
         try:
             for rank, parcel in self._parcels:
                 if len(departures) == PARCELS:
-                    departures.popleft()[0].wait(SENT)
+                    self._await(departures)
                 for into, content in parcel.before:
                     into.copy_(content)
                 departures.append((dist.isend(parcel.bytes, rank), parcel))
             while departures:
-                departures.popleft()[0].wait(SENT)
+                self._await(departures)
         except Exception as error:
             self._error = error
+
+    @staticmethod
+    def _await(departures: Deque[Any]) -> None:
+        departure, parcel = departures.popleft()
+        departure.wait(SENT)
+        _events.moved(parcel.bytes.numel())
 
     def finish(self) -> None:
         self.join()

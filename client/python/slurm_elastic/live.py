@@ -39,11 +39,13 @@ from . import (
     _membership,
     _sharded_checkpoint,
     _signature,
+    _snapshot,
     _suitable,
     _torch_compat,
     _world,
     checkpoint,
 )
+from ._buddy_copies import Copies
 from ._mistakes import Mistakes
 from ._parts import is_optimizer, is_scaler, is_scheduler
 from ._progress import Progress
@@ -56,6 +58,7 @@ from .sampler import ElasticSampler
 __all__ = ["COLLECTIVE", "ShapesDiffer", "State", "WorldChanged", "run"]
 
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
+COPY_EVERY = 10  # steps
 TOUCHED = 3  # times the bytes of the parameters, for _touch()
 TOUCHED_MOST = 1 << 30  # bytes
 
@@ -86,6 +89,9 @@ class State:
                  itself, on this mesh. It is called once in each world. Each rank then has a part
                  of the model and of what the optimizers keep; ranks send each other what changes
                  hands. `ddp` is the model.
+    copies       with `shard`: 1 keeps a copy of each part in the memory of another node, for its
+                 loss; 0 keeps none. It takes four times the memory of a part. Default 1.
+    copy_every   steps from one copy to the next: so many are lost with a node at most. Default 10.
     values       plain values by name, attributes of the state: State(model, best=0.0) has
                  state.best.
 
@@ -108,6 +114,8 @@ class State:
         rng: Optional[str] = "own",
         wrap: bool = True,
         shard: Optional[ShardFunction] = None,
+        copies: Optional[int] = None,
+        copy_every: Optional[int] = None,
         **values: Any,
     ) -> None:
         for part in parts:
@@ -121,6 +129,7 @@ class State:
         _suitable.check(model, parts)
         if shard is not None:
             _suitable.check_sharding(shard, ddp_options)
+        _suitable.check_copies(shard, copies, copy_every)
         self.model = model
         self.ddp: torch.nn.Module = model
         self._parts = parts
@@ -133,6 +142,8 @@ class State:
         self._seed = torch.initial_seed()
         self._wrap = wrap and shard is None
         self._sharding = None if shard is None else Sharding(model, self._optimizers, shard)
+        every = copy_every or COPY_EVERY
+        self._copies = Copies(self, self._sharding, 0 if shard is None or copies == 0 else every)
         self._names = sorted(values)
         self._callbacks: List[Callable[[State], None]] = []
         self._clock = StepClock()
@@ -217,6 +228,7 @@ class State:
         if event:
             raise WorldChanged(event)
         self._progress.keep()
+        self._copies.boundary()
         if self._former_groups:
             self._former_groups.clear()
         self._clock.step_begins()
@@ -252,6 +264,18 @@ class State:
             checkpoint.save(self.state_dict(), keep=keep)
         else:
             _sharded_checkpoint.save(self, self._sharding, keep)
+
+    def snapshot(self) -> bool:
+        """Keep the state in the memory of nodes, for the loss of all of them, as
+        slurm_elastic.snapshot() does. Call it on all ranks, between two steps.
+
+        If the state is sharded, each rank keeps its part.
+
+        Returns whether this process writes.
+        """
+        if self._sharding is None or self._sharding.is_fresh:
+            return _snapshot.snapshot(self.state_dict())
+        return self._copies.snapshot()
 
     def _is_sharded(self, part: Any) -> bool:
         return self._sharding is not None and is_optimizer(part) and not self._sharding.is_fresh
@@ -293,15 +317,17 @@ class State:
         if self._rng == "shared" and state["generators"] is not None:
             _generators.restore(state["generators"])
 
-    def _load_latest(self) -> bool:
-        """Load the newest checkpoint. False: there is none."""
+    def _load_latest(self) -> str:
+        """Load the newest checkpoint, or the newest snapshot of a sharded state. Returns which of
+        them it is, "" if there is none.
+        """
         if self._sharding is not None and not self._sharding.is_fresh:
             return _sharded_checkpoint.load_latest(self, self._sharding)
         saved = checkpoint.load_latest()
         if saved is not None:
             _sharded_checkpoint.refuse(saved)
             self.load_state_dict(saved)
-        return saved is not None
+        return "" if saved is None else "checkpoint"
 
     def _begin_here(self, rank: int) -> None:
         """This rank begins, or goes on with a state that it has received or read."""
@@ -373,7 +399,8 @@ def _hand_over(sharding: Sharding, state: State) -> Optional[_events.World]:
         return None
     place = (following.rank, following.size) if following.size else None
     try:
-        sharding.hand_over(place)
+        stay = sharding.hand_over(place)
+        state._copies.hand_over(stay)
     except Exception as error:
         # A rank was lost meanwhile. All ranks then find that some rows are missing.
         print(
@@ -425,6 +452,7 @@ def _train_in(
     finally:
         try:
             if goes_on and sharding is not None:
+                state._copies.end_world(together=not lost)
                 if not lost:
                     following, is_handed_over = _hand_over(sharding, state), True
                 sharding.detach()
