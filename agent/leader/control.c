@@ -393,8 +393,8 @@ void control_unknown(struct leader *leader, struct link *link, const char *type)
     control_say(link,
                 control_answer("error",
                                "unknown request '%.40s'; known are show, history, resize, "
-                                "metrics, roles, scale, fail, remove, report, reports, shards, "
-                                "apply, flush, repack, routes, routed",
+                               "metrics, roles, scale, fail, remove, report, reports, shards, "
+                               "apply, flush, repack, routes, routed",
                                type),
                 leading);
 }

@@ -3,8 +3,8 @@
 """Uses a program in a terminal of 24 lines with 80 columns: terminal.py COMMAND... < STEPS
 
 A step is a line: `see TEXT` waits until the program has written TEXT since the step before, `press
-TEXT` types it (\\e: Escape, \\r: Enter). The exit status is the program's, 124 where a text does not
-come within 30 seconds."""
+TEXT` types it (\\e: Escape, \\r: Enter). The exit status is the program's, 124 where a text does
+not come within 30 seconds."""
 
 import fcntl
 import os
