@@ -69,7 +69,9 @@ class Dask(unittest.IsolatedAsyncioTestCase):
     @contextlib.asynccontextmanager
     async def cluster(self, **arguments):
         async with contextlib.AsyncExitStack() as stack:
-            cluster = await stack.enter_async_context(RoleCluster(asynchronous=True, insecure=True, **arguments))
+            cluster = await stack.enter_async_context(
+                RoleCluster(asynchronous=True, insecure=True, **arguments)
+            )
             client = await stack.enter_async_context(Client(cluster, asynchronous=True))
             yield cluster, client
 

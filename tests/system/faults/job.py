@@ -78,7 +78,11 @@ def wait(limit, what, condition):
 
 def environment(pid):
     with open(f"/proc/{pid}/environ", "rb") as file:
-        return dict(each.split("=", 1) for each in file.read().decode(errors="replace").split("\0") if "=" in each)
+        return dict(
+            each.split("=", 1)
+            for each in file.read().decode(errors="replace").split("\0")
+            if "=" in each
+        )
 
 
 def send(pids, name):
