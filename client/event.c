@@ -77,7 +77,8 @@ _Static_assert(offsetof(struct event_page, signature) == 408, "the layout is a c
 _Static_assert(offsetof(struct event_page, torn) == 416, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, stacks_signal) == 428, "the layout is a contract");
 _Static_assert(offsetof(struct event_page, asks) == 436, "the layout is a contract");
-_Static_assert(offsetof(struct event_page, moved) == 440, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, own_us) == 440, "the layout is a contract");
+_Static_assert(offsetof(struct event_page, moved) == 456, "the layout is a contract");
 _Static_assert(ELASTIC_UNIT_BYTES == EVENT_UNIT_BYTES, "a unit is not cut");
 _Static_assert(sizeof(((struct elastic_event *)NULL)->reason) ==
                    sizeof(((struct event_page *)NULL)->reason),
