@@ -229,8 +229,9 @@ void haproxy_destroy(struct haproxy *haproxy)
 
 int haproxy_start(struct haproxy *haproxy, struct error *err)
 {
-    char master[HOME_PATH + 16], config[HOME_PATH], name[] = "haproxy";
-    char *argv[] = {name, "-W", "-S", master, "-f", config, NULL};
+    char master[HOME_PATH + 16], config[HOME_PATH];
+    /* By its path: at a reload it executes itself, and may not be in the user's PATH. */
+    char *argv[] = {(char *)haproxy->program, "-W", "-S", master, "-f", config, NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},

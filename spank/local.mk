@@ -22,9 +22,11 @@ spank_spank_elastic_la_SOURCES = \
     lib/role_values.c \
     lib/roles.c \
     lib/roles_check.c \
+    lib/roles_find.c \
     lib/roles_json.c \
     lib/roles_site.c \
     lib/roles_template.c \
+    lib/rollout.c \
     lib/sizes.c \
     lib/slots.c \
     lib/text.c \

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
+#include "lib/text.h"
 
 #define GENERATION_MAX ((size_t)16 << 20) /* bytes of generation.json */
 
@@ -278,6 +279,7 @@ static void say_totals(const struct leader *leader)
 {
     const struct report *report = leader->report;
     double hours = 0, pauses = 0;
+    char text[128] = "";
 
     for (int i = 0; i < report->history_count; i++) {
         const struct generation_record *r = &report->history[i];
@@ -285,10 +287,14 @@ static void say_totals(const struct leader *leader)
         hours += r->until > r->time ? (r->until - r->time) * r->size / 3600 : 0;
         pauses += r->pause > 0 ? r->pause : 0;
     }
-    log_info("job %u: %s%d generation%s, %lld steps, %.2f node hours, training paused for %.1f s",
-             leader->options->job, leader->options->term > 0 ? "since this node leads: " : "",
-             report->history_count, report->history_count == 1 ? "" : "s",
-             (long long)report->steps_before, hours, pauses);
+    text_append(text, sizeof(text), "%d generation%s", report->history_count,
+                report->history_count == 1 ? "" : "s");
+    if (report->steps_before > 0)
+        text_append(text, sizeof(text), ", %lld steps", (long long)report->steps_before);
+    if (pauses > 0)
+        text_append(text, sizeof(text), ", training paused for %.1f s", pauses);
+    log_info("job %u: %s%s, %.2f node hours", leader->options->job,
+             leader->options->term > 0 ? "since this node leads: " : "", text, hours);
 }
 
 void report_straggler(struct leader *leader, const char *text)

@@ -82,6 +82,18 @@ needed() {
     done
 }
 
+@test "plugins have all functions of ours that they call" {
+    nm "$top_builddir"/{lib/.libs/libelasticcore.a,common/.libs/libelasticcommon.a} 2>/dev/null |
+        awk '$2 == "T" { print $3 }' | sort -u >"$BATS_TEST_TMPDIR/ours"
+    (($(wc -l <"$BATS_TEST_TMPDIR/ours") > 500))
+    for plugin in "$top_builddir"/{spank,plugins/job_submit,plugins/select}/.libs/*.so; do
+        [[ -e $plugin ]] || continue
+        nm -D --undefined-only "$plugin" | awk '{ print $2 }' | sort -u | comm -12 - "$BATS_TEST_TMPDIR/ours"
+    done >"$BATS_TEST_TMPDIR/missing"
+    cat "$BATS_TEST_TMPDIR/missing"
+    [[ ! -s $BATS_TEST_TMPDIR/missing ]]
+}
+
 @test "plugins need none of the libraries that a daemon of Slurm should not load" {
     for name in spank_elastic.so job_submit_elastic.so select_elastic_cons_tres.so; do
         if file=$(installed $name 2>/dev/null); then

@@ -20,8 +20,8 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# The leader has heard of a step of the present world.
-a_step_is_known() { (($(show_json "$1" | json_value 's["step"] or 0') > 0)); }
+# The leader has heard of a step that all have made in the present world.
+a_step_is_known() { (($(history_json "$1" | json_value 's["generations"][-1]["steps"] or 0') > 0)); }
 
 @test "2:6 starts with 2 and reaches 6" {
     job=$(train 2:6 100000 0.2)

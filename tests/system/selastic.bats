@@ -261,6 +261,8 @@ OUT
     [ "$output" = "job 12: collector-3 is replaced" ]
     run -0 as_user selastic fail "$job" collector-3 --json
     [[ $output == *"\"job\":$job,"*'"message":"job 12: collector-3 is replaced"'* ]]
+    all_are_there() { (($(grep -c '^{"t":"\(scale\|fail\)' "$TB_WORK/$job.out") == 5)); }
+    wait_for 20 all_are_there
     diff - <(sed -n 's/"release.*"oldest":[0-9]*,//; /^{"t":"\(scale\|fail\)/p' "$TB_WORK/$job.out") <<'OUT'
 {"t":"scale","role":"collector","count":8}
 {"t":"scale","role":"rollout","delta":-2}

@@ -49,7 +49,7 @@ SLURM_WAIT=0'
 @test "the options are explained by sbatch, salloc and srun" {
     for command in sbatch salloc srun; do
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
-        grep -A40 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
+        grep -A80 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
         for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
             elastic-hang-wait elastic-straggler elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
             elastic-budget elastic-max-price elastic-wake elastic-reclaim elastic-signal \

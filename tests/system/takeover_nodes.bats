@@ -23,7 +23,7 @@ load takeover
     # It knows what the one before was told to.
     [[ $(show_json "$job" | json_value 's["target"]') == 4 ]]
     went_well
-    says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
+    wait_for 60 says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
     says "$TB_WORK/$job.out" 'generation [0-9]+: 3 nodes, 3 workers \(fault: the leading node was lost\)'
     for node in n2 n3; do
         says "$TB_WORK/$job.out" "^through on $node"
