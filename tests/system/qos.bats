@@ -68,10 +68,9 @@ adds_up() {
     echo "$sum"
     seconds=$(as_user sacct -DXnP -S now-1days -o JobIDRaw,AdminComment,ElapsedRaw,NNodes | awk -F'|' -v job="$1" '
         $1 == job || $2 ~ "^elastic-extension-of=" job "[.]" { seconds += $3 * $4 } END { print seconds }')
-    jq -e --argjson seconds "$seconds" '.jobs[0] as $j | $seconds > 0
-        and ($j.node_hours * 3600 - $seconds | fabs) < 5
-        and $j.runs == 1 and $j.extensions >= 2 and $j.pools[0].pool == "base"
-        and ([$j.pools[].pool] | index("elastic"))' <<<"$sum"
+    ((seconds > 0))
+    [[ $(json_value "[abs(j['node_hours'] * 3600 - $seconds) < 5 and j['runs'] == 1 and j['extensions'] >= 2
+        and j['pools'][0]['pool'] == 'base' and 'elastic' in [p['pool'] for p in j['pools']] for j in s['jobs']]" <<<"$sum") == '[True]' ]]
     [[ $(as_user selastic usage "$1") == *$'\n'*" elastic "* ]]
     run -1 as_user selastic usage "$1" --user nobody
     [[ $output == *"has no record of an elastic job $1"* ]]
