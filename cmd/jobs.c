@@ -10,20 +10,19 @@
 
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
+#include "lib/admission.h"
 #include "lib/json_get.h"
 #include "lib/sizes.h"
 
-#define EXTENSION_MARK "elastic-extension-of="
-#define BASE_MARK      "elastic="
-#define ROLES_WORD     "roles" /* in place of sizes, and in the mark of a job with roles */
-#define GROUP_WORD     " group="
+#define ROLES_WORD "roles" /* in place of sizes, and in the mark of a job with roles */
+#define GROUP_WORD " group="
 
 bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restarts)
 {
     int end = 0;
-    if (comment == NULL || strncmp(comment, EXTENSION_MARK, strlen(EXTENSION_MARK)) != 0)
+    if (comment == NULL || strncmp(comment, ADMISSION_MARKER, strlen(ADMISSION_MARKER)) != 0)
         return false;
-    comment += strlen(EXTENSION_MARK);
+    comment += strlen(ADMISSION_MARKER);
     if (!isdigit((unsigned char)*comment))
         return false;
     return sscanf(comment, "%9u.%9u%n", base_id, restarts, &end) == 2 && comment[end] == '\0';
@@ -32,7 +31,7 @@ bool jobs_extension_of(const char *comment, uint32_t *base_id, uint32_t *restart
 static bool marked(const struct job_info *info)
 {
     return info->admin_comment != NULL &&
-           strncmp(info->admin_comment, BASE_MARK, strlen(BASE_MARK)) == 0;
+           strncmp(info->admin_comment, ADMISSION_BASE_MARK, strlen(ADMISSION_BASE_MARK)) == 0;
 }
 
 static bool alive(const struct job_info *info)
@@ -107,7 +106,7 @@ static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
 {
     if (!marked(info))
         return false;
-    const char *value = info->admin_comment + strlen(BASE_MARK);
+    const char *value = info->admin_comment + strlen(ADMISSION_BASE_MARK);
     char *text = text_need(strndup(value, strcspn(value, " ;\n")));
     bool valid = sizes_parse(text, sizes, NULL) == 0;
     free(text);
@@ -117,8 +116,8 @@ static bool noted_sizes(const struct job_info *info, struct sizes *sizes)
 /* Was it submitted with --elastic-roles? */
 static bool has_roles(const struct job_info *info)
 {
-    size_t len = strlen(BASE_MARK ROLES_WORD);
-    return marked(info) && strncmp(info->admin_comment, BASE_MARK ROLES_WORD, len) == 0 &&
+    size_t len = strlen(ADMISSION_BASE_MARK ROLES_WORD);
+    return marked(info) && strncmp(info->admin_comment, ADMISSION_BASE_MARK ROLES_WORD, len) == 0 &&
            strchr(" ;\n", info->admin_comment[len]) != NULL;
 }
 

@@ -147,7 +147,8 @@ static char *mark_of(const struct policy *policy, const struct roles *roles)
 
     if (!roles)
         sizes_format(&policy->sizes, sizes, sizeof(sizes));
-    if (asprintf(&mark, "elastic=%s%s%s", sizes, group ? " group=" : "", group ? group : "") < 0)
+    if (asprintf(&mark, ADMISSION_BASE_MARK "%s%s%s", sizes, group ? " group=" : "",
+                 group ? group : "") < 0)
         return NULL;
     return mark;
 }

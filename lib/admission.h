@@ -56,6 +56,10 @@ uint32_t admission_base_of(const struct admission_env *env);
  * NULL: none. */
 const char *admission_pool_of(const struct admission_env *env);
 
+/* How the comment of an extension begins, and the AdminComment of a base. */
+#define ADMISSION_MARKER    "elastic-extension-of="
+#define ADMISSION_BASE_MARK "elastic="
+
 /* Does this comment mark an extension ("elastic-extension-of=JOBID.RESTARTS")? Of which job? The
  * second function returns 0 if JOBID is not the id of a job. An extension that comes without the
  * option --elastic-extend is known by its comment alone. */

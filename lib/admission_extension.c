@@ -61,7 +61,7 @@ static int check_marker(const struct admission_request *request, const struct ad
 {
     char marker[64];
 
-    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", base->id, base->restarts);
+    admission_note(base->id, base->restarts, NULL, marker, sizeof(marker));
     if (request->comment && strcmp(request->comment, marker) == 0)
         return 0;
     return error_set(err,

@@ -10,7 +10,6 @@
 
 #define ADMISSION_OPTION_EXTEND "elastic-extend"
 #define ADMISSION_OPTION_ROLES  "elastic-roles"
-#define ADMISSION_MARKER        "elastic-extension-of="
 
 /* The value that the user gave to an option of spank_elastic.so, NULL if there is none. */
 const char *admission_option_text(const struct admission_env *env, const char *option);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BASE_MARK      "elastic="
-#define EXTENSION_MARK "elastic-extension-of="
-#define POOL_WORD      " pool="
-#define NUMBER_MAX     (1ULL << 40)
-#define NODES_MAX      1000000
+#include "lib/admission.h"
+
+#define POOL_WORD  " pool="
+#define NUMBER_MAX (1ULL << 40)
+#define NODES_MAX  1000000
 
 enum field {
     JOB,
@@ -113,10 +113,10 @@ static uint32_t base_of(struct piece comment)
     uint64_t base, restarts;
     size_t end;
 
-    if (!piece_begins(comment, EXTENSION_MARK))
+    if (!piece_begins(comment, ADMISSION_MARKER))
         return 0;
-    comment.at += strlen(EXTENSION_MARK);
-    comment.length -= strlen(EXTENSION_MARK);
+    comment.at += strlen(ADMISSION_MARKER);
+    comment.length -= strlen(ADMISSION_MARKER);
     if (!piece_number(comment, &base, &end) || base > UINT32_MAX || end >= comment.length ||
         comment.at[end] != '.')
         return 0;
@@ -249,7 +249,7 @@ static bool counts(const struct record *record, const struct record *first)
 static bool is_elastic(const struct record *records, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (piece_begins(records[i].fields[ADMIN_COMMENT], BASE_MARK) ||
+        if (piece_begins(records[i].fields[ADMIN_COMMENT], ADMISSION_BASE_MARK) ||
             (records[i].base != 0 && counts(&records[i], records)))
             return true;
     return false;
