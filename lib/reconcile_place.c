@@ -22,7 +22,33 @@ struct lines {
     struct line of[RECONCILE_FORMS];
 };
 
+static bool is_going(const struct entry *e)
+{
+    return e->replica.state == REPLICA_DRAINING || e->replica.state == REPLICA_FAILED;
+}
+
 /* ---- slots ----------------------------------------------------------------------------------- */
+
+/* Replicas of a shard are on different nodes, so that it does not lose all of them with one node.
+ * During an update it has more of them than it should. Then those that are there last matter: they
+ * stay. */
+static void keep_apart(struct reconcile *r, int role)
+{
+    int others = r->roles->list[role].max - 1;
+
+    for (int i = r->entry_count - 1; i >= 0 && others > 0; i--) {
+        const struct entry *e = r->entries[i];
+        const struct node *node;
+
+        if (e->replica.role != role || !entry_stays(e) || is_going(e))
+            continue;
+        node = node_find(r, e->replica.tasks[0].node);
+        if (node == NULL || e->replica.tasks[0].state == REPLICA_TASK_ENDED)
+            continue;
+        r->spots.list[node - r->nodes].avoided++;
+        others--;
+    }
+}
 
 /* Nodes on which a replica of that role may be, for slots_place(). */
 static void look_at_nodes(struct reconcile *r, int role, enum where_from from)
@@ -36,11 +62,14 @@ static void look_at_nodes(struct reconcile *r, int role, enum where_from from)
         const struct node *node = &r->nodes[i];
 
         r->spots.list[i].free = node->free;
+        r->spots.list[i].avoided = 0;
         r->spots.list[i].group = node->job;
         r->spots.list[i].closed = node->goes || (from == SAFE && !node->safe) ||
                                   (from == UNSAFE && node->safe) ||
                                   (node->role >= 0 && node->role != role);
     }
+    if (r->roles->list[role].kind == ROLE_SHARDS)
+        keep_apart(r, role);
 }
 
 /* Is the whole gang on the node that the last gang of the role was on? If that has room for another
@@ -60,8 +89,10 @@ static bool find_slots(struct reconcile *r, int role, int form, enum where_from 
     const struct slots_gang *gang = &r->role[role].forms[form].gang;
     bool found;
 
+    if (r->roles->list[role].kind == ROLE_SHARDS)
+        r->spots.role = -1; /* the last one that got slots counts */
     look_at_nodes(r, role, from);
-    if (r->spots.form != form)
+    if (r->spots.form != form || r->roles->list[role].kind == ROLE_SHARDS)
         r->spots.where[0] = -1;
     r->spots.form = form;
     if (fits_again(r, gang))
@@ -124,11 +155,6 @@ static bool make_lines(struct reconcile *r, struct lines *lines)
 }
 
 /* ---- guaranteed replicas --------------------------------------------------------------------- */
-
-static bool is_going(const struct entry *e)
-{
-    return e->replica.state == REPLICA_DRAINING || e->replica.state == REPLICA_FAILED;
-}
 
 /* Does it have a slot on a node that nobody preempts? */
 static bool touches_safe(const struct reconcile *r, const struct entry *e)

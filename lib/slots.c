@@ -45,9 +45,13 @@ void slots_give(struct slots_size *free, const struct slots_size *size)
     free->memory += size->memory;
 }
 
-/* Has a less free than b? */
-static bool is_fuller(const struct slots_size *a, const struct slots_size *b)
+/* Does a come before b? It has less free. */
+static bool is_better(const struct slots_node *first, const struct slots_node *second)
 {
+    const struct slots_size *a = &first->free, *b = &second->free;
+
+    if (first->avoided != second->avoided)
+        return first->avoided < second->avoided;
     if (a->gpus != b->gpus)
         return a->gpus < b->gpus;
     if (a->cpus != b->cpus)
@@ -55,7 +59,7 @@ static bool is_fuller(const struct slots_size *a, const struct slots_size *b)
     return a->memory < b->memory;
 }
 
-/* The node with the least free on which so many tasks fit; -1: there is none. fits: how many fit on
+/* The best node on which so many tasks fit; -1: there is none. fits: how many fit on
  * each node; NULL: it is to be found out. */
 static int best_fit(const struct slots_node *nodes, int count, const struct slots_size *size,
                     int tasks, const int *fits)
@@ -69,20 +73,19 @@ static int best_fit(const struct slots_node *nodes, int count, const struct slot
         if (nodes[i].closed || free->cpus < need.cpus || free->gpus < need.gpus ||
             free->memory < need.memory || (fits != NULL && fits[i] < tasks))
             continue;
-        if (best < 0 || is_fuller(free, &nodes[best].free))
+        if (best < 0 || is_better(&nodes[i], &nodes[best]))
             best = i;
     }
     return best;
 }
 
-/* The node on which the most tasks fit; of equal ones the fullest. */
+/* The node on which the most tasks fit; of equal ones the best. */
 static int roomiest(const struct slots_node *nodes, int count, const int *fits)
 {
     int best = 0;
 
     for (int i = 1; i < count; i++)
-        if (fits[i] > fits[best] ||
-            (fits[i] == fits[best] && is_fuller(&nodes[i].free, &nodes[best].free)))
+        if (fits[i] > fits[best] || (fits[i] == fits[best] && is_better(&nodes[i], &nodes[best])))
             best = i;
     return best;
 }

@@ -19,6 +19,7 @@ struct slots_node {
     struct slots_size free;
     bool closed;    /* no task of this gang may come here */
     uint32_t group; /* a gang on several nodes is on nodes of one group */
+    int avoided;    /* nodes for which this is less come first */
 };
 
 struct slots_gang {
@@ -36,8 +37,8 @@ void slots_take(struct slots_size *free, const struct slots_size *size);
 void slots_give(struct slots_size *free, const struct slots_size *size);
 
 /* Finds a slot for each task, as the index of its node, in where[tasks]. It takes nothing. Tasks of
- * a gang are on as few nodes as it can be. Of the nodes that can hold them, they get the one with
- * the least left: GPUs count before CPUs, CPUs before memory, and then the first one. False: they
+ * a gang are on as few nodes as it can be. Of the nodes that can hold them, they get the one that is
+ * least avoided, and of equal ones the one with the least left: GPUs count before CPUs, CPUs before memory, and then the first one. False: they
  * do not fit. Without memory for the search a gang of several nodes does not fit. */
 bool slots_place(const struct slots_node *nodes, int count, const struct slots_gang *gang,
                  int *where);

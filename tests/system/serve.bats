@@ -182,7 +182,7 @@ why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
     cat "$TB_WORK/hey.log"
     grep -q 'Error distribution' "$TB_WORK/hey.log" && return 1
     [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
-    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > 500))
+    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > 200))
     run -0 as_user selastic router "$SERVICE" --status --run-dir="$TB_WORK/router"
     echo "$output"
     [[ $output == *"job $job answers"* ]]

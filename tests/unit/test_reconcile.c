@@ -1421,6 +1421,54 @@ static void max_nodes_ends_growth(void **state)
     expect("start lead-0 on 1; start one-0 on 1");
 }
 
+/* Two nodes, of which the first one is always the fuller one. Each update has a new replica beside
+ * the old ones; then an old one leaves. */
+static void replicas_of_a_shard_are_on_different_nodes(void **state)
+{
+    char *names[] = {(char *)"one-0", (char *)"one-1", (char *)"one-2"};
+    int version[3] = {1, 1, 0}, updates = 0;
+
+    (void)state;
+    list[1].kind = ROLE_SHARDS;
+    list[1].min = 0;
+    list[1].max = 2;
+    create(0);
+    node(1, 0, 8, -1);
+    node(2, 0, 20, -1);
+    feed((struct reconcile_fact){.kind = RECONCILE_BASE_DONE});
+    feed((struct reconcile_fact){.kind = RECONCILE_OPEN, .role = 1});
+    scale(1, 2);
+    run_at(0);
+    expect("start lead-0 on 1; start one-0 on 1; start one-1 on 2");
+    ready("one-0");
+    ready("one-1");
+    for (int new = 2; updates < 10; updates++) {
+        int node_of[3], count = 0, old = (new + 1) % 3;
+
+        scale(1, 3);
+        run_at(1);
+        ready(names[new]);
+        version[new] = updates + 2;
+        if (version[old] > version[3 - new - old])
+            old = 3 - new - old;
+        feed((struct reconcile_fact){.kind = RECONCILE_REMOVE,
+                                     .replica = reconcile_named(r, names[old])->id,
+                                     .text = "old"});
+        ended(names[old], 0);
+        run_at(1);
+        for (int i = 0; i < 3; i++) {
+            const struct replica *left = reconcile_named(r, names[i]);
+
+            if (left != NULL)
+                node_of[count++] = left->tasks[0].node;
+        }
+        assert_int_equal(count, 2);
+        assert_int_not_equal(node_of[0], node_of[1]);
+        new = old;
+    }
+    log_text[0] = '\0';
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -1484,6 +1532,7 @@ int main(void)
         TEST(the_world_gets_another_node_of_the_base),
         TEST(the_world_keeps_its_nodes_at_a_takeover),
         TEST(max_nodes_ends_growth),
+        TEST(replicas_of_a_shard_are_on_different_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,11 +22,15 @@ struct place_case {
 
 #define NODE(cpus, gpus, memory)                                                                   \
     {                                                                                              \
-        {cpus, gpus, memory}, false, 0                                                             \
+        {cpus, gpus, memory}, false, 0, 0                                                          \
     }
 #define OF_GROUP(cpus, group)                                                                      \
     {                                                                                              \
-        {cpus, 0, 0}, false, group                                                                 \
+        {cpus, 0, 0}, false, group, 0                                                              \
+    }
+#define AVOIDED(cpus, avoided)                                                                     \
+    {                                                                                              \
+        {cpus, 0, 0}, false, 0, avoided                                                            \
     }
 
 static const struct place_case cases[] = {
@@ -81,7 +85,17 @@ static const struct place_case cases[] = {
      4,
      {{1, 0, 0}, 4, 2, false},
      "0022"},
-    {"a closed node", {{{8, 0, 0}, true, 0}, NODE(2, 0, 0)}, 2, {{1, 0, 0}, 2, 0, false}, "11"},
+    {"a closed node", {{{8, 0, 0}, true, 0, 0}, NODE(2, 0, 0)}, 2, {{1, 0, 0}, 2, 0, false}, "11"},
+    {"the least avoided first",
+     {AVOIDED(2, 2), AVOIDED(9, 1), AVOIDED(8, 1)},
+     3,
+     {{1, 0, 0}, 1, 0, false},
+     "2"},
+    {"avoided, and nothing else has room",
+     {AVOIDED(2, 0), AVOIDED(4, 3)},
+     2,
+     {{3, 0, 0}, 1, 0, false},
+     "1"},
     {"tasks that take nothing", {NODE(0, 0, 0)}, 1, {{0, 0, 0}, 3, 0, false}, "000"},
 };
 
@@ -168,7 +182,8 @@ static void random_gangs_are_on_as_few_nodes_as_can_be(void **state)
             nodes[i] = (struct slots_node){
                 .free = {rand_r(&seed) % 9, rand_r(&seed) % 4, rand_r(&seed) % 9},
                 .closed = rand_r(&seed) % 5 == 0,
-                .group = (uint32_t)rand_r(&seed) % 3 / 2};
+                .group = (uint32_t)rand_r(&seed) % 3 / 2,
+                .avoided = rand_r(&seed) % 3};
         for (uint32_t group = 0; group < 2; group++)
             want[group] = fewest_nodes(nodes, count, group, &gang);
         placed = slots_place(nodes, count, &gang, where);
