@@ -89,15 +89,20 @@ class ElasticLive(Elastic):
     kind_seconds = 26
 
 
+def newer_python():
+    """The Python that has the PyTorch of scripts/setup --python-env."""
+    command = [Path(__file__).resolve().parents[1] / "scripts" / "setup", "--print-python"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 class Newer:
-    """With the PyTorch of scripts/setup --python-env."""
+    """With a newer PyTorch."""
 
     on_demand = True
 
     @property
     def python(self):
-        command = [Path(__file__).resolve().parents[1] / "scripts" / "setup", "--print-python"]
-        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        return newer_python()
 
 
 class ElasticLiveNewer(Newer, ElasticLive):

@@ -6,6 +6,7 @@ of it all.
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import figures
 import page
 from cluster import BenchError, Cluster, wait_for
-from peers import MAX, MIN, PEERS
+from peers import MAX, MIN, PEERS, newer_python
 
 BASE = 2.0  # seconds of undisturbed steps before anything happens
 LIMIT = 180  # seconds for what should come about
@@ -170,6 +171,15 @@ def measure_each(args, where, measures, run, said):
 # ---- all of it -----------------------------------------------------------------------------------
 
 
+def torch_of(python):
+    """The version of PyTorch that this Python has."""
+    asked = [python, "-c", "import torch; print(torch.__version__)"]
+    answer = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if answer.returncode != 0:
+        raise BenchError(f"{python} has no PyTorch (Debian: python3-torch)")
+    return answer.stdout.strip()
+
+
 def measured(name, args, measure_all):
     """What a benchmark measures, and on which machine: (machine, measures, whether it came to its
     end).
@@ -179,17 +189,15 @@ def measured(name, args, measure_all):
     """
     measures, stopped, where = [], None, page.machine()
     try:
-        import torch
-
-        where["torch"] = torch.__version__
+        where["torch"] = torch_of(
+            newer_python() if getattr(args, "sharded", False) else sys.executable
+        )
         page.check(args, name)
         if where["load"] > 0.5:
             say(
                 f"bench/{name}: load average {where['load']:.1f}: the figures will be those of a busy machine"
             )
         measure_all(args, where, measures)
-    except ImportError as error:
-        stopped = f"{error}: PyTorch is needed (Debian: python3-torch)"
     except (BenchError, OSError, ValueError) as error:
         stopped = str(error)
     except KeyboardInterrupt:
