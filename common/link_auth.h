@@ -23,6 +23,9 @@
 #define LINK_KEY_BYTES   32
 #define LINK_NONCE_HEX   (2 * LINK_NONCE_BYTES + 1) /* with the NUL */
 
+/* Of a message. The largest that there is lists some ten thousand replicas or members. */
+#define LINK_CONTAINERS_MAX 131072
+
 /* The contents of a credential. */
 struct credential {
     char role[16];
@@ -51,7 +54,7 @@ void session_key(const struct credential *client, const struct credential *leade
 int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES]);
 
 /* Parse exactly len bytes of JSON with a NUL behind them, and at most depth - 1 levels of objects
- * and arrays. NULL for anything else. Bytes that are not UTF-8 pass: a user's environment may hold
+ * and arrays, LINK_CONTAINERS_MAX in all. NULL for anything else. Bytes that are not UTF-8 pass: a user's environment may hold
  * them. */
 json_object *json_parse_exact(const char *text, size_t len, int depth);
 

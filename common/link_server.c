@@ -29,7 +29,7 @@
 
 #include "common/log.h"
 #include "common/release_own.h"
-#include "common/tcp_sockets.h"
+#include "common/tcp_caller.h"
 
 #define PENDING_MAX        64
 #define PATIENCE_MS        100
@@ -368,18 +368,6 @@ static bool is_within_share(struct link_server *server, const struct caller *cal
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-static struct caller find_caller(int fd)
-{
-    struct sockaddr_in6 own, peer;
-    struct caller nobody = {.kind = CALLER_NOBODY};
-    uid_t uid;
-
-    if (!tcp_ends(fd, &own, &peer))
-        return nobody;
-    return caller_of(own.sin6_addr.s6_addr, peer.sin6_addr.s6_addr,
-                     tcp_peer_uid(fd, &uid) ? &uid : NULL, geteuid());
-}
-
 /* With a reset: the port need not remember the connection. */
 static void drop(int fd)
 {
@@ -485,7 +473,7 @@ static void accept_some(uv_poll_t *poll, int status, int events)
             accepts++;
             continue;
         }
-        caller = find_caller(fd);
+        caller = tcp_caller(fd);
         if (is_within_share(server, &caller)) {
             let_in(server, fd, &caller);
             accepts++;

@@ -43,6 +43,8 @@ common_libelasticcommon_la_SOURCES = \
     common/slurm_show.c \
     common/slurm_site.c \
     common/slurm_users.c \
+    common/tcp_caller.c \
+    common/tcp_caller.h \
     common/tcp_sockets.c \
     common/tcp_sockets.h \
     common/yaml_file.c \

@@ -7,27 +7,33 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <microhttpd.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <uv.h>
 
 #include "common/log.h"
+#include "common/tcp_caller.h"
 #include "lib/error.h"
 #include "lib/metrics_text.h"
 #include "lib/number.h"
 
-#define TEXT_MAX       ((size_t)32 << 20) /* bytes that a look may print */
-#define CONNECTIONS    64
-#define CLIENT_SECONDS 10   /* without a byte from a client */
-#define LATE_MS        1000 /* after the look's own time limit */
-#define ARGUMENTS      7
+#define TEXT_MAX         ((size_t)32 << 20) /* bytes that a look may print */
+#define CONNECTIONS      64
+#define CLIENT_MS        10000 /* for a request and its answer, however slow a client is */
+#define ACCEPTS_PER_TURN 16
+#define SWEEP_MS         1000
+#define LATE_MS          1000 /* after the look's own time limit */
+#define ARGUMENTS        7
 
 struct text {
     char *data;
@@ -43,11 +49,23 @@ struct look {
     bool failed;
 };
 
+/* A connection. */
+struct client {
+    TAILQ_ENTRY(client) entry;
+    int fd;
+    struct caller caller;
+    uint64_t late; /* it is cut off then; 0: it is */
+    bool known;    /* to the library */
+};
+
 struct exporter {
     uv_loop_t loop;
     struct MHD_Daemon *daemon;
-    uv_poll_t poll;
-    uv_timer_t due, tick;
+    int fd; /* that listens */
+    TAILQ_HEAD(, client) clients;
+    int client_count;
+    uv_poll_t poll, door;
+    uv_timer_t due, tick, sweep;
     uv_signal_t term, interrupt;
     struct look look;
     struct text latest; /* NULL: there is none */
@@ -167,6 +185,130 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     on_due(&e->due);
+}
+
+/* ---- clients -------------------------------------------------------------------------------------
+ *
+ * Any user of this machine can connect, and of others too with --address. So each has a share of the
+ * connections only, and each of them some seconds: Prometheus finds a place. */
+
+static void run_soon(struct exporter *e)
+{
+    uv_timer_start(&e->due, on_due, 0, 0);
+}
+
+static void forget_client(struct exporter *e, struct client *client)
+{
+    TAILQ_REMOVE(&e->clients, client, entry);
+    e->client_count--;
+    free(client);
+}
+
+static struct client *client_at(struct exporter *e, int fd)
+{
+    struct client *client;
+
+    TAILQ_FOREACH (client, &e->clients, entry)
+        if (client->fd == fd)
+            return client;
+    return NULL;
+}
+
+static int connect_fd(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct exporter *e = cls;
+    struct client *client = client_at(e, connect_fd(connection));
+
+    (void)context;
+    if (client == NULL)
+        return;
+    client->known = true;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+        forget_client(e, client);
+}
+
+/* Another request may follow. */
+static void on_completed(void *cls, struct MHD_Connection *connection, void **arg,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct exporter *e = cls;
+    struct client *client = client_at(e, connect_fd(connection));
+
+    (void)arg;
+    (void)why;
+    if (client != NULL && client->late != 0)
+        client->late = uv_now(&e->loop) + CLIENT_MS;
+}
+
+static bool has_share(struct exporter *e, const struct caller *caller)
+{
+    struct client *client;
+    int places = 0;
+
+    TAILQ_FOREACH (client, &e->clients, entry)
+        places += caller_is_same(&client->caller, caller);
+    return caller_may_have(caller, places);
+}
+
+static void let_in(struct exporter *e, int fd, const struct sockaddr *address, socklen_t size)
+{
+    struct client *client = calloc(1, sizeof(*client));
+    struct caller caller = tcp_caller(fd);
+
+    if (client == NULL || !has_share(e, &caller)) {
+        free(client);
+        close(fd);
+        return;
+    }
+    *client = (struct client){
+        .fd = fd, .caller = caller, .late = uv_now(&e->loop) + CLIENT_MS, .known = false};
+    TAILQ_INSERT_TAIL(&e->clients, client, entry);
+    e->client_count++;
+    /* In the end it closes the descriptor, in any case. */
+    if (MHD_add_connection(e->daemon, fd, address, size) != MHD_YES &&
+        (client = client_at(e, fd)) != NULL && !client->known)
+        forget_client(e, client);
+    run_soon(e);
+}
+
+static void on_door(uv_poll_t *poll, int status, int events)
+{
+    struct exporter *e = poll->data;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_PER_TURN && e->client_count < CONNECTIONS; i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t size = sizeof(address);
+        int fd = accept4(e->fd, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+            uv_poll_stop(poll); /* there is no descriptor; the sweep opens it again */
+        if (fd < 0)
+            return;
+        let_in(e, fd, (struct sockaddr *)&address, size);
+    }
+    if (e->client_count == CONNECTIONS)
+        uv_poll_stop(poll);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct exporter *e = timer->data;
+    struct client *client;
+
+    TAILQ_FOREACH (client, &e->clients, entry)
+        if (client->late != 0 && uv_now(&e->loop) >= client->late) {
+            shutdown(client->fd, SHUT_RDWR);
+            client->late = 0;
+        }
+    uv_poll_start(&e->door, UV_READABLE, on_door);
 }
 
 /* ---- a look ---------------------------------------------------------------------------------- */
@@ -332,7 +474,9 @@ static void on_signal(uv_signal_t *handle, int number)
     if (e->look.handles > 0 && !uv_is_closing((uv_handle_t *)&e->look.process))
         uv_process_kill(&e->look.process, SIGKILL);
     uv_poll_stop(&e->poll);
+    uv_poll_stop(&e->door);
     MHD_stop_daemon(e->daemon);
+    close(e->fd);
     uv_walk(&e->loop, close_any, e);
 }
 
@@ -341,34 +485,45 @@ static int listen_at(struct exporter *e, const char *address, struct error *err)
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)e->port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)e->port)};
     bool is_v4 = inet_pton(AF_INET, address, &v4.sin_addr) == 1;
+    int on = 1;
 
     if (!is_v4 && inet_pton(AF_INET6, address, &v6.sin6_addr) != 1)
         return error_set(err, "'%s' is no address", error_value(address).text);
+    e->fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (e->fd < 0 || setsockopt(e->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+        bind(e->fd, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+             is_v4 ? sizeof(v4) : sizeof(v6)) != 0 ||
+        listen(e->fd, SOMAXCONN) != 0)
+        return error_set(err, "cannot listen at %s, port %d: %s", error_value(address).text,
+                         e->port, strerror(errno));
     e->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | (is_v4 ? 0 : MHD_USE_IPv6), 0, NULL, NULL, on_request, e,
-        MHD_OPTION_SOCK_ADDR, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)CLIENT_SECONDS, MHD_OPTION_END);
-    if (e->daemon == NULL)
-        return error_set(err, "cannot listen at %s, port %d", error_value(address).text, e->port);
-    return 0;
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, e,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, e, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        e, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_END);
+    return e->daemon != NULL ? 0 : error_set(err, "libmicrohttpd cannot be started");
 }
 
 static int begin(struct exporter *e, const char *address, struct error *err)
 {
     signal(SIGPIPE, SIG_IGN);
+    TAILQ_INIT(&e->clients);
     if (listen_at(e, address, err) != 0)
         return -1;
     uv_loop_init(&e->loop);
     uv_poll_init(&e->loop, &e->poll,
                  MHD_get_daemon_info(e->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd);
+    uv_poll_init(&e->loop, &e->door, e->fd);
     uv_timer_init(&e->loop, &e->due);
     uv_timer_init(&e->loop, &e->tick);
+    uv_timer_init(&e->loop, &e->sweep);
     uv_signal_init(&e->loop, &e->term);
     uv_signal_init(&e->loop, &e->interrupt);
-    e->poll.data = e->due.data = e->tick.data = e->term.data = e->interrupt.data = e;
+    e->poll.data = e->door.data = e->due.data = e->tick.data = e->sweep.data = e->term.data =
+        e->interrupt.data = e;
     uv_poll_start(&e->poll, UV_READABLE, on_poll);
+    uv_poll_start(&e->door, UV_READABLE, on_door);
     uv_timer_start(&e->tick, on_tick, 0, (uint64_t)e->interval * 1000);
+    uv_timer_start(&e->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     uv_signal_start(&e->term, on_signal, SIGTERM);
     uv_signal_start(&e->interrupt, on_signal, SIGINT);
     return 0;

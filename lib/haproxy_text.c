@@ -17,7 +17,7 @@
 
 #define PORT_MAX 65535
 /* How a server is checked. One that is added later does not get them from the configuration. */
-#define CHECKS "check inter 200ms fall 2 rise 1 observe layer7 error-limit 1 on-error mark-down"
+#define CHECKS "check inter 200ms fall 2 rise 1 observe layer4 error-limit 1 on-error mark-down"
 
 /* ---- what may be in a text ------------------------------------------------------------------- */
 

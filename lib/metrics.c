@@ -13,8 +13,9 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Of an answer. */
-#define LIST_MAX    64  /* entries of a list that get labels */
-#define VALUE_BYTES 128 /* of the value of a label; longer ones are cut */
+#define LIST_MAX    64     /* entries of a list that get labels */
+#define ENTRIES_MAX 100000 /* of a list that is counted: of a longer one only the first */
+#define VALUE_BYTES 128    /* of the value of a label; longer ones are cut */
 #define BUCKETS_MAX 32
 
 static json_object *member(json_object *object, const char *key)
@@ -274,7 +275,7 @@ static void put_extensions(struct metrics_writer *writer, json_object *answer)
     json_object *extensions = list(answer, "extensions", &count);
     char state[VALUE_BYTES];
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && i < ENTRIES_MAX; i++) {
         text(json_object_array_get_idx(extensions, i), "state", state);
         for (size_t k = 0; k < COUNT(states); k++)
             counts[k] += strcmp(state, states[k]) == 0;
@@ -359,39 +360,49 @@ static void put_role_number(struct metrics_writer *writer, json_object *answer, 
     }
 }
 
-static int replicas_in(json_object *replicas, size_t count, const char *role, const char *state)
+static const char *const replica_states[] = {"wanted", "placed",   "starting",
+                                             "ready",  "draining", "failed"};
+
+/* Replicas in each state, of those roles that get labels. */
+struct tally {
+    char roles[LIST_MAX][VALUE_BYTES];
+    size_t role_count;
+    int counts[LIST_MAX][COUNT(replica_states)];
+};
+
+static void count_replica(struct tally *tally, json_object *replica)
 {
-    int found = 0;
+    char role[VALUE_BYTES], state[VALUE_BYTES];
+    size_t of = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        json_object *one = json_object_array_get_idx(replicas, i);
-        char is_role[VALUE_BYTES], is_state[VALUE_BYTES];
-
-        found += strcmp(text(one, "role", is_role), role) == 0 &&
-                 strcmp(text(one, "state", is_state), state) == 0;
-    }
-    return found;
+    text(replica, "role", role);
+    text(replica, "state", state);
+    while (of < tally->role_count && strcmp(tally->roles[of], role) != 0)
+        of++;
+    for (size_t k = 0; of < tally->role_count && k < COUNT(replica_states); k++)
+        tally->counts[of][k] += strcmp(state, replica_states[k]) == 0;
 }
 
+/* A leader may be hostile, and the time for all of them is short: each list is read once. */
 static void put_replicas(struct metrics_writer *writer, json_object *answer)
 {
     static const struct metrics_family family = {"elastic_role_replicas", METRICS_GAUGE, NULL,
                                                  "Replicas in each state"};
-    static const char *const states[] = {"wanted", "placed",   "starting",
-                                         "ready",  "draining", "failed"};
+    struct tally tally = {.role_count = 0};
     size_t count, replica_count;
     json_object *roles = list(member(answer, "roles"), "roles", &count);
     json_object *replicas = list(member(answer, "roles"), "replicas", &replica_count);
 
     for (size_t i = 0; i < least(count); i++)
-        for (size_t k = 0; k < COUNT(states) && !again(roles, i, "name"); k++) {
-            char name[VALUE_BYTES];
+        text(json_object_array_get_idx(roles, i), "name", tally.roles[tally.role_count++]);
+    for (size_t i = 0; i < replica_count && i < ENTRIES_MAX; i++)
+        count_replica(&tally, json_object_array_get_idx(replicas, i));
+    for (size_t i = 0; i < tally.role_count; i++)
+        for (size_t k = 0; k < COUNT(replica_states) && !again(roles, i, "name"); k++) {
             struct metrics_label labels[] = {
-                {"role", text(json_object_array_get_idx(roles, i), "name", name)},
-                {"state", states[k]},
-                {NULL, NULL}};
+                {"role", tally.roles[i]}, {"state", replica_states[k]}, {NULL, NULL}};
 
-            sample(writer, &family, labels, replicas_in(replicas, replica_count, name, states[k]));
+            sample(writer, &family, labels, tally.counts[i][k]);
         }
 }
 

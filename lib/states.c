@@ -49,42 +49,78 @@ int64_t state_pointer_number(const char *text, size_t len)
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static struct state *insert(struct states *states, int64_t number)
+/* Behind the others: who lists says in which order names come, and that may be any. */
+static struct state *append(struct states *states, int64_t number)
 {
-    struct state *grown = reallocarray(states->list, states->count + 1, sizeof(*grown));
-    size_t at = states->count;
-
-    if (grown == NULL)
+    if (states->count == STATES_MAX)
         return NULL;
-    states->list = grown;
-    for (; at > 0 && grown[at - 1].number > number; at--)
-        grown[at] = grown[at - 1];
-    states->count++;
-    grown[at] = (struct state){.number = number};
-    return &grown[at];
+    if (states->count == states->room) {
+        size_t room = states->room > 0 ? 2 * states->room : 16;
+        struct state *grown = reallocarray(states->list, room, sizeof(*grown));
+
+        if (grown == NULL)
+            return NULL;
+        states->list = grown;
+        states->room = room;
+    }
+    states->list[states->count] = (struct state){.number = number};
+    return &states->list[states->count++];
 }
 
 int states_add(struct states *states, const char *name)
 {
     bool partial;
     int64_t number = state_number(name, &partial);
-    struct state *state = (struct state *)(uintptr_t)states_find(states, number);
-    size_t len = strcspn(name, ".");
+    struct state *state;
 
     if (number == 0)
         return 0;
-    if (state == NULL) {
-        state = insert(states, number);
-        if (state == NULL)
-            return -1;
-        state->kind = partial ? STATE_IS_PARTIAL : STATE_IS_TORN;
-        snprintf(state->name, sizeof(state->name), "%.*s", (int)len, name);
-    } else if (strlen(state->name) != len) {
-        states_judge_torn(state, "there are two names of this number");
-    } else if (!partial) {
-        state->kind = STATE_IS_TORN;
-    }
+    state = append(states, number);
+    if (state == NULL)
+        return -1;
+    state->kind = partial ? STATE_IS_PARTIAL : STATE_IS_TORN;
+    snprintf(state->name, sizeof(state->name), "%.*s", (int)strcspn(name, "."), name);
     return 0;
+}
+
+/* Of one number the shorter name first; of one name what has been judged. */
+static int in_order(const void *a, const void *b)
+{
+    const struct state *x = a, *y = b;
+    size_t x_len = strlen(x->name), y_len = strlen(y->name);
+
+    if (x->number != y->number)
+        return x->number > y->number ? 1 : -1;
+    if (x_len != y_len)
+        return x_len > y_len ? 1 : -1;
+    return (x->manifest == NULL) - (y->manifest == NULL);
+}
+
+/* Another name of the number of a state. */
+static void merge(struct state *state, struct state *other)
+{
+    if (strlen(state->name) != strlen(other->name))
+        states_judge_torn(state, "there are two names of this number");
+    else if (other->kind != STATE_IS_PARTIAL && state->why == NULL)
+        state->kind = STATE_IS_TORN;
+    state_manifest_destroy(other->manifest);
+    free(other->why);
+}
+
+void states_sort(struct states *states)
+{
+    size_t kept = 0;
+
+    if (states->count == 0)
+        return;
+    qsort(states->list, states->count, sizeof(*states->list), in_order);
+    for (size_t i = 1; i < states->count; i++) {
+        if (states->list[i].number == states->list[kept].number)
+            merge(&states->list[kept], &states->list[i]);
+        else
+            states->list[++kept] = states->list[i];
+    }
+    states->count = kept + 1;
 }
 
 void states_judge_torn(struct state *state, const char *why)
@@ -179,20 +215,20 @@ static bool is_late(const struct states *states, const struct state *state)
 
 const struct state *states_latest(const struct states *states)
 {
-    const struct state *newest = NULL, *newest_late = NULL;
+    const struct state *newest_late = NULL;
 
-    for (size_t i = 0; i < states->count; i++) {
-        const struct state *state = &states->list[i];
+    for (size_t i = states->count; i > 0; i--) {
+        const struct state *state = &states->list[i - 1];
 
         if (state->kind != STATE_IS_COMPLETE ||
             (states->current > 0 && state->number > states->current))
             continue;
-        if (is_late(states, state))
+        if (!is_late(states, state))
+            return state;
+        if (newest_late == NULL)
             newest_late = state;
-        else
-            newest = state;
     }
-    return newest != NULL ? newest : newest_late;
+    return newest_late;
 }
 
 int64_t states_next(const struct states *states)
@@ -204,14 +240,18 @@ int64_t states_next(const struct states *states)
 
 bool states_may_go(const struct states *states, const struct state *state, int keep, int64_t own)
 {
-    int newer = 0;
+    int newer = 0, needed = state->kind == STATE_IS_PARTIAL ? 1 : keep;
 
     if (state->number >= own || (states->current > 0 && state->number >= states->current))
         return false;
-    for (size_t i = 0; i < states->count; i++)
-        if (states->list[i].kind == STATE_IS_COMPLETE && states->list[i].number > state->number)
-            newer++;
-    return newer >= (state->kind == STATE_IS_PARTIAL ? 1 : keep);
+    for (size_t i = states->count; i > 0 && newer < needed; i--) {
+        const struct state *other = &states->list[i - 1];
+
+        if (other->number <= state->number)
+            break;
+        newer += other->kind == STATE_IS_COMPLETE;
+    }
+    return newer >= needed;
 }
 
 static const struct state *need(const struct states *states, int64_t number, struct error *err)

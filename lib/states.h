@@ -15,6 +15,7 @@
 #define STATE_POINTER   "current"
 #define STATE_PARTIAL   ".partial"
 #define STATE_NAME_SIZE 32
+#define STATES_MAX      100000 /* of a place */
 
 enum state_kind {
     STATE_IS_COMPLETE,
@@ -31,8 +32,8 @@ struct state {
 };
 
 struct states {
-    struct state *list; /* by number */
-    size_t count;
+    struct state *list; /* by number, once states_sort() has been called */
+    size_t count, room;
     int64_t current; /* 0: there is no pointer, or one that means nothing */
 };
 
@@ -43,9 +44,11 @@ void state_name(char name[STATE_NAME_SIZE], int64_t number);
 /* The number in a pointer, "000007" with a line break or without. 0: something else. */
 int64_t state_pointer_number(const char *text, size_t len);
 
-/* Add what a name says; a name of no state is left out. A state with two names (7 digits and 8) is
- * torn. -1: out of memory. */
+/* Add what a name says; a name of no state is left out. states_sort() has to follow before anything
+ * else is asked. -1: out of memory, or there are STATES_MAX already. */
 int states_add(struct states *states, const char *name);
+/* Each number once, in order. A state with two names (7 digits and 8) is torn. */
+void states_sort(struct states *states);
 
 /* The state has a complete.json with that text, and files with the sizes that size() tells (-1: no
  * such file). It becomes complete or torn. */

@@ -18,7 +18,6 @@
 #include "state/place_private.h"
 
 #define POINTER_MAX 64
-#define STATES_MAX  100000
 #define CLAIM_BYTES 16
 #define CLEAN_UP    20 /* seconds, after a signal or the end of the time */
 
@@ -84,9 +83,9 @@ static int add_entry(const struct s3_entry *entry, void *arg, struct error *err)
     snprintf(name, sizeof(name), "%s", entry->key + listing->prefix);
     if (entry->bytes < 0)
         name[len - 1] = '\0'; /* the slash */
-    if (listing->states->count == STATES_MAX)
-        return error_set(err, "there are more than %d states", STATES_MAX);
-    return states_add(listing->states, name) == 0 ? 0 : error_set(err, "out of memory");
+    return states_add(listing->states, name) == 0
+               ? 0
+               : error_set(err, "out of memory, or more than %d states", STATES_MAX);
 }
 
 /* The sizes of the files of a state, for states_judge(). */
@@ -186,6 +185,7 @@ static int list_bucket(void *arg, struct states *states, struct error *err)
         return -1;
     if (states->count == 0)
         return 0;
+    states_sort(states);
     for (size_t i = 0; i < states->count; i++)
         if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL &&
             judge(own, &states->list[i], err) != 0)

@@ -119,7 +119,8 @@ static int list_open(int base, struct states *states, struct error *err)
         rc = states_add(states, name);
     closedir(list);
     if (rc != 0)
-        return error_set(err, "out of memory");
+        return error_set(err, "out of memory, or more than %d states", STATES_MAX);
+    states_sort(states);
     states->current = read_pointer(base);
     for (size_t i = 0; i < states->count && !stop_asked(); i++)
         if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL)

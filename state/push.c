@@ -156,6 +156,7 @@ static struct state *note(struct push *push, int64_t number, const char *text)
     state_name(name, number);
     if (states_add(&push->states, name) != 0)
         return NULL;
+    states_sort(&push->states);
     state = (struct state *)(uintptr_t)states_find(&push->states, number);
     states_judge(state, text, strlen(text), size_of, push->done);
     return state;

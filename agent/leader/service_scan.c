@@ -81,6 +81,7 @@ static int list_states(int base, struct states *states)
         rc = states_add(states, name);
     if (list != NULL)
         closedir(list);
+    states_sort(states);
     len = readlinkat(base, STATE_POINTER, target, sizeof(target));
     if (len > 0 && (size_t)len < sizeof(target))
         states->current = state_pointer_number(target, (size_t)len);

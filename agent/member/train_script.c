@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "agent/member/member_internal.h"
@@ -19,6 +20,7 @@
 #define WORDS_MAX 1024
 
 struct run {
+    LIST_ENTRY(run) entry;
     uv_process_t process;
     uv_timer_t limit;
     struct member *member;
@@ -33,8 +35,9 @@ struct run {
 
 struct train_script {
     char **before, **after; /* argv; NULL: none */
-    struct run *run;        /* that somebody waits for; NULL: none */
-    json_object *waiting;   /* messages, in order */
+    LIST_HEAD(, run) runs;  /* a world may end while the script for the next one runs */
+    struct run *run;        /* before workers, that messages wait for; NULL: none */
+    json_object *waiting;   /* these messages, in order */
     bool holds;             /* there is a start among them */
     int passed;             /* attempt for which the script has ended well */
 };
@@ -61,25 +64,31 @@ static void kill_all(const struct run *run)
         kill(-run->process.pid, SIGKILL);
 }
 
-static void drop(struct train_script *scripts)
+static void drop(struct run *run)
 {
-    struct run *run = scripts->run;
+    LIST_REMOVE(run, entry);
+    run->dropped = true;
+    kill_all(run);
+}
 
+/* The one before workers. */
+static void drop_first(struct train_script *scripts)
+{
+    if (scripts->run != NULL)
+        drop(scripts->run);
     scripts->run = NULL;
     scripts->holds = false;
     json_object_put(scripts->waiting);
     scripts->waiting = NULL;
-    if (run == NULL)
-        return;
-    run->dropped = true;
-    kill_all(run);
 }
 
 void train_script_destroy(struct train_script *scripts)
 {
     if (scripts == NULL)
         return;
-    drop(scripts);
+    drop_first(scripts);
+    while (!LIST_EMPTY(&scripts->runs))
+        drop(LIST_FIRST(&scripts->runs));
     strings_free(scripts->before);
     strings_free(scripts->after);
     free(scripts);
@@ -155,7 +164,9 @@ static void on_ended(uv_process_t *process, int64_t status, int number)
     bool failed = status != 0 || number != 0;
 
     if (!run->dropped) {
-        m->scripts->run = NULL;
+        LIST_REMOVE(run, entry);
+        if (m->scripts->run == run)
+            m->scripts->run = NULL;
         if (failed) {
             describe(run, status, number, &err);
             log_error("%s: %s", m->options->node, err.text);
@@ -219,7 +230,9 @@ static int start(struct run *run, const struct world *world, int index, struct e
     strings_free(env);
     if (rc == 0) {
         uv_timer_start(&run->limit, on_late, run->before ? BEFORE_MS : AFTER_MS, 0);
-        m->scripts->run = run;
+        LIST_INSERT_HEAD(&m->scripts->runs, run, entry);
+        if (run->before)
+            m->scripts->run = run;
         return 0;
     }
     error_set(err, "%s %s: %s", run->before ? "--pre-train-script" : "--post-train-script",
@@ -285,7 +298,7 @@ static bool starts_workers(const struct member *m, const char *type, json_object
 bool train_script_waits(struct member *m, const char *type, json_object *msg)
 {
     struct train_script *scripts = m->scripts;
-    bool is_before = scripts != NULL && scripts->run != NULL && scripts->run->before;
+    bool is_before = scripts != NULL && scripts->run != NULL;
     int64_t attempt;
 
     if (scripts == NULL || scripts->before == NULL || type == NULL || m->ending ||
@@ -297,11 +310,11 @@ bool train_script_waits(struct member *m, const char *type, json_object *msg)
         json_get_int(msg, "attempt", 1, INT32_MAX, &attempt) && attempt == scripts->run->attempt)
         return keep(scripts, type, msg);
     if (is_before && strcmp(type, "discard") == 0)
-        drop(scripts); /* there is one next world at most */
+        drop_first(scripts); /* there is one next world at most */
     if (!starts_workers(m, type, msg, &attempt))
         return false;
     if (is_before)
-        drop(scripts);
+        drop_first(scripts);
     return before(m, type, msg);
 }
 

@@ -19,6 +19,7 @@ EXTRA_DIST += \
     tests/system/elastic.bash \
     tests/system/endings.bats \
     tests/system/environments.bats \
+    tests/system/exporter.bats \
     tests/system/fault_table.bats \
     tests/system/faults.bash \
     tests/system/faults.bats \

@@ -321,3 +321,31 @@ started() { [[ -e $DIR/starts ]] && (($(wc -l <"$DIR/starts") >= $1)); }
     wait_for 20 has_served moved 400
     end_load
 }
+
+# Requests that the program of a replica cannot answer, twenty a second.
+send_poison() {
+    while curl -s -o /dev/null -m 10 -d '{"model": "tenant_A", "poison": 1}' "http://127.0.0.1:$PORT/"; do
+        sleep 0.05
+    done
+}
+
+@test "elastic-router: a client whose requests fail with 500 takes no replica from others" {
+    local i failed=0
+
+    need haproxy curl
+    PORT=$(free_port) REVISION=0
+    replica first tenant_A
+    replica other tenant_A
+    table 1 1:first,other tenant_A=1
+    begin "$prefix/bin/selastic" router s --run-dir "$DIR/run" --listen "127.0.0.1:$PORT" \
+        --no-tokens --table "$DIR/table"
+    wait_for 20 is_true 1
+    begin send_poison
+    wait_for 20 has_served first 5
+    wait_for 20 has_served other 5
+    for ((i = 0; i < 100; i++)); do
+        [[ $(ask tenant_A) == *" 200" ]] || failed=$((failed + 1))
+    done
+    echo "# $failed of 100 failed"
+    ((failed == 0))
+}

@@ -3,7 +3,7 @@
 """A replica of a shard as router.bats needs one: router_replica.py FILE NAME MODEL...
 
 It writes its port to FILE. It answers POST with its name if the body asks for one of its models,
-with 404 else. GET /ready is 200, GET /count how many POST there have been.
+with 404 else, and with 500 if the body has "poison". GET /ready is 200, GET /count how many POST there have been.
 """
 
 import json
@@ -32,6 +32,9 @@ class Replica(BaseHTTPRequestHandler):
     def do_POST(self):
         Replica.count += 1
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "poison" in body:
+            self.answer(500, NAME)
+            return
         self.answer(200 if body["model"] in MODELS else 404, NAME)
 
     def log_message(self, *words):

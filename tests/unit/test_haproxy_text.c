@@ -49,7 +49,7 @@ static void test_commands(void **state)
     (void)state;
     assert_text(haproxy_server_command(HAPROXY_ADD, &plain, 1, &servers[1], &err),
                 "add server shard_1/shard-1-1 [fd00::2]:8001 check inter 200ms fall 2 rise 1 "
-                "observe layer7 error-limit 1 on-error mark-down\n");
+                "observe layer4 error-limit 1 on-error mark-down\n");
     assert_text(haproxy_server_command(HAPROXY_ENABLE, &plain, 1, &servers[0], &err),
                 "enable server shard_1/shard-1-0\n");
     assert_text(haproxy_server_command(HAPROXY_CHECK, &plain, 1, &servers[0], &err),

@@ -78,6 +78,38 @@ static void test_what_was_sent_last_arrives(void **state)
     free(pad);
 }
 
+/* Four MiB of empty objects would take a GiB of the one who reads them. */
+static void test_objects_without_number(void **state)
+{
+    struct pair *pair = *state;
+    json_object *msg = numbered(0, NULL), *list = json_object_new_array();
+
+    for (int i = 0; i < LINK_CONTAINERS_MAX; i++)
+        json_object_array_add(list, json_object_new_object());
+    json_object_object_add(msg, "list", list);
+    assert_int_equal(link_send(pair->first, msg), 0);
+    assert_true(run_until_closed(&pair->loop, &pair->theirs, 1));
+    assert_int_equal(pair->theirs.messages, 0);
+    close_first(pair);
+}
+
+/* Those in strings are none. */
+static void test_brackets_in_strings(void **state)
+{
+    struct pair *pair = *state;
+    char *pad = malloc(LINK_CONTAINERS_MAX + 2);
+
+    memset(pad, '{', LINK_CONTAINERS_MAX + 1);
+    pad[LINK_CONTAINERS_MAX + 1] = '\0';
+    pad[3] = '\'';
+    pad[5] = '"';
+    pad[7] = '\\';
+    assert_int_equal(link_send(pair->first, numbered(0, pad)), 0);
+    close_first(pair);
+    assert_int_equal(pair->theirs.messages, 1);
+    free(pad);
+}
+
 /* Nobody else has the other end, but it may have gone mad. */
 static void test_bytes_that_are_no_frames(void **state)
 {
@@ -129,6 +161,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_messages_both_ways, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_was_sent_last_arrives, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_objects_without_number, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_brackets_in_strings, setup, teardown),
         cmocka_unit_test(test_bytes_that_are_no_frames),
         cmocka_unit_test(test_not_a_socket),
     };

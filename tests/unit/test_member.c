@@ -494,6 +494,32 @@ static void test_scripts_that_are_given_up(void **state)
     end_scripts(&s);
 }
 
+/* A world ends, and has its script, while that for the next one runs. Then the job ends. */
+static void test_scripts_of_two_worlds(void **state)
+{
+    static const char pre[] = "[\"sh\",\"-c\",\"[ $ELASTIC_GENERATION = 1 ] || sleep 1000; true\"]",
+                      post[] = "[\"sleep\",\"0.1\"]";
+    struct scene_of_member s;
+    char texts[3][400];
+
+    (void)state;
+    begin_with_scripts(&s, "[\"sleep\",\"1000\"]", pre, post, texts, "");
+    start_world(&s);
+    await(&s, "ready", 1);
+    tell_text(&s, "{\"t\":\"prepare\",\"attempt\":2,\"node_index\":0,\"gen\":2,"
+                  "\"nodes\":\"n1\",\"slots\":\"1\",\"world\":1,\"restarts\":0,"
+                  "\"kind\":\"start\",\"reason\":\"r\",\"master_addr\":\"127.0.0.1\","
+                  "\"master_port\":20000}");
+    tell_text(&s, "{\"t\":\"stop\",\"gen\":1,\"signal\":9,\"grace\":10}");
+    await(&s, "drained", 1);
+    /* This waits for that script, which is given up with it. */
+    tell_text(&s, "{\"t\":\"discard\",\"attempt\":2}");
+    tell_text(&s, "{\"t\":\"reserve\",\"gen\":3,\"attempt\":3}");
+    await(&s, "reserved", 1);
+    assert_null(nth(&s, "unprepared", 0));
+    end_scripts(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +530,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_scripts_around_training),
         cmocka_unit_test(test_scripts_that_fail),
         cmocka_unit_test(test_scripts_that_are_given_up),
+        cmocka_unit_test(test_scripts_of_two_worlds),
     };
 
     if (argc > 1 && strcmp(argv[1], EXEC_WORKER_OPTION) == 0)

@@ -7,6 +7,8 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
 
 #include "tests/unit/support.h"
 
@@ -322,13 +324,52 @@ static void test_dashboard(void **state)
     free(json);
 }
 
+/* A leader whose answer takes long to read would cost all jobs of the site their metrics. */
+static void test_hostile_lists(void **state)
+{
+    json_object *answer = json_object_new_object(), *roles = json_object_new_object();
+    json_object *list = json_object_new_array(), *replicas = json_object_new_array();
+    struct metrics_job job = {.id = 12, .answer = answer};
+    struct timespec began, now;
+    char *text;
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        char name[16];
+        json_object *role = json_object_new_object();
+
+        snprintf(name, sizeof(name), "r%d", i);
+        json_object_object_add(role, "name", json_object_new_string(name));
+        json_object_array_add(list, role);
+    }
+    for (int i = 0; i < 100001; i++) {
+        json_object *replica = json_object_new_object();
+
+        json_object_object_add(replica, "role", json_object_new_string("r63"));
+        json_object_object_add(replica, "state", json_object_new_string("ready"));
+        json_object_array_add(replicas, replica);
+    }
+    json_object_object_add(roles, "roles", list);
+    json_object_object_add(roles, "replicas", replicas);
+    json_object_object_add(answer, "roles", roles);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began);
+    text = text_of(&job, 1, METRICS_PROMETHEUS);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    has(text, "\nelastic_role_replicas{jobid=\"12\",role=\"r63\",state=\"ready\"} 100000\n");
+    has(text, "\nelastic_role_replicas{jobid=\"12\",role=\"r0\",state=\"ready\"} 0\n");
+    if (now.tv_sec - began.tv_sec >= 2)
+        fail_msg("%ld s", (long)(now.tv_sec - began.tv_sec));
+    json_object_put(answer);
+    free(text);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sample),      cmocka_unit_test(test_families),
         cmocka_unit_test(test_formats),     cmocka_unit_test(test_wrong_answers),
         cmocka_unit_test(test_many_labels), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_dashboard),
+        cmocka_unit_test(test_dashboard),   cmocka_unit_test(test_hostile_lists),
     };
 
     if (argc > 1 && strncmp(argv[1], "--print", 7) == 0) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/states.h"
 #include "lib/text.h"
@@ -151,6 +152,7 @@ static struct states make(const char *text, int64_t current)
 
         snprintf(name, sizeof(name), "%06ld%s", number, *word == 'p' ? STATE_PARTIAL : "");
         assert_int_equal(states_add(&states, name), 0);
+        states_sort(&states);
         state = (struct state *)(uintptr_t)states_find(&states, number);
         if (sscanf(word, "@%d.%d.%d", &job, &restarts, &generation) == 3)
             snprintf(
@@ -259,11 +261,38 @@ static void test_two_names_of_a_number(void **unused)
 
     assert_int_equal(states_add(&states, "000007"), 0);
     assert_int_equal(states_add(&states, "000007.partial"), 0);
+    states_sort(&states);
     assert_int_equal(states.count, 1);
+    assert_int_equal(states.list[0].kind, STATE_IS_TORN);
     assert_null(states.list[0].why);
     assert_int_equal(states_add(&states, "0000007"), 0);
+    states_sort(&states);
     assert_int_equal(states.count, 1);
     assert_string_equal(states.list[0].why, "there are two names of this number");
+    states_clear(&states);
+}
+
+/* A server may list names in any order. The time must not grow with the square of their number. */
+static void test_hostile_listing(void **unused)
+{
+    struct timespec began, now;
+    struct states states = {0};
+    (void)unused;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began);
+    for (int i = STATES_MAX; i > 0; i--) {
+        char name[STATE_NAME_SIZE];
+
+        state_name(name, i);
+        assert_int_equal(states_add(&states, name), 0);
+    }
+    assert_int_equal(states_add(&states, "123456"), -1);
+    states_sort(&states);
+    assert_int_equal(states.count, STATES_MAX);
+    assert_true(states.list[0].number == 1);
+    assert_true(states_find(&states, 4711) == &states.list[4710]);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    assert_true(now.tv_sec - began.tv_sec < 2);
     states_clear(&states);
 }
 
@@ -320,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_what_may_go),
         cmocka_unit_test(test_what_a_user_may),
         cmocka_unit_test(test_two_names_of_a_number),
+        cmocka_unit_test(test_hostile_listing),
         cmocka_unit_test(test_random_histories),
     };
 

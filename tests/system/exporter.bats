@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# elastic-exporter among clients that want to keep Prometheus away. No Slurm: a script takes the
+# place of `selastic exporter --once`.
+
+load helpers
+
+setup() {
+    ((UID == 0)) || skip "needs root, for clients of another user"
+    DIR=$(mktemp -d)
+    pids=()
+    PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    printf '#!/bin/sh\necho "one 1"\n' >"$DIR/selastic"
+    chmod 0755 "$DIR" "$DIR/selastic"
+    "$prefix/libexec/slurm-elastic/elastic-exporter" "$DIR/selastic" "$PORT" 127.0.0.1 50 2 5 \
+        >"$DIR/out" 2>"$DIR/err" 3>&- &
+    pids+=($!)
+    wait_for 20 scrape
+}
+
+teardown() {
+    local pid
+    for pid in "${pids[@]}"; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    rm -rf "$DIR"
+}
+
+scrape() { curl -s -m 3 "http://127.0.0.1:$PORT/metrics" | grep -qx 'one 1'; }
+
+# hold COUNT: a stranger's connections, a byte of a request each second. Says what has become of them.
+hold() {
+    setpriv --reuid=65534 --regid=65534 --clear-groups -- /usr/bin/python3 - "$PORT" "$1" "$2" <<'PY' &
+import select, socket, sys, time
+port, count, seconds = map(int, sys.argv[1:])
+links, begun = [], time.monotonic()
+for _ in range(count):
+    links.append(socket.create_connection(("127.0.0.1", port)))
+    links[-1].sendall(b"GET /metrics?")
+print("held", flush=True)
+while time.monotonic() < begun + seconds and links:
+    time.sleep(1)
+    for link in links[:]:
+        try:
+            if select.select([link], [], [], 0)[0] and not link.recv(100):
+                raise ConnectionError
+            link.sendall(b"x")
+        except OSError:
+            links.remove(link)
+print(len(links), "left", flush=True)
+PY
+    pids+=($!)
+}
+
+@test "a stranger's hundred connections leave a place for Prometheus" {
+    hold 100 30 >"$DIR/held" 2>&1 3>&-
+    wait_for 20 grep -q held "$DIR/held"
+    for _ in 1 2 3 4 5; do
+        scrape
+    done
+}
+
+@test "a client that is slow is cut off" {
+    hold 3 30 >"$DIR/held" 2>&1 3>&-
+    wait_for 40 grep -qx '0 left' "$DIR/held"
+    scrape
+}
