@@ -94,6 +94,37 @@ line() { grep -qx -- "$1" <<<"$output"; }
     run ! grep -E '^ +0\.0 s .*tests/unit/busy$' <<<"$output"
 }
 
+# at_most FILES: most of them that have run at once, with so many places for one, by what they have noted.
+at_most() {
+    local number
+    for ((number = 0; number < $1; number++)); do
+        fake "many$number" "echo + >>$tree/noted; sleep 3; echo - >>$tree/noted; echo 'ok 1 - slept'"
+    done
+    rm -f "$tree/noted"
+    : >"$tree/totals"
+    run -0 env TAP_PROC_STAT="$tree/stat" "$tree/tests/tap/run" --jobs "$1" --always 1 --logs "$tree/logs" \
+        --totals "$tree/totals" "$tree"/tests/unit/many*
+    printf '%s\n' "$output"
+    awk '/+/ { if (++now > most) most = now } /-/ { now-- } END { exit most != '"$2"' }' "$tree/noted"
+}
+
+@test "more tests than always run begin only while the processors have time" {
+    local idle feeder status
+    echo 'cpu 100 0 0 0 0 0 0 0 0 0' >"$tree/stat"
+    at_most 2 1
+    (
+        for ((idle = 0; idle < 600; idle++)); do
+            echo "cpu 100 0 0 $idle 0 0 0 0 0 0" >"$tree/stat.new"
+            mv "$tree/stat.new" "$tree/stat"
+            sleep 0.1
+        done
+    ) 3>&- &
+    feeder=$!
+    at_most 2 2 && status=0 || status=$?
+    kill "$feeder"
+    ((status == 0))
+}
+
 @test "--repeat makes so many runs, and lists them" {
     fake_unstable shaky
     check --repeat 3

@@ -42,10 +42,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def lead():
-    """Ends with the status that the file says."""
-    while not (LOG / "end").exists():
+    """Ends with the status that the file says. For a moment the file is there and empty."""
+    while not ((LOG / "end").exists() and (said := (LOG / "end").read_text())):
         time.sleep(0.05)
-    sys.exit(int((LOG / "end").read_text()))
+    sys.exit(int(said))
 
 
 def serve(port):
