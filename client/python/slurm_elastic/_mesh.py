@@ -27,9 +27,6 @@ def unit_mesh(
     A collective call of all processes, with a process group. Raises ValueError if the dimensions
     do not make up a unit, and what unit() raises.
     """
-    import torch
-    from torch.distributed.device_mesh import init_device_mesh
-
     found = unit()
     sizes: Mapping[str, Any] = {"shard": found.size} if inside is None else dict(inside)
     if math.prod(sizes.values()) != found.size:
@@ -38,6 +35,9 @@ def unit_mesh(
             f"unit_mesh: {said} is {math.prod(sizes.values())}, and a unit has {found.size} "
             "processes (--elastic-replica times the workers of a node)"
         )
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+
     if device_type is None:
         device_type = "cuda" if torch.cuda.is_available() else "cpu"
     return init_device_mesh(
