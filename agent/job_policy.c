@@ -112,7 +112,7 @@ int job_policy_build(struct policy *policy, const struct options *options,
                        "--elastic=MIN:MAX");
         goto done;
     }
-    if (invent_pools(conf, policy, err) != 0 ||
+    if (policy_keep_together(policy, err) != 0 || invent_pools(conf, policy, err) != 0 ||
         (roles != NULL && use_role_pools(conf, policy, roles, invent, err) != 0) ||
         conf_check_policy(conf, policy, err) != 0)
         goto done;

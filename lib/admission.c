@@ -192,7 +192,8 @@ static int read_base(const struct conf *conf, const struct admission_request *re
                      struct policy *policy, struct roles **roles, struct error *err)
 {
     policy->now = request->now;
-    if (read_policy(&request->env, policy, err) < 0 || conf_check_policy(conf, policy, err) < 0 ||
+    if (read_policy(&request->env, policy, err) < 0 || policy_keep_together(policy, err) < 0 ||
+        conf_check_policy(conf, policy, err) < 0 ||
         policy_check_deadline(policy, request->now, err) < 0)
         return -1;
     if (!admission_has_roles(&request->env))

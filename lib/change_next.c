@@ -45,6 +45,8 @@ static struct world *build_world(struct change *c, const int *order, int size)
     world->kind = strdup(c->kind);
     world->reason = strdup(c->reason);
     world->restarts = c->faults;
+    if (c->options->policy->replica > 1)
+        world->replica = c->options->policy->replica;
     world_fold(world);
     return world;
 }

@@ -120,6 +120,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/plan.c \
     lib/plan.h \
     lib/plan_drop.c \
+    lib/plan_units.c \
     lib/plan_private.h \
     lib/policy.c \
     lib/policy.h \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
 #include "lib/tree_order.h"
 
 void plan_wake_at(const struct plan_input *in, struct plan_output *out, double when)
@@ -54,36 +55,21 @@ bool plan_is_eligible(const struct plan_input *in, const struct plan_output *out
     return m->position >= 0 || ext->state == PLAN_JOINED;
 }
 
-/* Survivors keep their order, newcomers follow: base first, then by job and node. */
-static int compare_members(const void *a, const void *b)
-{
-    const struct plan_member *x = *(const struct plan_member *const *)a;
-    const struct plan_member *y = *(const struct plan_member *const *)b;
-
-    if ((x->position >= 0) != (y->position >= 0))
-        return x->position >= 0 ? -1 : 1;
-    if (x->position >= 0)
-        return x->position - y->position;
-    if (x->base != y->base)
-        return x->base ? -1 : 1;
-    if (x->job != y->job)
-        return x->job < y->job ? -1 : 1;
-    return x->nodeid - y->nodeid;
-}
-
 struct plan_strength plan_strength(const struct plan_input *in, const struct plan_output *out,
                                    uint32_t job)
 {
     struct plan_strength found = {0};
 
+    plan_units_count(in, out, job);
     for (int i = 0; i < in->member_count; i++) {
         const struct plan_member *m = &in->members[i];
+        bool whole = plan_is_whole(in, out, m);
 
-        if (!plan_is_eligible(in, out, m) || (!m->base && m->job == job))
+        if (!plan_is_counted(in, out, m, job))
             continue;
         found.members++;
         found.holders += m->has_state;
-        found.present += m->position >= 0;
+        found.present += whole;
     }
     return found;
 }
@@ -191,7 +177,8 @@ static void ask_pool(const struct plan_input *in, struct plan_output *out,
     wanted = in->last_increments * 2;
     if (wanted > (room + 1) / 2)
         wanted = (room + 1) / 2;
-    if (wanted < 1 || pool->singly)
+    /* What completes a unit of the base goes for itself: nothing else is lost with it. */
+    if (wanted < 1 || pool->singly || have % plan_unit(in) != 0)
         wanted = 1;
     /* What is asked for at once is not more than what is taken, if that makes an allowed size. */
     if (in->taken > 0 && !pool->singly)
@@ -293,9 +280,11 @@ static struct count_text count_nodes_text(int nodes)
 static void explain_size(const struct plan_input *in, struct plan_output *out, int current,
                          int usable)
 {
-    char text[128];
+    char text[SIZES_TEXT_MAX + 32];
 
     sizes_format(in->sizes, text, sizeof(text));
+    if (plan_unit(in) > 1)
+        text_append(text, sizeof(text), ", in units of %d", plan_unit(in));
     if (out->replaces)
         snprintf(out->why_size, sizeof(out->why_size),
                  "waiting for nodes in the place of lost ones: %d of %d are there; for %.0f s more "
@@ -388,31 +377,30 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
     }
 }
 
-/* Put the members that are new in the world in order along the tree of switches. The order begins
- * near the last member that stays and ends near rank 0, to which the ring returns. Which members
- * are in the world has been decided before. Rank 0 of a first world is the member that was
- * first. */
-static int place_newcomers(const struct plan_member **list, int size)
+/* Put the units that are new in the world in order along the tree of switches. The order begins
+ * near the last unit that stays and ends near rank 0, to which the ring returns. Which members are
+ * in the world has been decided before; the first `staying` stay. Rank 0 of a first world is the
+ * member that was first. */
+static int place_newcomers(const struct plan_input *in, const struct plan_member **list, int size,
+                           int staying)
 {
-    int first = 0, count, *order;
+    const int unit = plan_unit(in), first = staying > 0 ? staying : unit;
+    int count = (size - first) / unit, *order;
     const struct plan_member **placed;
     const char **paths;
 
-    while (first < size && (first == 0 || list[first]->position >= 0))
-        first++;
-    count = size - first;
     if (count < 2)
         return 0;
     order = calloc((size_t)count, sizeof(*order));
     paths = calloc((size_t)count, sizeof(*paths));
-    placed = calloc((size_t)count, sizeof(*placed));
+    placed = calloc((size_t)(count * unit), sizeof(*placed));
     if (order != NULL && paths != NULL && placed != NULL) {
         for (int i = 0; i < count; i++)
-            paths[i] = list[first + i]->switches;
+            paths[i] = list[first + i * unit]->switches;
         tree_order(paths, count, list[first - 1]->switches, list[0]->switches, order);
-        for (int i = 0; i < count; i++)
-            placed[i] = list[first + order[i]];
-        memcpy(list + first, placed, (size_t)count * sizeof(*placed));
+        for (int i = 0; i < count * unit; i++)
+            placed[i] = list[first + order[i / unit] * unit + i % unit];
+        memcpy(list + first, placed, (size_t)(count * unit) * sizeof(*placed));
         count = 0;
     }
     free(order);
@@ -444,22 +432,31 @@ static bool is_spared(const struct plan_output *out, const struct plan_member *m
     return m->going;
 }
 
-/* Where no larger size is allowed, some retained members make room for newcomers: the last of them,
- * so that at least `keep` stay. Members with the state are at the front of the list. */
-static void make_room(const struct plan_output *out, const struct plan_member **list, int holders,
-                      int count, int keep)
+/* Where no larger size is allowed, some retained units make room for those of newcomers: the last of
+ * them, so that at least `keep` members stay. Units with the state are at the front of the list.
+ * Members that make up no unit are at its end, and stay there. Returns how many members of the
+ * former stay. */
+static int make_room(const struct plan_output *out, const struct plan_member **list, int unit,
+                     int holders, int count, int keep)
 {
     int kept = holders;
 
-    for (int i = holders - 1; i >= 0 && kept > keep && out->size - kept < count - holders; i--) {
-        const struct plan_member *moved = list[i];
+    count -= (count - holders) % unit;
+    for (int i = holders - unit; i >= 0 && kept > keep && out->size - kept < count - holders;
+         i -= unit) {
+        bool spared = false;
 
-        if (!is_spared(out, moved))
-            continue;
-        memmove(list + i, list + i + 1, (size_t)(count - 1 - i) * sizeof(*list));
-        list[count - 1] = moved;
-        kept--;
+        for (int k = 0; k < unit; k++)
+            spared = spared || is_spared(out, list[i + k]);
+        for (int k = 0; k < unit && spared; k++) {
+            const struct plan_member *moved = list[i];
+
+            memmove(list + i, list + i + 1, (size_t)(count - 1 - i) * sizeof(*list));
+            list[count - 1] = moved;
+        }
+        kept -= spared ? unit : 0;
     }
+    return kept;
 }
 
 /* Fill out->order with the eligible members, best first, and out->size. Returns their number, -1
@@ -469,7 +466,7 @@ static int sort_members(const struct plan_input *in, struct plan_output *out, in
 {
     struct plan_strength all = plan_strength(in, out, 0);
     const struct plan_member **list;
-    int count = 0;
+    int count = 0, staying;
 
     list = calloc((size_t)in->member_count + 1, sizeof(*list));
     out->order = calloc((size_t)in->member_count + 1, sizeof(*out->order));
@@ -485,11 +482,11 @@ static int sort_members(const struct plan_input *in, struct plan_output *out, in
             (*oldest_newcomer < 0 || in->members[i].joined < *oldest_newcomer))
             *oldest_newcomer = in->members[i].joined;
     }
-    qsort(list, (size_t)count, sizeof(*list), compare_members);
+    staying = plan_units_sort(in, out, list, count);
     out->size = size_of_next(in, out, all);
-    if (out->retained_nodes > 0 && out->size > keep && out->size <= all.holders)
-        make_room(out, list, all.holders, count, keep);
-    if (place_newcomers(list, out->size) != 0)
+    if (staying >= 0 && out->retained_nodes > 0 && out->size > keep && out->size <= all.holders)
+        staying = make_room(out, list, plan_unit(in), at_most(all.holders, staying), count, keep);
+    if (staying < 0 || place_newcomers(in, list, out->size, staying) != 0)
         count = -1;
     for (int i = 0; i < count; i++)
         out->order[i] = list[i]->id;
@@ -504,23 +501,27 @@ static int choose_members(const struct plan_input *in, struct plan_output *out, 
 {
     *oldest_newcomer = -1;
     memset(out, 0, sizeof(*out));
+    out->in_unit = plan_units_create(in);
+    if (out->in_unit == NULL)
+        return -1;
     plan_drop(in, out, keep);
     return sort_members(in, out, keep, oldest_newcomer);
 }
 
 int plan_decide(const struct plan_input *in, struct plan_output *out)
 {
+    const int unit = plan_unit(in), most = PLAN_HOLDERS * unit;
     int current = plan_count_present(in), staying = 0, lost, usable, holders;
     double oldest_newcomer;
 
-    usable = choose_members(in, out, PLAN_HOLDERS, &oldest_newcomer);
-    holders = plan_strength(in, out, 0).holders;
-    if (out->retained_nodes > 0 && out->size > 0 && out->size <= PLAN_HOLDERS &&
-        out->size <= holders && usable > holders) {
-        /* No world is possible in which newcomers could get the state from that many members: then
+    usable = choose_members(in, out, most, &oldest_newcomer);
+    holders = usable >= 0 ? plan_strength(in, out, 0).holders : 0;
+    if (out->retained_nodes > 0 && out->size > 0 && out->size <= most && out->size <= holders &&
+        usable > holders) {
+        /* No world is possible in which newcomers could get the state from that many units: then
          * from one. */
         plan_clear(out);
-        usable = choose_members(in, out, 1, &oldest_newcomer);
+        usable = choose_members(in, out, unit, &oldest_newcomer);
     }
     if (usable < 0) {
         plan_clear(out);
@@ -556,5 +557,6 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
 void plan_clear(struct plan_output *out)
 {
     free(out->order);
-    out->order = NULL;
+    free(out->in_unit);
+    out->order = out->in_unit = NULL;
 }

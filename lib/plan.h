@@ -68,6 +68,9 @@ struct plan_member {
 struct plan_input {
     double now;
     const struct sizes *sizes;
+    /* Nodes that are one data-parallel unit: a world is made of whole ones. 0: as 1. All sizes are
+     * multiples of it. */
+    int replica;
     int base_nodes; /* nodes of the base job */
     int base_lost;  /* nodes of the base that it cannot use: other nodes stand in for them */
     int target;     /* cap set by `selastic resize`, else sizes->max */
@@ -121,7 +124,7 @@ struct plan_input {
  * long before as they take, but not in the first half of its time. */
 #define PLAN_REPLACE 120.0
 
-/* A world that takes newcomers in keeps this many members that have the state, if it can: then the
+/* A world that takes newcomers in keeps this many units that have the state, if it can: then the
  * loss of one of them does not lose the state. */
 #define PLAN_HOLDERS 2
 
@@ -131,6 +134,7 @@ struct plan_output {
     /* Ids of the members of the world that should exist now, in rank order; owned. Behind the first
      * `size` ids follow the spare members. */
     int *order;
+    int *in_unit;  /* how many members of each unit of the present world are left; scratch, owned */
     int size;      /* 0: the job waits. No allowed size can be formed, or a larger one can soon */
     bool replaces; /* the job waits for nodes in the place of lost ones */
     bool change;   /* the world differs from the current one and should be formed now */

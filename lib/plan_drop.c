@@ -58,7 +58,8 @@ static bool too_few(const struct plan_input *in, const struct plan_output *out,
     if (rest.holders == all.holders)
         return false;
     return (rest.holders < keep && (newcomers || !goes_on)) ||
-           (keep > 1 && newcomers && !goes_on && sizes_floor(in->sizes, all.holders) > 0);
+           (keep > plan_unit(in) && newcomers && !goes_on &&
+            sizes_floor(in->sizes, all.holders) > 0);
 }
 
 /* Give an extension back, unless its state is needed. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of the plan share (lib/plan.h).
  *
- * plan.c       members of the next world, what is asked for, the reasons
- * plan_drop.c  extensions that are given back, requests that are taken back */
+ * plan.c        members of the next world, what is asked for, the reasons
+ * plan_units.c  their order, and units of several nodes
+ * plan_drop.c   extensions that are given back, requests that are taken back */
 #ifndef ELASTIC_PLAN_PRIVATE_H
 #define ELASTIC_PLAN_PRIVATE_H
 
@@ -31,7 +32,7 @@ bool plan_is_eligible(const struct plan_input *in, const struct plan_output *out
 bool plan_is_chosen(const struct plan_output *out, int id); /* for the next world */
 
 /* Counts of members that may be part of the next world: all, those with the state, and those of the
- * present world. Without the members of one job (0: with all). */
+ * present world whose unit is whole. Without the members of one job (0: with all). */
 struct plan_strength {
     int members, holders, present;
 };
@@ -47,6 +48,24 @@ int plan_count_nodes(const struct plan_input *in, const struct plan_output *out)
 bool plan_replaces(const struct plan_input *in, const struct plan_output *out);
 /* Does the training stand still until nodes come? Then it gains nothing from asking later. */
 bool plan_needs_nodes(const struct plan_input *in, const struct plan_output *out);
+
+/* ---- plan_units.c ---------------------------------------------------------------------------- */
+
+int plan_unit(const struct plan_input *in); /* nodes of one; at least 1 */
+/* May the member be part of the next world, without that job (0: with all)? */
+bool plan_is_counted(const struct plan_input *in, const struct plan_output *out,
+                     const struct plan_member *m, uint32_t without);
+/* For out->in_unit; NULL when out of memory. */
+int *plan_units_create(const struct plan_input *in);
+/* Count the members of each unit of the present world into out->in_unit. */
+void plan_units_count(const struct plan_input *in, const struct plan_output *out, uint32_t without);
+/* Is it of a unit of the present world that has lost no member, as last counted? */
+bool plan_is_whole(const struct plan_input *in, const struct plan_output *out,
+                   const struct plan_member *m);
+/* Put eligible members in order: whole units of the present world as they are, then newcomers and
+ * spare nodes, base first. Returns how many are of whole units; -1 when out of memory. */
+int plan_units_sort(const struct plan_input *in, const struct plan_output *out,
+                    const struct plan_member **list, int count);
 
 /* ---- plan_drop.c ----------------------------------------------------------------------------- */
 

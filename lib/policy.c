@@ -146,6 +146,20 @@ int policy_check_deadline(const struct policy *policy, double now, struct error 
     return error_set(err, "--elastic-deadline=%s has passed already; name a time to come", text);
 }
 
+int policy_keep_together(struct policy *policy, struct error *err)
+{
+    if (policy->replica <= 1)
+        return 0;
+    if (policy->sizes.min == 0)
+        return error_set(err,
+                         "--elastic-replica=%d is about the sizes of a training: it needs "
+                         "--elastic=MIN:MAX",
+                         policy->replica);
+    if (sizes_keep_together(&policy->sizes, policy->replica, err) == 0)
+        return 0;
+    return error_prefix(err, "--elastic-replica=%d", policy->replica);
+}
+
 /* ---- layers ---------------------------------------------------------------------------------- */
 
 void policy_init(struct policy *policy)

@@ -20,6 +20,19 @@ POLICY_OTHER(sizes,
     .help = "make the job elastic: it starts on MIN nodes and grows into idle ones. SIZES is "
             "MIN:MAX, MIN:MAX:STEP or a list N,N,N")
 
+/* Nodes that are one data-parallel unit. */
+POLICY_INT(replica,
+    .option = "elastic-replica",
+    .environment = "ELASTIC_REPLICA_NODES",
+    .json = "replica",
+    .argument = "N",
+    .kind = POLICY_KIND_NUMBER,
+    .unit = "nodes",
+    .builtin = 1,
+    .min = 1,
+    .max = SIZES_NODES_MAX,
+    .help = "nodes that are added, removed and lost together")
+
 POLICY_INT(grace,
     .option = "elastic-grace",
     .environment = "ELASTIC_GRACE",

@@ -140,6 +140,38 @@ int sizes_parse(const char *text, struct sizes *sizes, struct error *err)
     return rc;
 }
 
+/* Is it a multiple of nodes? The message names those next to it. */
+static int check_multiple(const char *what, int size, int nodes, struct error *err)
+{
+    int below = size / nodes * nodes, above = below + nodes;
+    char choice[64];
+
+    if (size % nodes == 0)
+        return 0;
+    if (below == 0 || above > SIZES_NODES_MAX)
+        snprintf(choice, sizeof(choice), "%d", below == 0 ? above : below);
+    else
+        snprintf(choice, sizeof(choice), "%d or %d", below, above);
+    return error_set(err, "%s %d is not a multiple of %d; use %s", what, size, nodes, choice);
+}
+
+int sizes_keep_together(struct sizes *sizes, int nodes, struct error *err)
+{
+    if (nodes <= 1)
+        return 0;
+    for (int i = 0; i < sizes->count; i++)
+        if (check_multiple("size", sizes->list[i], nodes, err) < 0)
+            return -1;
+    if (check_multiple("MIN", sizes->min, nodes, err) < 0 ||
+        check_multiple("MAX", sizes->max, nodes, err) < 0)
+        return -1;
+    if (sizes->step > 1)
+        return check_multiple("STEP", sizes->step, nodes, err);
+    if (sizes->step == 1 && sizes->min < sizes->max)
+        sizes->step = nodes;
+    return 0;
+}
+
 char *sizes_format(const struct sizes *sizes, char *buf, size_t size)
 {
     if (size == 0)

@@ -55,6 +55,7 @@ struct world *world_create(int generation, int node_count)
     }
     world->generation = generation;
     world->node_count = node_count;
+    world->replica = 1;
     return world;
 }
 
@@ -166,6 +167,8 @@ json_object *world_to_json(const struct world *world)
     add_string(msg, "master_addr", world->master_addr);
     add_int(msg, "master_port", world->master_port);
     add_int(msg, "restarts", world->restarts);
+    if (world->replica > 1)
+        add_int(msg, "replica", world->replica);
     add_string(msg, "kind", world->kind);
     add_string(msg, "reason", world->reason);
     return msg;
@@ -222,7 +225,7 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
 {
     const char *address = json_get_string(msg, "master_addr");
     const char *kind = json_get_string(msg, "kind"), *reason = json_get_string(msg, "reason");
-    int64_t port, restarts, size;
+    int64_t port, restarts, size, replica = 1;
 
     if (address == NULL || !address_ok(address))
         return error_set(err, "master_addr: a host name or address is expected");
@@ -230,6 +233,11 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
         return error_set(err, "master_port: a number of 0 to 65535 is expected");
     if (!json_get_int(msg, "restarts", 0, RESTARTS_MAX, &restarts))
         return error_set(err, "restarts: a number of 0 to %d is expected", RESTARTS_MAX);
+    if (json_object_object_get_ex(msg, "replica", NULL) &&
+        (!json_get_int(msg, "replica", 1, SIZES_NODES_MAX, &replica) ||
+         world->node_count % replica != 0))
+        return error_set(err, "replica: a number that divides the %d nodes is expected",
+                         world->node_count);
     if (kind == NULL || reason == NULL)
         return error_set(err, "kind and reason: texts are expected");
     if (!json_get_int(msg, "world", 1, INT32_MAX, &size) || size != world_size(world))
@@ -240,6 +248,7 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
     world->reason = one_line(reason);
     world->master_port = (int)port;
     world->restarts = (int)restarts;
+    world->replica = (int)replica;
     if (world->master_addr == NULL || world->kind == NULL || world->reason == NULL)
         return error_set(err, "out of memory");
     return check_distinct(world, err);

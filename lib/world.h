@@ -31,6 +31,7 @@ struct world {
     char *master_addr;
     int master_port; /* 0: the node of rank 0 picks it (of a gang) */
     int restarts;    /* faults so far; never resizes */
+    int replica;     /* nodes that are one data-parallel unit, in rank order; at least 1 */
 
     /* world_fold(): the lists of a message, so that it is not made anew for each node; NULL: they
      * have not been folded. */

@@ -244,6 +244,21 @@ static void set_elastic(struct list *list, const struct world *world,
     set(list, "ELASTIC_STORE", place->store);
 }
 
+/* Of nodes that come and go together (--elastic-replica). */
+static void set_unit(struct list *list, const struct world *world, const struct world_place *place,
+                     int rank)
+{
+    int unit = place->node_index / world->replica;
+    int first = world_first_rank(world, unit * world->replica);
+
+    set_int(list, "ELASTIC_REPLICA_NODES", world->replica);
+    set_int(list, "ELASTIC_UNIT", unit);
+    set_int(list, "ELASTIC_UNITS", world->node_count / world->replica);
+    set_int(list, "ELASTIC_UNIT_RANK", rank - first);
+    set_int(list, "ELASTIC_UNIT_SIZE",
+            world_first_rank(world, (unit + 1) * world->replica) - first);
+}
+
 /* What a container needs of the node, as --bind of apptainer takes it: paths that have a comma or a
  * colon cannot be said there. */
 static void set_bind(struct list *list, const struct world_place *place)
@@ -302,6 +317,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     set_horovod(&list, world, place, rank);
     set_slurm(&list, world, place, rank);
     set_elastic(&list, world, place, user);
+    set_unit(&list, world, place, rank);
     set_bind(&list, place);
     add_more(&list, place->added);
     add_more(&list, place->role);

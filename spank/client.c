@@ -221,7 +221,7 @@ static int merge_layers(struct policy *policy, const struct options *options, st
             "--%s has no meaning without --elastic=MIN:MAX; add it, or --elastic-roles=FILE, or "
             "\"nodes\" to the policy file",
             options->some);
-    return 0;
+    return policy_keep_together(policy, err);
 }
 
 /* NULL with err. */

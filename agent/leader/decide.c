@@ -89,6 +89,7 @@ static struct plan_input describe(struct leader *leader, const struct plan_membe
     struct plan_input in = {
         .now = leader_now(leader),
         .sizes = &policy->sizes,
+        .replica = policy->replica,
         .base_nodes = base_nodes,
         .base_lost = exclude_world_lost(leader),
         .target = allocation_target(leader),

@@ -32,12 +32,17 @@ def parse_arguments():
         metavar="STEPS",
         help="copies in the memory of other nodes; 0: none",
     )
+    parser.add_argument(
+        "--hybrid",
+        action="store_true",
+        help="each unit of --elastic-replica=N nodes has all of the model (HSDP)",
+    )
     parser.add_argument("--step-time", type=float, default=0, metavar="SECONDS", help="slow down")
     return parser.parse_args()
 
 
 def shard(model, mesh):
-    """Called in each world, with a mesh of all its workers."""
+    """Called in each world, with a mesh of all its workers, or of its units."""
     from torch.distributed.fsdp import fully_shard
 
     for layer in model:
@@ -58,7 +63,12 @@ def main():
     model = digits.build_model(dtype)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     copies = {"copy_every": args.copy_every} if args.copy_every else {"copies": 0}
-    state = live.State(model, optimizer, sampler, shard=shard, **copies)
+
+    def shard_in_units(model, mesh):
+        shard(model, slurm_elastic.unit_mesh(mesh.device_type))
+
+    function = shard_in_units if args.hybrid else shard
+    state = live.State(model, optimizer, sampler, shard=function, **copies)
 
     def train(state):
         rank, world = sampler.rank, sampler.world_size

@@ -498,11 +498,29 @@ static void check_calm(void *arg)
         violation("job %u has %d nodes, and there are %d", t->base->id, t->size, wanted);
 }
 
+/* --elastic-replica: two or three nodes are a unit. */
+static void draw_units(struct setup *s)
+{
+    struct setup_job *j = &s->jobs[0];
+    int unit = 2 + (int)chance(2);
+
+    s->job_count = 1;
+    j->base = unit * (1 + (int)chance(2));
+    snprintf(j->sizes, sizeof(j->sizes), "%d:%d", j->base, j->base + unit * (1 + (int)chance(3)));
+    add_option(j, "replica", (uint32_t)unit);
+    s->nodes = j->base + 2 * unit + (int)chance(4);
+    draw_plan(s);
+}
+
 static void draw_all(struct setup *s)
 {
     to_reach = 0;
     clock_begin(seed_now);
     draw_setup(s);
+    if (seed_now >= UNITS_FROM) {
+        draw_units(s);
+        return;
+    }
     if (seed_now >= POOLS_FROM) {
         draw_pools(s);
         if (seed_now % 16 == 0)

@@ -121,6 +121,41 @@ void invariants_entered(struct workers *set)
                   node->name, set->generation, job->id, node->job->id);
 }
 
+static int place_of(const struct node *node, struct workers **members, int nodes)
+{
+    for (int i = 0; i < nodes; i++)
+        if (members[i]->host->node == node)
+            return i;
+    return -1;
+}
+
+/* A world is made of whole units. One of the world before whose workers have all lived on stays one,
+ * in its order, or leaves. */
+void invariants_units(struct training *t, struct workers **members, int nodes)
+{
+    int unit = t->policy->replica;
+
+    if (nodes % unit != 0)
+        violation("a world of %d nodes, and a unit has %d", nodes, unit);
+    for (int first = 0; t->places != NULL && unit > 1 && first < t->placed; first += unit) {
+        int place = place_of(t->places[first], members, nodes), there = 0, together = 0;
+
+        for (int i = 0; i < unit; i++) {
+            int now = place_of(t->places[first + i], members, nodes);
+
+            there += now >= 0 && members[now]->have >= 0;
+            together += now >= 0 && place >= 0 && now == place + i;
+        }
+        if (there == unit && (together < unit || place % unit != 0))
+            violation("the unit of %s is torn", t->places[first]->name);
+    }
+    t->places = calloc((size_t)nodes, sizeof(struct node *));
+    MUST(t->places != NULL);
+    for (int i = 0; i < nodes; i++)
+        t->places[i] = members[i]->host->node;
+    t->placed = nodes;
+}
+
 void invariants_formed(struct training *t, int generation, const char *kind, int nodes,
                        int64_t base, int64_t best)
 {

@@ -33,10 +33,12 @@
 #define CHECKED       300
 #define CHECKED_PAIRS 100
 #define CHECKED_POOLS 100
+#define CHECKED_UNITS 100
 #else
 #define CHECKED       12000
 #define CHECKED_PAIRS 4000
 #define CHECKED_POOLS 4000
+#define CHECKED_UNITS 3000
 #endif
 #define BATCH     100  /* histories of one process */
 #define REPORTED  2000 /* … of one line of TAP */
@@ -204,6 +206,14 @@ static uint64_t run_histories(uint64_t first, uint64_t count, double until)
     return from;
 }
 
+/* All histories of one kind, whose seeds begin there. */
+static void run_kind(uint64_t first, uint64_t count)
+{
+    for (uint64_t at = 0, next; at < count; at = next - first)
+        next = run_histories(first + at, count - at < REPORTED ? count - at : REPORTED,
+                             seconds_now() + 1e9);
+}
+
 /* ---- scenarios ------------------------------------------------------------------------------- */
 
 /* "# Known: …" in its first lines says that it does not hold, and why. */
@@ -327,14 +337,9 @@ int main(int argc, char **argv)
     if (optind == argc && count == 0 && seconds == 0) {
         run_folder("scenarios", 1);
         run_folder("known", 1);
-        for (uint64_t pair = 0, next; pair < CHECKED_PAIRS; pair = next - PAIRS_FROM)
-            next = run_histories(PAIRS_FROM + pair,
-                                 CHECKED_PAIRS - pair < REPORTED ? CHECKED_PAIRS - pair : REPORTED,
-                                 seconds_now() + 1e9);
-        for (uint64_t at = 0, next; at < CHECKED_POOLS; at = next - POOLS_FROM)
-            next = run_histories(POOLS_FROM + at,
-                                 CHECKED_POOLS - at < REPORTED ? CHECKED_POOLS - at : REPORTED,
-                                 seconds_now() + 1e9);
+        run_kind(PAIRS_FROM, CHECKED_PAIRS);
+        run_kind(POOLS_FROM, CHECKED_POOLS);
+        run_kind(UNITS_FROM, CHECKED_UNITS);
         count = CHECKED;
     }
     until = seconds > 0 ? seconds_now() + seconds : seconds_now() + 1e9;

@@ -77,6 +77,8 @@ static void set_policy(struct policy *policy, const struct setup_job *job)
     }
     policy_merge(policy, &conf->defaults);
     policy_defaults(policy);
+    if (policy_keep_together(policy, &err) != 0)
+        sim_bug(__FILE__, __LINE__, err.text);
 }
 
 static void look(void *arg)

@@ -317,16 +317,18 @@ struct training {
     int64_t checkpoint; /* newest: so many steps are in it */
     int64_t committed;  /* most steps that have been made */
     int64_t repeated;
-    int started;        /* sets of workers */
-    int newest;         /* generation that has begun, of this incarnation */
-    uint64_t newest_at; /* … then */
-    int64_t made;       /* steps in it */
-    int size;           /* nodes of it */
-    int least;          /* … of the smallest since it was asked for */
-    double cost;        /* of its extensions, in pools */
-    double told;        /* … as its leader has written down last */
-    char worlds[256];   /* nodes of each, as 2,4,3 */
-    uint64_t progress;  /* when the last was made that was new */
+    int started;          /* sets of workers */
+    int newest;           /* generation that has begun, of this incarnation */
+    uint64_t newest_at;   /* … then */
+    struct node **places; /* of the newest world, in rank order; NULL: none has begun */
+    int placed;           /* so many */
+    int64_t made;         /* steps in it */
+    int size;             /* nodes of it */
+    int least;            /* … of the smallest since it was asked for */
+    double cost;          /* of its extensions, in pools */
+    double told;          /* … as its leader has written down last */
+    char worlds[256];     /* nodes of each, as 2,4,3 */
+    uint64_t progress;    /* when the last was made that was new */
     uint64_t longest_save_until;
     int faults; /* that have happened to workers or nodes */
 
@@ -433,6 +435,8 @@ void invariants_message(const struct host *from, const struct host *to, const ch
                         json_object *msg);
 void invariants_entered(struct workers *set);
 void invariants_started(struct workers *set);
+/* A world is about to begin with these workers, by their places. */
+void invariants_units(struct training *training, struct workers **members, int nodes);
 void invariants_formed(struct training *training, int generation, const char *kind, int nodes,
                        int64_t base, int64_t best);
 /* restarts: of the incarnation whose world it is. */
@@ -468,6 +472,7 @@ int scenario_run(const char *path, uint64_t seed, char *why, size_t size);
  * many there are. */
 #define PAIRS_FROM (UINT64_C(1) << 40)
 #define POOLS_FROM (UINT64_C(1) << 41) /* … with pools */
+#define UNITS_FROM (UINT64_C(1) << 42) /* … with units of several nodes */
 int history_run(uint64_t seed, char *why, size_t size);
 
 /* What many agents cost: prints one row. */

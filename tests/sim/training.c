@@ -37,6 +37,7 @@ void training_begin_incarnation(struct training *training)
 {
     training->meetings = NULL;
     training->newest = training->size = 0;
+    training->places = NULL;
     training->made = 0;
     training->newest_at = training->progress = clock_now();
     memset(&training->acts, 0, sizeof(training->acts));
@@ -151,6 +152,8 @@ static void form(void *arg)
             best = meeting->members[i]->have;
     meeting->formed = true;
     meeting->base = best >= 0 ? best : meeting->training->checkpoint;
+    if (meeting->generation > meeting->training->newest)
+        invariants_units(meeting->training, meeting->members, meeting->nodes);
     invariants_formed(meeting->training, meeting->generation, meeting->kind, meeting->nodes,
                       meeting->base, best);
     for (int i = 0; i < meeting->nodes; i++)

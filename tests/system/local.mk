@@ -124,6 +124,7 @@ EXTRA_DIST += \
     tests/system/submit.bats \
     tests/system/testbed.bats \
     tests/system/topology.bats \
+    tests/system/units.bats \
     tests/system/wake.bats
 
 check_PROGRAMS += tests/system/fake_leader

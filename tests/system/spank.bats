@@ -50,7 +50,7 @@ SLURM_WAIT=0'
     for command in sbatch salloc srun; do
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
         grep -A80 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
-        for option in elastic elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
+        for option in elastic elastic-replica elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
             elastic-hang-wait elastic-straggler elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
             elastic-budget elastic-max-price elastic-wake elastic-reclaim elastic-signal \
             elastic-grow elastic-requeue elastic-config elastic-roles elastic-extend; do
@@ -64,6 +64,14 @@ SLURM_WAIT=0'
     for sizes in 8:2 0:2 :2 2: 2:8:4 4,2 2,2 2:70000 two '' ' 2:4' -1:2; do
         refused "--elastic=$sizes: " sbatch --elastic="$sizes" --wrap true
     done
+    [ -z "$(as_user squeue -h)" ]
+}
+
+@test "sizes that are not whole units are refused" {
+    refused '--elastic-replica=2: MAX 5 is not a multiple of 2; use 4 or 6' sbatch --elastic=2:5 \
+        --elastic-replica=2 --wrap true
+    refused '--elastic-replica=3: MIN 2 is not a multiple of 3; use 3' sbatch --elastic=2:6 \
+        --elastic-replica=3 --wrap true
     [ -z "$(as_user squeue -h)" ]
 }
 
@@ -136,7 +144,7 @@ JOB
 }
 
 @test "a script of an elastic job finds its policy, and srun finds what it needs" {
-    run environment_of --elastic=2:4:2 --elastic-grace=7 --elastic-grow-delay=8 --elastic-snooze=9 \
+    run environment_of --elastic=2:4 --elastic-replica=2 --elastic-grace=7 --elastic-grow-delay=8 --elastic-snooze=9 \
         --elastic-fault-wait=10 --elastic-hang-wait=11 --elastic-max-restarts=4/60 \
         --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask --elastic-requeue=limit,fault \
         --elastic-deadline=2096-12-01T08:00-05:00 --elastic-fallback=never --elastic-budget=12.50 \
@@ -155,6 +163,7 @@ ELASTIC_MAX_PRICE=2
 ELASTIC_MAX_RESTARTS=4/60
 ELASTIC_POOL=spare,elastic
 ELASTIC_RECLAIM=shrink
+ELASTIC_REPLICA_NODES=2
 ELASTIC_REQUEUE=limit,fault
 ELASTIC_SIGNAL=USR1
 ELASTIC_SIZES=2:4:2

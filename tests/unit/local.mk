@@ -299,12 +299,15 @@ UNIT_TESTS += tests/unit/test_tcp_sockets
 tests_unit_test_tcp_sockets_SOURCES = tests/unit/test_tcp_sockets.c
 tests_unit_test_tcp_sockets_LDADD = $(CMOCKA_LIBS)
 
-UNIT_TESTS += tests/unit/test_plan tests/unit/test_plan_drop tests/unit/test_setbacks
+UNIT_TESTS += tests/unit/test_plan tests/unit/test_plan_drop tests/unit/test_plan_units
+UNIT_TESTS += tests/unit/test_setbacks
 noinst_HEADERS += tests/unit/plan_fixture.h
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/plan_fixture.c
 tests_unit_test_plan_LDADD = $(UNIT_LIBS)
 tests_unit_test_plan_drop_SOURCES = tests/unit/test_plan_drop.c tests/unit/plan_fixture.c
 tests_unit_test_plan_drop_LDADD = $(UNIT_LIBS)
+tests_unit_test_plan_units_SOURCES = tests/unit/test_plan_units.c tests/unit/plan_fixture.c
+tests_unit_test_plan_units_LDADD = $(UNIT_LIBS)
 tests_unit_test_setbacks_SOURCES = tests/unit/test_setbacks.c
 tests_unit_test_setbacks_LDADD = $(UNIT_LIBS)
 

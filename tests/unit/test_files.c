@@ -537,7 +537,8 @@ static void test_policy_load(void **state)
     put("bad.json", "{\"grace\": 5,\n \"gracious\": 6}");
     assert_no_policy(
         "bad.json",
-        "policy file bad.json: \"gracious\": unknown key; known keys: nodes, grace, grow_delay, "
+        "policy file bad.json: \"gracious\": unknown key; known keys: nodes, replica, grace, "
+        "grow_delay, "
         "snooze, fault_wait, hang_wait, straggler, max_restarts, signal, grow, requeue, pool, "
         "deadline, "
         "fallback, "

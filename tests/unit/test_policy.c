@@ -151,6 +151,7 @@ static void test_options(void **state)
         {"fallback", "300"},        {"budget", "1200.50"},
         {"max-price", "0.000001"},  {"wake", "no"},
         {"reclaim", "shrink"},      {"straggler", "replace"},
+        {"replica", "2"},
     };
 
     policy_init(&policy);
@@ -160,14 +161,14 @@ static void test_options(void **state)
         assert_int_equal(policy_set(&policy, given[i][0], given[i][1], &err), 0);
         assert_true(policy_option_is_set(&policy, policy_find(given[i][0])));
     }
-    assert_policy(
-        &policy,
-        "{\"nodes\":\"2:8:2\",\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
-        "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
-        "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
-        "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
-        "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
-        "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\"}");
+    assert_policy(&policy,
+                  "{\"nodes\":\"2:8:2\",\"replica\":2,\"grace\":120,\"grow_delay\":0,\"snooze\":"
+                  "31536000,\"fault_wait\":7,"
+                  "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
+                  "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
+                  "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
+                  "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
+                  "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\"}");
     assert_true(policy.deadline == 1796108400);
     assert_true(policy.budget == 1200.5);
     assert_near(policy.max_price, 1e-6, 1e-12);
@@ -382,7 +383,7 @@ static void test_file(void **state)
 }
 
 #define KNOWN                                                                                      \
-    "unknown key; known keys: nodes, grace, grow_delay, snooze, fault_wait, hang_wait, "           \
+    "unknown key; known keys: nodes, replica, grace, grow_delay, snooze, fault_wait, hang_wait, "  \
     "straggler, max_restarts, signal, grow, requeue, pool, deadline, fallback, budget, "           \
     "max_price, wake, "                                                                            \
     "reclaim, scale_config"
@@ -390,6 +391,40 @@ static void test_file(void **state)
 #define OBJECT "write {\"key\": value, ...}"
 #define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
 #define LIST   "write \"a,b\" or [\"a\", \"b\"]"
+
+/* Sizes and --elastic-replica may come from different layers. */
+static void test_kept_together(void **state)
+{
+    static const struct {
+        const char *sizes, *replica, *becomes, *refusal;
+    } cases[] = {
+        {"2:8", NULL, "2:8", NULL},
+        {"2:8", "1", "2:8", NULL},
+        {"2:8", "2", "2:8:2", NULL},
+        {"2:9", "2", NULL, "--elastic-replica=2: MAX 9 is not a multiple of 2; use 8 or 10"},
+        {NULL, "2", NULL,
+         "--elastic-replica=2 is about the sizes of a training: it needs --elastic=MIN:MAX"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct policy policy;
+        struct error err = {""};
+        char text[SIZES_TEXT_MAX];
+
+        policy_init(&policy);
+        if (cases[i].sizes != NULL)
+            policy_set(&policy, "elastic", cases[i].sizes, NULL);
+        if (cases[i].replica != NULL)
+            policy_set(&policy, "replica", cases[i].replica, NULL);
+        assert_int_equal(policy_keep_together(&policy, &err), cases[i].refusal == NULL ? 0 : -1);
+        if (cases[i].refusal != NULL)
+            assert_string_equal(err.text, cases[i].refusal);
+        else
+            assert_string_equal(sizes_format(&policy.sizes, text, sizeof(text)), cases[i].becomes);
+        policy_clear(&policy);
+    }
+}
 
 /* What is relative is fixed when it is read, and its text is the same for every reader. */
 static void test_deadline(void **state)
@@ -714,17 +749,20 @@ static void test_layers(void **state)
                "\"scale_config\":{\"2\":{}}}");
     policy_defaults(&line);
     assert_policy(&line,
-                  "{\"nodes\":\"2:4\",\"grace\":0,\"grow_delay\":60,\"snooze\":5,\"fault_wait\":30,"
+                  "{\"nodes\":\"2:4\",\"replica\":1,\"grace\":0,\"grow_delay\":60,\"snooze\":5,"
+                  "\"fault_wait\":30,"
                   "\"hang_wait\":0,\"straggler\":\"report\",\"max_restarts\":3,"
                   "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\",\"pool\":[\"p\"],"
                   "\"wake\":\"yes\",\"reclaim\":\"replace\","
                   "\"scale_config\":{\"2\":{}}}");
     policy_clear(&line);
     policy_defaults(&line);
-    assert_policy(&line, "{\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"hang_"
-                         "wait\":0,\"straggler\":\"report\",\"max_restarts\":3,"
-                         "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\","
-                         "\"wake\":\"yes\",\"reclaim\":\"replace\"}");
+    assert_policy(
+        &line,
+        "{\"replica\":1,\"grace\":600,\"grow_delay\":60,\"snooze\":0,\"fault_wait\":30,\"hang_"
+        "wait\":0,\"straggler\":\"report\",\"max_restarts\":3,"
+        "\"signal\":\"none\",\"grow\":\"auto\",\"requeue\":\"none\","
+        "\"wake\":\"yes\",\"reclaim\":\"replace\"}");
 }
 
 /* What policy_to_json writes is a policy file that says the same. */
@@ -833,6 +871,7 @@ int main(void)
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_a_failed_option_leaves_the_old_value),
+        cmocka_unit_test(test_kept_together),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_fallback),
         cmocka_unit_test(test_file),

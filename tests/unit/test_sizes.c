@@ -54,6 +54,52 @@ static void test_accepted(void **state)
     }
 }
 
+/* With --elastic-replica: what the sizes become, or why they cannot. */
+static void test_kept_together(void **state)
+{
+    static const struct {
+        const char *text;
+        int nodes;
+        const char *becomes, *refusal;
+    } cases[] = {
+        {"2:8", 0, "2:8", NULL},
+        {"2:8", 1, "2:8", NULL},
+        {"2:8", 2, "2:8:2", NULL},
+        {"2:8:2", 2, "2:8:2", NULL},
+        {"4:16:4", 2, "4:16:4", NULL},
+        {"4:4", 4, "4:4", NULL},
+        {"3:12", 3, "3:12:3", NULL},
+        {"2,4,8", 2, "2,4,8", NULL},
+        {"65533:65533", 65533, "65533:65533", NULL},
+        {"1:8", 2, NULL, "MIN 1 is not a multiple of 2; use 2"},
+        {"3:8", 2, NULL, "MIN 3 is not a multiple of 2; use 2 or 4"},
+        {"2:7", 2, NULL, "MAX 7 is not a multiple of 2; use 6 or 8"},
+        {"2:65533", 2, NULL, "MAX 65533 is not a multiple of 2; use 65532"},
+        {"2:8:3", 2, NULL, "STEP 3 is not a multiple of 2; use 2 or 4"},
+        {"2,4,5", 2, NULL, "size 5 is not a multiple of 2; use 4 or 6"},
+        {"4", 3, NULL, "MIN 4 is not a multiple of 3; use 3 or 6"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct sizes sizes, before;
+        struct error err = {""};
+        char text[SIZES_TEXT_MAX];
+        int rc;
+
+        parse(cases[i].text, &sizes);
+        before = sizes;
+        rc = sizes_keep_together(&sizes, cases[i].nodes, &err);
+        if ((rc == 0) != (cases[i].refusal == NULL) ||
+            strcmp(err.text, rc == 0 ? "" : cases[i].refusal) != 0)
+            fail_msg("%s by %d: %d, %s", cases[i].text, cases[i].nodes, rc, err.text);
+        if (rc == 0)
+            assert_string_equal(sizes_format(&sizes, text, sizeof(text)), cases[i].becomes);
+        else
+            assert_memory_equal(&sizes, &before, sizeof(sizes));
+    }
+}
+
 #define FORMS "write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, or a list such as 2,4,8"
 #define RANGE "allowed are whole numbers from 1 to 65533"
 #define ORDER "write the sizes in ascending order, each once, such as 2,4,8"
@@ -302,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_kept_together),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_very_long_text),
         cmocka_unit_test(test_longest_list),

@@ -218,6 +218,11 @@ static void test_environment(void **state)
         {"ELASTIC_RELEASE", "0.1.0"},
         {"ELASTIC_STORE", "/r/store"},
         {"ELASTIC_ATTEMPT", "7"},
+        {"ELASTIC_REPLICA_NODES", "1"},
+        {"ELASTIC_UNIT", "1"},
+        {"ELASTIC_UNITS", "3"},
+        {"ELASTIC_UNIT_RANK", "1"},
+        {"ELASTIC_UNIT_SIZE", "3"},
         {"ELASTIC_BIND", "/r,/s,/lib/libelastic.so.0,/share/python"},
     };
     char *of_elasticrun[] = {"ELASTIC_CHECKPOINT_URL=s3://b/p", NULL}, *nothing[] = {NULL};
@@ -281,6 +286,63 @@ static void test_ranks_in_environment(void **state)
         assert_value(env, "HOROVOD_CROSS_SIZE", cases[i].cross_size);
         strings_free(env);
     }
+}
+
+/* Two nodes are a unit (--elastic-replica=2). */
+static void test_units_in_environment(void **state)
+{
+    static const struct {
+        int node, local;
+        const char *unit, *rank, *size;
+    } cases[] = {
+        {0, 0, "0", "0", "5"},
+        {1, 2, "0", "4", "5"},
+        {2, 0, "1", "0", "4"},
+        {3, 2, "1", "3", "4"},
+    };
+    char *user[] = {"ELASTIC_UNIT=7", "ELASTIC_REPLICA_NODES=9", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct world *world = make_world("n1:2 n2:3 n3:1 n4:3");
+        struct world_place place = full_place;
+        char **env;
+
+        world->replica = 2;
+        place.node_index = cases[i].node;
+        place.local_rank = cases[i].local;
+        env = world_environment(world, &place, user, NULL);
+        assert_value(env, "ELASTIC_REPLICA_NODES", "2");
+        assert_value(env, "ELASTIC_UNIT", cases[i].unit);
+        assert_value(env, "ELASTIC_UNITS", "2");
+        assert_value(env, "ELASTIC_UNIT_RANK", cases[i].rank);
+        assert_value(env, "ELASTIC_UNIT_SIZE", cases[i].size);
+        strings_free(env);
+        world_destroy(world);
+    }
+}
+
+/* … which a member hears of with its world. */
+static void test_units_in_messages(void **state)
+{
+    struct world *world = make_world("n1:2 n2:3"), *back;
+    struct error err = {""};
+    json_object *msg;
+
+    (void)state;
+    world->replica = 2;
+    msg = world_to_json(world);
+    back = world_from_json(msg, &err);
+    assert_non_null(back);
+    assert_int_equal(back->replica, 2);
+    world_destroy(back);
+    json_object_object_add(msg, "replica", json_object_new_int(3));
+    assert_null(world_from_json(msg, &err));
+    assert_string_equal(err.text, "replica: a number that divides the 2 nodes is expected");
+    json_object_object_add(msg, "replica", json_object_new_int(0));
+    assert_null(world_from_json(msg, &err));
+    json_object_put(msg);
+    world_destroy(world);
 }
 
 static void test_lists(void **state)
@@ -855,6 +917,8 @@ int main(void)
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_what_a_container_binds),
         cmocka_unit_test(test_ranks_in_environment),
+        cmocka_unit_test(test_units_in_environment),
+        cmocka_unit_test(test_units_in_messages),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_user_environment),
         cmocka_unit_test(test_omp_threads),

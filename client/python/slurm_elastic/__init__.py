@@ -29,6 +29,7 @@ a script that uses it.
 """
 
 from ._events import Event, attach, elastic_event_detected, init, wait_event
+from ._mesh import unit_mesh
 from ._nodes import (
     ElasticError,
     NodesRefused,
@@ -42,7 +43,7 @@ from ._nodes import (
     request_result,
 )
 from ._snapshot import snapshot, wait_for_snapshot
-from ._world import generation, is_elastic, scale_config
+from ._world import Unit, generation, is_elastic, scale_config, unit
 from .batches import EpochOrder, batch_sizes
 from .checkpoint import (
     CheckpointError,
@@ -66,6 +67,7 @@ __all__ = [
     "Event",
     "NodesRefused",
     "NodesResult",
+    "Unit",
     "batch_sizes",
     "cancel_request",
     "checkpoint_dir",
@@ -86,6 +88,8 @@ __all__ = [
     "save",
     "scale_config",
     "snapshot",
+    "unit",
+    "unit_mesh",
     "wait_event",
     "wait_for_save",
     "wait_for_snapshot",

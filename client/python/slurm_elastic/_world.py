@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 _said = False
 
@@ -68,6 +68,58 @@ def scale_config() -> Dict[str, Any]:
     return config
 
 
+class Unit(NamedTuple):
+    """Where this process is in its world, if nodes come and go by several (--elastic-replica)."""
+
+    number: int
+    """Of this process's unit, from 0."""
+    count: int
+    """Units in the world."""
+    rank: int
+    """Of this process, in its unit."""
+    size: int
+    """Processes of the unit."""
+
+
+def _unit_of(rank: int, size: int, unit_size: int) -> Unit:
+    if unit_size < 1 or size % unit_size != 0:
+        raise ValueError(
+            f"{size} processes are no whole units of {unit_size}: nodes with unequal numbers of "
+            "workers cannot be one mesh; give each node as many (--ntasks-per-node, or "
+            "--gpus-per-node)"
+        )
+    return Unit(rank // unit_size, size // unit_size, rank % unit_size, unit_size)
+
+
+def unit() -> Unit:
+    """The unit of this process: the nodes that --elastic-replica=N keeps together.
+
+    By default that is a node. Without elasticrun it is a node of torchrun, else all processes.
+
+    Raises ValueError if units differ in size, since nodes have unequal numbers of workers.
+    """
+    rank, size = rank_and_size()
+    local = int(value("LOCAL_WORLD_SIZE") or size or "1")
+    return _unit_of(rank, size, local * int(value("ELASTIC_REPLICA_NODES") or "1"))
+
+
+def _set_unit(world: Any) -> None:
+    """$ELASTIC_UNIT… of a new world; none where units differ in size."""
+    nodes = int(os.environ.get("ELASTIC_REPLICA_NODES") or "1")
+    try:
+        found = _unit_of(world.rank, world.size, world.local_size * nodes)
+    except ValueError:
+        for name in ("ELASTIC_UNIT", "ELASTIC_UNITS", "ELASTIC_UNIT_RANK", "ELASTIC_UNIT_SIZE"):
+            os.environ.pop(name, None)
+        return
+    os.environ.update(
+        ELASTIC_UNIT=str(found.number),
+        ELASTIC_UNITS=str(found.count),
+        ELASTIC_UNIT_RANK=str(found.rank),
+        ELASTIC_UNIT_SIZE=str(found.size),
+    )
+
+
 def enter(world: Any) -> None:
     """Set os.environ, which the functions here read, for a worker that goes on in a new world."""
     os.environ.update(
@@ -82,6 +134,7 @@ def enter(world: Any) -> None:
         ELASTIC_ATTEMPT=str(world.attempt),
         ELASTIC_NODES=str(world.nodes),
     )
+    _set_unit(world)
     configs = json.loads(os.environ.get("ELASTIC_SCALE_CONFIGS") or "{}")
     if configs:
         os.environ["ELASTIC_SCALE_CONFIG"] = json.dumps(configs.get(str(world.size), {}))

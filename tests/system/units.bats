@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --elastic-replica: nodes that are added, removed and lost together. Hybrid sharding (HSDP) in live
+# mode, for which a newer PyTorch than Debian's is needed, and what any script finds.
+# Takes 40 s
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=200
+NEWER=$PYTHON
+load helpers
+load elastic
+
+PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
+EPOCHS=12
+
+setup_file() {
+    testbed_up --nodes 4
+    [[ -n $NEWER ]] || return 0
+    cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
+    as_user env -C "$TB_WORK" PYTHONPATH="$TREE/client/python" "$PYTHON" train_fsdp.py \
+        --epochs "$EPOCHS" --dtype float64 --log "$TB_WORK/alone" >"$TB_WORK/out-alone"
+}
+
+teardown_file() { testbed_down; }
+
+teardown() {
+    cancel_all
+    [[ -z $job ]] || tail -n 50 "$TB_WORK/$job.out"
+}
+
+has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
+
+# The process of rank 3, by its log.
+rank_3() { tail -n 1 "$TB_WORK/steps.3" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
+
+has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
+
+@test "hybrid sharding: a unit of two nodes joins, one of its nodes is lost and the unit with it, and the other unit goes on" {
+    [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+        "srun elasticrun $PYTHON -u train_fsdp.py --hybrid --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.15 --log $TB_WORK/steps")
+    wait_for 60 has_stepped_at 4
+    as_user kill -KILL "$(rank_3)"
+    wait_for 60 has_sizes 2,4,2,4
+    wait_for 120 job_is "$job" COMPLETED
+    as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$TB_WORK/steps"
+    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/steps"
+    echo "$output"
+    [[ $status == 0 && ${lines[-1]} =~ ^lost=0\ repeated=[01]?[0-9]?[0-9]$ ]]
+    # No part had to come from anywhere else: each unit has all of them.
+    run -1 grep 'goes on from' "$TB_WORK/$job.out"
+    # All extensions were whole units.
+    run -1 grep -E 'an extension of (1|3) node' "$TB_WORK/$job.out"
+}
+
+@test "a script finds its unit, in worlds of whole units" {
+    job=$(submit --elastic=2:4 --elastic-replica=2 --exclusive -t 10 --wrap \
+        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 60'")
+    wait_for 60 job_is "$job" COMPLETED
+    sort "$TB_WORK/$job.out" | grep '^unit' >"$TB_WORK/units"
+    cat "$TB_WORK/units"
+    diff - "$TB_WORK/units" <<'END'
+unit 0 of 1, rank 0 of 2 in 1
+unit 0 of 1, rank 1 of 2 in 1
+unit 0 of 2, rank 0 of 2 in 2
+unit 0 of 2, rank 1 of 2 in 2
+unit 1 of 2, rank 0 of 2 in 2
+unit 1 of 2, rank 1 of 2 in 2
+END
+}
