@@ -313,28 +313,35 @@ static void say_refusal(struct mlflow *m, int status, json_object *root)
                   said != NULL ? ": " : "", said != NULL ? error_value(said).text : "");
 }
 
+/* The refusal was to be expected, and is no trouble. */
+static void goes_on(struct mlflow *m, enum mlflow_stage stage)
+{
+    m->trouble.text[0] = '\0';
+    m->stage = stage;
+}
+
 /* The server will say the same again. */
 static void take_refusal(struct mlflow *m, int status)
 {
     switch (m->stage) {
     case MLFLOW_CHECK:
-        if (!m->wanted) {
-            m->stage = MLFLOW_FIND_EXPERIMENT;
-            break;
-        }
-        give_up(m, "the MLflow server has no such run as the job is to go on with");
+        if (m->wanted)
+            give_up(m, "the MLflow server has no such run as the job is to go on with");
+        else
+            goes_on(m, MLFLOW_FIND_EXPERIMENT);
         break;
     case MLFLOW_FIND_EXPERIMENT:
         if (status == 404)
-            m->stage = MLFLOW_MAKE_EXPERIMENT;
+            goes_on(m, MLFLOW_MAKE_EXPERIMENT);
         else
             give_up(m, m->trouble.text);
         break;
     case MLFLOW_MAKE_EXPERIMENT: /* somebody else may just have made it */
-        m->stage = m->made_experiment ? MLFLOW_OVER : MLFLOW_FIND_EXPERIMENT;
-        m->made_experiment = true;
-        if (m->stage == MLFLOW_OVER)
+        if (m->made_experiment)
             give_up(m, m->trouble.text);
+        else
+            goes_on(m, MLFLOW_FIND_EXPERIMENT);
+        m->made_experiment = true;
         break;
     case MLFLOW_FIND_RUN:
     case MLFLOW_MAKE_RUN:
@@ -344,8 +351,7 @@ static void take_refusal(struct mlflow *m, int status)
         m->stage = MLFLOW_PARAMETERS;
         break;
     case MLFLOW_PARAMETERS: /* a run has each of them once */
-        m->trouble.text[0] = '\0';
-        m->stage = MLFLOW_LOG;
+        goes_on(m, MLFLOW_LOG);
         break;
     case MLFLOW_LOG:
         mlflow_log_sent(m);

@@ -61,6 +61,8 @@ static void walk(struct mlflow *m, const struct step *steps, double now)
             fail_msg("%s is asked in place of %s", path != NULL ? path : "nothing", steps->path);
         assert_null(asks(m, now, NULL)); /* one at a time */
         answer(m, steps->status, steps->text, now);
+        if (steps->status == 404 && !mlflow_over(m)) /* what is not there is made */
+            assert_string_equal(mlflow_trouble(m), "");
     }
 }
 
