@@ -102,6 +102,10 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/lease.h \
     agent/leader/market.c \
     agent/leader/market.h \
+    agent/leader/control_mlflow.c \
+    agent/leader/control_mlflow.h \
+    agent/leader/mlflow_run.c \
+    agent/leader/mlflow_run.h \
     agent/leader/measures.c \
     agent/leader/measures.h \
     agent/leader/members.c \

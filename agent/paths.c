@@ -107,6 +107,15 @@ const char *paths_pmix(void)
     return find(path, candidates, X_OK);
 }
 
+const char *paths_mlflow(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-mlflow",
+                                             PKGLIBEXECDIR "/elastic-mlflow", NULL};
+
+    return find(path, candidates, X_OK);
+}
+
 const char *paths_http(void)
 {
     static char path[PATH_MAX];

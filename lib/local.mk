@@ -58,6 +58,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/metrics.h \
     lib/metrics_text.c \
     lib/metrics_text.h \
+    lib/mlflow.c \
+    lib/mlflow.h \
+    lib/mlflow_log.c \
+    lib/mlflow_private.h \
     lib/fit.h \
     lib/frame.c \
     lib/frame.h \

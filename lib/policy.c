@@ -54,6 +54,17 @@ static double double_value(const struct policy *policy, const struct policy_opti
     return *(const double *)(const void *)((const char *)policy + option->offset);
 }
 
+/* … and of a kind that is a text. */
+static char *text_of(struct policy *policy, const struct policy_option *option)
+{
+    return (char *)policy + option->offset;
+}
+
+static const char *text_value(const struct policy *policy, const struct policy_option *option)
+{
+    return (const char *)policy + option->offset;
+}
+
 bool policy_option_is_set(const struct policy *policy, const struct policy_option *option)
 {
     switch (option->kind) {
@@ -68,6 +79,8 @@ bool policy_option_is_set(const struct policy *policy, const struct policy_optio
     case POLICY_KIND_AMOUNT:
     case POLICY_KIND_TIME:
         return double_value(policy, option) > 0;
+    case POLICY_KIND_TEXT:
+        return text_value(policy, option)[0] != '\0';
     case POLICY_KIND_NUMBER:
     case POLICY_KIND_NUMBER_OR_WORD:
     case POLICY_KIND_SIGNAL:
@@ -103,6 +116,9 @@ static void copy(struct policy *to, const struct policy *from, const struct poli
     case POLICY_KIND_TIME:
         *double_of(to, option) = double_value(from, option);
         return;
+    case POLICY_KIND_TEXT:
+        memcpy(text_of(to, option), text_value(from, option), POLICY_TEXT_MAX + 1);
+        return;
     case POLICY_KIND_NUMBER:
     case POLICY_KIND_NUMBER_OR_WORD:
     case POLICY_KIND_SIGNAL:
@@ -121,6 +137,7 @@ static void put_number(struct policy *policy, const struct policy_option *option
     case POLICY_KIND_POOLS:
     case POLICY_KIND_AMOUNT:
     case POLICY_KIND_TIME:
+    case POLICY_KIND_TEXT:
     case POLICY_KIND_SCALE_CONFIG:
         return;
     case POLICY_KIND_RESTARTS:
@@ -323,6 +340,49 @@ static int set_time(double *moment, const char *value, double now, struct error 
     return 0;
 }
 
+/* A user and a password in a URL would be in the job's record, which others can read. */
+static bool is_url(const char *text)
+{
+    const char *host = strstr(text, "://");
+
+    if (strcmp(text, "none") == 0)
+        return true;
+    if (host == NULL || (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0))
+        return false;
+    host += strlen("://");
+    return host[0] != '\0' && strchr("/?#:", host[0]) == NULL && strpbrk(text, "@?#\\ \"'<>") == NULL;
+}
+
+static bool is_line(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t at = 0, bytes; at < len; at += bytes) {
+        bytes = text_utf8_length(text + at, len - at);
+        if (bytes == 0 || (unsigned char)text[at] < ' ' || text[at] == 0x7f)
+            return false;
+    }
+    return len > 0;
+}
+
+static bool is_of_form(enum policy_form form, const char *text)
+{
+    if (strlen(text) > (form == POLICY_FORM_ID ? POLICY_ID_MAX : POLICY_TEXT_MAX) || !is_line(text))
+        return false;
+    if (form == POLICY_FORM_ID)
+        return text_made_of(text, "-_");
+    return form != POLICY_FORM_URL || is_url(text);
+}
+
+static int set_text(char *text, const struct policy_option *option, const char *value,
+                    struct error *err)
+{
+    if (!is_of_form(option->form, value))
+        return word_error(option, value, err);
+    snprintf(text, POLICY_TEXT_MAX + 1, "%s", value);
+    return 0;
+}
+
 static int set_words(int *bits, const struct policy_option *option, const char *value,
                      struct error *err)
 {
@@ -449,6 +509,8 @@ int policy_option_set(struct policy *policy, const struct policy_option *option,
         return set_amount(double_of(policy, option), value, err);
     case POLICY_KIND_TIME:
         return set_time(double_of(policy, option), value, policy->now, err);
+    case POLICY_KIND_TEXT:
+        return set_text(text_of(policy, option), option, value, err);
     case POLICY_KIND_SCALE_CONFIG:
         break;
     }
@@ -567,6 +629,9 @@ static void write_value(FILE *out, const struct policy *policy, const struct pol
         break;
     case POLICY_KIND_TIME:
         fputs(when_format((int64_t)double_value(policy, option), text, sizeof(text)), out);
+        break;
+    case POLICY_KIND_TEXT:
+        fputs(text_value(policy, option), out);
         break;
     case POLICY_KIND_SCALE_CONFIG:
         fputs(json_object_to_json_string_ext(policy->scale_config, JSON_C_TO_STRING_PLAIN), out);

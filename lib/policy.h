@@ -26,6 +26,8 @@
 #define POLICY_POOLS_MAX         16
 #define POLICY_POOL_NAME_MAX     63
 #define POLICY_FILE_MAX          (1024 * 1024) /* bytes of a policy file */
+#define POLICY_TEXT_MAX          250           /* bytes of a text */
+#define POLICY_ID_MAX            64            /* … of an id */
 #define POLICY_SECONDS_MAX       31536000      /* a year: largest time that an option takes */
 #define POLICY_SCALE_MAX         10000000      /* largest world size in scale_config */
 #define POLICY_OPTIONS_MAX       32            /* rows of the table, with the one that ends it */
@@ -83,7 +85,15 @@ enum policy_kind {
     POLICY_KIND_NUMBER_OR_WORD,
     POLICY_KIND_AMOUNT,       /* double: an amount of money */
     POLICY_KIND_TIME,         /* double: a moment, in seconds since the epoch (lib/when.h) */
+    POLICY_KIND_TEXT,         /* char[POLICY_TEXT_MAX + 1]: a text of that form */
     POLICY_KIND_SCALE_CONFIG, /* JSON object: world size in decimal → object */
+};
+
+/* What a text may be. */
+enum policy_form {
+    POLICY_FORM_LINE, /* anything in one line */
+    POLICY_FORM_URL,  /* http:// or https://, without user and password; "none" */
+    POLICY_FORM_ID,   /* letters, digits, "-" and "_" */
 };
 
 /* A row of the table. */
@@ -116,6 +126,8 @@ struct policy_option {
     const char *words[POLICY_WORDS_MAX];
     /* Allowed values where min and max do not tell them. Messages put "write " before it. */
     const char *allowed;
+    /* Of a text. */
+    enum policy_form form;
     /* The field in struct policy. */
     size_t offset;
 };
@@ -140,6 +152,11 @@ struct policy {
     /* Most money for the job, and for one node and hour. Not set: 0. */
     double budget;
     double max_price;
+    /* Not set: "". */
+    char mlflow_tracking_uri[POLICY_TEXT_MAX + 1];
+    char mlflow_experiment_name[POLICY_TEXT_MAX + 1];
+    char mlflow_run_name[POLICY_TEXT_MAX + 1];
+    char mlflow_run_id[POLICY_TEXT_MAX + 1];
     /* Owned. Not set: NULL. */
     json_object *scale_config;
     /* No option: the moment from which moments such as now+60hours count. 0: not known, and those

@@ -177,6 +177,7 @@ static int read_value(struct policy *policy, const struct policy_option *option,
     case POLICY_KIND_WORD:
     case POLICY_KIND_WORDS:
     case POLICY_KIND_TIME:
+    case POLICY_KIND_TEXT:
         break;
     }
     return read_text(policy, option, value, err);
@@ -244,7 +245,8 @@ static json_object *text_to_json(const struct policy *policy, const struct polic
 
     if (text == NULL)
         return NULL;
-    if (number_parse(text, strlen(text), 0, INT_MAX, &number) == 0)
+    if (option->kind != POLICY_KIND_TEXT &&
+        number_parse(text, strlen(text), 0, INT_MAX, &number) == 0)
         value = json_object_new_int(number);
     else if (option->kind == POLICY_KIND_AMOUNT && amount_parse(text, strlen(text), &amount) == 0)
         value = json_object_new_double_s(amount, text);

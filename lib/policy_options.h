@@ -255,6 +255,47 @@ POLICY_INT(reclaim,
     .allowed = "replace or shrink",
     .help = "replace: ask at once for the successor of a node that is taken away; shrink: not")
 
+POLICY_OTHER(mlflow_tracking_uri,
+    .option = "elastic-mlflow",
+    .environment = "ELASTIC_MLFLOW",
+    .json = "mlflow_tracking_uri",
+    .conf = "mlflow_tracking_uri",
+    .argument = "URL",
+    .kind = POLICY_KIND_TEXT,
+    .form = POLICY_FORM_URL,
+    .allowed = "none, or an address such as http://mlflow.example:5000, without a name or password",
+    .help = "the MLflow server that keeps a run of the job; none: no server")
+
+POLICY_OTHER(mlflow_experiment_name,
+    .option = "elastic-experiment",
+    .environment = "ELASTIC_EXPERIMENT",
+    .json = "mlflow_experiment_name",
+    .argument = "EXP",
+    .kind = POLICY_KIND_TEXT,
+    .form = POLICY_FORM_LINE,
+    .allowed = "1 to 250 characters in a line",
+    .help = "the MLflow experiment of the run; it is made if it is not there")
+
+POLICY_OTHER(mlflow_run_name,
+    .option = "elastic-run-name",
+    .environment = "ELASTIC_RUN_NAME",
+    .json = "mlflow_run_name",
+    .argument = "NAME",
+    .kind = POLICY_KIND_TEXT,
+    .form = POLICY_FORM_LINE,
+    .allowed = "1 to 250 characters in a line",
+    .help = "the name of the MLflow run; else name and number of the job")
+
+POLICY_OTHER(mlflow_run_id,
+    .option = "elastic-run-id",
+    .environment = "ELASTIC_RUN_ID",
+    .json = "mlflow_run_id",
+    .argument = "ID",
+    .kind = POLICY_KIND_TEXT,
+    .form = POLICY_FORM_ID,
+    .allowed = "the id of a run: 1 to 64 letters, digits, - and _",
+    .help = "the MLflow run to go on with; else a new one")
+
 POLICY_OTHER(scale_config,
     .environment = "ELASTIC_POLICY",
     .json = "scale_config",

@@ -87,6 +87,7 @@ struct world_place {
     const char *release;       /* of elasticrun */
     const char *python;        /* directory of the Python package; NULL: not there */
     const char *store;         /* path of the agent's store; NULL: none */
+    const char *mlflow_uri, *mlflow_run; /* NULL: no run of MLflow that goes with the job */
     int attempt;               /* number of this start of a world */
     char *const *added;        /* "K=V" more, where the user has not set K; NULL: nothing */
     char *const *role;         /* the same, of its role; NULL: nothing */

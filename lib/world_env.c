@@ -301,6 +301,21 @@ static void add_more(struct list *list, char *const *added)
     }
 }
 
+/* Names of MLflow's own: its clients go on with that run. */
+static bool is_mlflow_name(const char *assignment)
+{
+    static const char *const names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID",
+                                        "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"};
+
+    return is_one_of(assignment, names, COUNT(names));
+}
+
+static void set_mlflow(struct list *list, const struct world_place *place)
+{
+    set(list, "MLFLOW_TRACKING_URI", place->mlflow_uri);
+    set(list, "MLFLOW_RUN_ID", place->mlflow_run);
+}
+
 char **world_environment(const struct world *world, const struct world_place *place,
                          char *const *user, char *const *own)
 {
@@ -308,7 +323,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     int rank = world_first_rank(world, place->node_index) + place->local_rank;
 
     for (char *const *each = user; each != NULL && *each != NULL; each++)
-        if (user_keeps(*each))
+        if (user_keeps(*each) && (place->mlflow_run == NULL || !is_mlflow_name(*each)))
             list_take(&list, strdup(*each));
     for (char *const *each = own; each != NULL && *each != NULL; each++)
         if (strchr(*each, '=') != NULL && is_one_of(*each, own_names, COUNT(own_names)))
@@ -318,6 +333,7 @@ char **world_environment(const struct world *world, const struct world_place *pl
     set_slurm(&list, world, place, rank);
     set_elastic(&list, world, place, user);
     set_unit(&list, world, place, rank);
+    set_mlflow(&list, place);
     set_bind(&list, place);
     add_more(&list, place->added);
     add_more(&list, place->role);

@@ -10,6 +10,7 @@
 #include "agent/leader/extensions.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/members.h"
+#include "agent/leader/mlflow_run.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_relay.h"
 #include "agent/leader/post.h"
@@ -26,21 +27,22 @@
 
 /* Tell the agent of the node at that place to start the world's workers: early ("prepare"), or
  * because the world begins ("start"). */
-static json_object *world_message(const char *type, const struct world *world, int place,
-                                  int attempt)
+static json_object *world_message(const struct leader *leader, const char *type,
+                                  const struct world *world, int place, int attempt)
 {
     json_object *msg = world_to_json(world);
 
     json_object_object_add(msg, "t", json_object_new_string(type));
     json_object_object_add(msg, "node_index", json_object_new_int(place));
     json_object_object_add(msg, "attempt", json_object_new_int(attempt));
+    mlflow_run_add(leader, msg);
     return msg;
 }
 
-static json_object *live_message(const char *type, const struct world *world, int place,
-                                 int attempt)
+static json_object *live_message(const struct leader *leader, const char *type,
+                                 const struct world *world, int place, int attempt)
 {
-    json_object *msg = world_message(type, world, place, attempt);
+    json_object *msg = world_message(leader, type, world, place, attempt);
 
     json_object_object_add(msg, "live", json_object_new_boolean(true));
     return msg;
@@ -54,8 +56,8 @@ static void send_prepare(struct leader *leader, struct leader_member *m,
     if (world == NULL || m->part->next_place < 0)
         return; /* it has been given up by the same fact */
     leader_send(m, action->flag
-                       ? live_message("prepare", world, m->part->next_place, action->number)
-                       : world_message("prepare", world, m->part->next_place, action->number));
+                       ? live_message(leader, "prepare", world, m->part->next_place, action->number)
+                       : world_message(leader, "prepare", world, m->part->next_place, action->number));
 }
 
 static void send_attempt(struct leader *leader, struct leader_member *m,
@@ -78,10 +80,10 @@ static void send_start(struct leader *leader, struct leader_member *m,
     if (world == NULL || m->part->place < 0)
         return;
     if (action->kind == CHANGE_ENTER) {
-        msg = live_message("start", world, m->part->place, action->number);
+        msg = live_message(leader, "start", world, m->part->place, action->number);
         json_object_object_add(msg, "started", json_object_new_int(action->started));
     } else {
-        msg = world_message("start", world, m->part->place, action->number);
+        msg = world_message(leader, "start", world, m->part->place, action->number);
         json_object_object_add(msg, "gate", json_object_new_boolean(action->flag));
     }
     leader_send(m, msg);
@@ -117,7 +119,7 @@ static void send_next(struct leader *leader, struct leader_member *m,
         json_object_object_add(msg, "step", json_object_new_int64((int64_t)action->step));
     note_last_step(leader, action);
     json_object_object_add(msg, "next",
-                           stays ? live_message("next", world, m->part->place, action->number)
+                           stays ? live_message(leader, "next", world, m->part->place, action->number)
                                  : leave_message(false, false));
     leader_send(m, msg);
 }

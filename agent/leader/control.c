@@ -255,7 +255,7 @@ static json_object *history_json(struct leader *leader)
 
     /* Without an array the file is read instead. What was before another leader is only there. */
     if (leader->options->term == 0) {
-        array = report_history_json(leader);
+        array = report_history_json(leader, 0);
         json_object_to_json_string_length(array, JSON_C_TO_STRING_PLAIN, &size);
     }
     if (size > HISTORY_MAX) {

@@ -8,15 +8,13 @@
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/measures.h"
 
-void control_metrics(struct leader *leader, struct link *link, json_object *msg)
+json_object *control_metrics_json(struct leader *leader)
 {
     static const char *const texts[] = {"members", "policy",     "why_size",  "why_not_more",
                                         "pmix",    "next_world", "newcomers", "checkpoint_dir",
                                         "conf",    "state_dir",  "left_out",  "advised"};
-    bool leading = control_leads(leader);
     json_object *said = control_state(leader), *roles;
 
-    (void)msg;
     json_object_object_add(said, "t", json_object_new_string("metrics"));
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         json_object_object_del(said, texts[i]);
@@ -27,5 +25,13 @@ void control_metrics(struct leader *leader, struct link *link, json_object *msg)
         leader_roles_describe(leader, roles);
         json_object_object_add(said, "roles", roles);
     }
-    control_say(link, said, leading);
+    return said;
+}
+
+void control_metrics(struct leader *leader, struct link *link, json_object *msg)
+{
+    bool leading = control_leads(leader);
+
+    (void)msg;
+    control_say(link, control_metrics_json(leader), leading);
 }

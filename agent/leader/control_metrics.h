@@ -8,6 +8,8 @@
 struct leader;
 struct link;
 
+/* The answer, as a new object. */
+json_object *control_metrics_json(struct leader *leader);
 void control_metrics(struct leader *leader, struct link *link, json_object *msg);
 
 #endif

@@ -18,6 +18,7 @@
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
+#include "agent/leader/mlflow_run.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/requeue.h"
@@ -196,6 +197,16 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
     }
 }
 
+/* Workers are to know their run of MLflow. */
+static bool waits_for_run(struct leader *leader)
+{
+    double left = change_generation(leader->change) == 0 ? mlflow_run_awaited(leader) : 0;
+
+    if (left > 0)
+        planning_later(leader, left);
+    return left > 0;
+}
+
 void decide_now(uv_timer_t *timer)
 {
     struct leader *leader = timer->data;
@@ -212,6 +223,8 @@ void decide_now(uv_timer_t *timer)
     leader_roles_look(leader);
     if (leader->options->world_nodes == 0 || change_phase(leader->change) == CHANGE_RESTING)
         return; /* there is no world to plan */
+    if (waits_for_run(leader))
+        return;
     market_decide(leader);
     if (change_is_ending(leader->change) || decide_plan(leader, false, &out) != 0)
         return;

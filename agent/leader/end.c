@@ -17,6 +17,7 @@
 #include "agent/leader/leader_service.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/members.h"
+#include "agent/leader/mlflow_run.h"
 #include "agent/leader/pmix_publish.h"
 #include "agent/leader/price_list.h"
 #include "agent/leader/report.h"
@@ -79,11 +80,13 @@ void end_begin(struct leader *leader, int code)
     extensions_cancel_all(leader);
     if (!requeue_instead(leader, requeue_answered))
         dismiss(leader);
+    leader->above->mlflow_asks(leader, 0);
 }
 
 void end_without(struct leader *leader, int code)
 {
     scancel_disown(leader);
+    mlflow_run_drop(leader);
     leader->exit.code = code;
     leader->end->since = leader_now(leader);
     leader_look_at_end(leader, 1000);
@@ -123,6 +126,8 @@ static const char *what_is_left(const struct leader *leader)
         return "the file of reports to be written";
     if (leader_service_busy(leader) && since < 4 * CLOSE_LIMIT)
         return "the end of the service to be written down";
+    if (mlflow_run_busy(leader) && since < CLOSE_LIMIT + 1)
+        return "MLflow to be told of the end";
     return NULL;
 }
 
@@ -214,6 +219,7 @@ static void close_all(struct leader *leader)
     members_close(leader);
     leader_roles_close(leader);
     leader_service_close(leader);
+    mlflow_run_close(leader);
     leader_timer_close(&leader->timers.poll);
     pmix_publish_close(leader);
     world_store_close(leader);

@@ -14,10 +14,12 @@
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/leader_service.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/control_mlflow.h"
 #include "agent/leader/market.h"
 #include "agent/leader/measures.h"
 #include "agent/leader/members.h"
 #include "agent/leader/messages.h"
+#include "agent/leader/mlflow_run.h"
 #include "agent/leader/operators.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/pmix_publish.h"
@@ -69,6 +71,7 @@ static const struct leader_above above = {
     .deadline = on_deadline,
     .srun_looked = srun_looked,
     .roles_looked = on_roles,
+    .mlflow_asks = control_mlflow,
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -91,6 +94,7 @@ static void destroy_parts(struct leader *leader)
     world_store_destroy(leader->world_store);
     pmix_publish_destroy(leader->pmix_publish);
     straggler_watch_destroy(leader->watches.straggler);
+    mlflow_run_destroy(leader->watches.mlflow);
     hang_watch_destroy(leader->watches.hang);
     leader_service_destroy(leader->of_roles.service);
     role_reports_destroy(leader->of_roles.reports);
@@ -177,6 +181,7 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->of_roles.service = leader_service_create(options)) == NULL ||
         (leader->watches.hang = hang_watch_create()) == NULL ||
         (leader->watches.straggler = straggler_watch_create()) == NULL ||
+        (leader->watches.mlflow = mlflow_run_create()) == NULL ||
         (leader->pmix_publish = pmix_publish_create()) == NULL ||
         (leader->world_store = world_store_create()) == NULL ||
         (leader->requeue = requeue_create()) == NULL ||
@@ -230,6 +235,7 @@ struct leader *leader_create(uv_loop_t *loop, const struct leader_options *optio
     members_open(leader);
     leader_roles_open(leader);
     leader_service_open(leader);
+    mlflow_run_open(leader);
     pmix_publish_open(leader);
     world_store_open(leader);
     uv_timer_start(&leader->timers.poll, on_poll, 0, 1000);

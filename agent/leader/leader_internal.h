@@ -26,6 +26,8 @@ struct leader_above {
     /* What the roles need may be another thing for the world beside them (roles_world.c), and for
      * the service (leader_service.c). */
     void (*roles_looked)(struct leader *leader);
+    /* elastic-mlflow asks what is new after that generation (control_mlflow.c). */
+    void (*mlflow_asks)(struct leader *leader, int after);
 };
 
 struct leader {
@@ -67,6 +69,7 @@ struct leader {
         struct measures *measures;
         struct hang_watch *hang;
         struct straggler_watch *straggler;
+        struct mlflow_run *mlflow;
     } watches;
     struct pmix_publish *pmix_publish;
     struct world_store *world_store;

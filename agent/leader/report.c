@@ -325,14 +325,17 @@ void report_end(struct leader *leader)
     say_totals(leader);
 }
 
-json_object *report_history_json(const struct leader *leader)
+json_object *report_history_json(const struct leader *leader, int after)
 {
     json_object *array = json_object_new_array();
 
     for (int i = 0; i < leader->report->history_count; i++) {
         const struct generation_record *r = &leader->report->history[i];
-        json_object *obj = record_json(r);
+        json_object *obj;
 
+        if (r->generation <= after)
+            continue;
+        obj = record_json(r);
         if (r->stragglers != NULL)
             json_object_object_add(obj, "stragglers", json_from_strings(r->stragglers));
         json_object_object_add(obj, "pause",

@@ -348,6 +348,8 @@ void group_describe(struct member *m, struct workers_options *options)
                 .run_dir = m->run_dir,
                 .state_dir = m->job.state_dir,
                 .checkpoint_dir = m->job.checkpoint_dir,
+                .mlflow_uri = m->job.mlflow_uri,
+                .mlflow_run = m->job.mlflow_run,
                 .lib = m->options->lib(),
                 .release = release_own()->name,
                 .python = m->options->python,

@@ -7,7 +7,8 @@
 
 #include <curl/curl.h>
 
-#define CONNECT_MS 1000L
+#define CONNECT_MS     1000L
+#define FAR_CONNECT_MS 5000L
 
 struct http {
     uv_loop_t *loop;
@@ -216,20 +217,26 @@ int http_ask(struct http *http, const struct http_request *request)
     http->length = 0;
     http->status_only = request->status_only;
     http->headers = request->header != NULL ? curl_slist_append(NULL, request->header) : NULL;
+    if (request->post != NULL)
+        http->headers = curl_slist_append(http->headers, "Content-Type: application/json");
     curl_easy_setopt(easy, CURLOPT_URL, request->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* the address is one of the node itself */
+    if (!request->far)
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* the address is one of the node itself */
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a thread with a name */
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     request->far ? FAR_CONNECT_MS : CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(request->timeout * 1000));
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, request->status_only ? 1L : 0L);
+    if (request->post != NULL)
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->post);
     if (request->put) {
         curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(easy, CURLOPT_INFILESIZE, 0L);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One request after the other over HTTP, in the loop, by libcurl's multi interface.
  *
- * For services of the node itself: no proxy, no redirection, and bounds on time and size. */
+ * No redirection, and bounds on time and size. For services of the node itself, and so without a
+ * proxy, but for requests that are `far`. */
 #ifndef ELASTIC_AGENT_MEMBER_HTTP_H
 #define ELASTIC_AGENT_MEMBER_HTTP_H
 
@@ -17,6 +18,8 @@ struct http_request {
     bool put; /* without a body; else GET */
     const char *url;
     const char *header; /* "NAME: VALUE"; NULL: none */
+    const char *post;   /* JSON, as the body of a POST; it lives until the answer. NULL: no POST */
+    bool far;           /* elsewhere: by the proxies of the environment, and not at once */
     double timeout;     /* seconds for all of it */
     /* The answer ends with its head, however long it is, and so does the connection: a server that
      * serves one after the other is free for others. */

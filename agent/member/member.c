@@ -348,6 +348,8 @@ void member_destroy(struct member *m)
     free(m->job.cwd);
     free(m->job.state_dir);
     free(m->job.checkpoint_dir);
+    free(m->job.mlflow_uri);
+    free(m->job.mlflow_run);
     free(m->incarnation);
     free(m->run_dir);
     free(m);

@@ -74,6 +74,7 @@ struct member_job {
     char *roles; /* the text of its roles; NULL: it has none */
     char **argv, **env;
     char *cwd, *state_dir, *checkpoint_dir;
+    char *mlflow_uri, *mlflow_run; /* NULL: workers have no run of MLflow */
     struct pattern *fail_pattern; /* NULL: none */
     json_object *scale;           /* world size → JSON text */
     mode_t umask;

@@ -152,12 +152,26 @@ static void handle_reserve(struct member *m, json_object *msg)
 
 /* The world of a prepare or start, and this node's index in it. NULL: the message is unusable,
  * which ends this member. */
+/* The run of MLflow that workers are to go on with, once there is one. */
+static void note_run(struct member *m, json_object *msg)
+{
+    const char *uri = json_get_string(msg, "mlflow_uri"), *run = json_get_string(msg, "mlflow_run");
+
+    if (uri == NULL || run == NULL || !text_made_of(run, "-_"))
+        return;
+    free(m->job.mlflow_uri);
+    free(m->job.mlflow_run);
+    m->job.mlflow_uri = strdup(uri);
+    m->job.mlflow_run = strdup(run);
+}
+
 static struct world *read_world(struct member *m, json_object *msg, int64_t *index,
                                 int64_t *attempt)
 {
     struct error err = {""};
     struct world *world = world_from_json(msg, &err);
 
+    note_run(m, msg);
     if (world != NULL && json_get_int(msg, "node_index", 0, world->node_count - 1, index) &&
         json_get_int(msg, "attempt", 0, INT32_MAX, attempt))
         return world;

@@ -25,6 +25,7 @@ router           common/|lib/|config\.h
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
 state            cmd/(shape|terminal_text)\.h|common/|lib/|config\.h
+mlflow           agent/member/http\.h|common/|lib/|config\.h
 notice           agent/member/http\.h|common/|lib/
 cmd              common/|lib/|config\.h
 spank            common/|lib/|config\.h

@@ -104,6 +104,11 @@ const char *paths_flush(void)
     return "/nowhere/elastic-flush";
 }
 
+const char *paths_mlflow(void)
+{
+    return "/nowhere/elastic-mlflow";
+}
+
 const char *paths_node_fail(void)
 {
     return "elastic-node-fail";

@@ -51,7 +51,8 @@ SLURM_WAIT=0'
         as_user "$command" --help >"$BATS_TEST_TMPDIR/all"
         grep -A80 '^Options provided by plugins' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/help"
         for option in elastic elastic-replica elastic-grace elastic-grow-delay elastic-snooze elastic-fault-wait \
-            elastic-hang-wait elastic-straggler elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
+            elastic-hang-wait elastic-straggler elastic-mlflow elastic-experiment elastic-run-name \
+            elastic-run-id elastic-max-restarts elastic-pool elastic-deadline elastic-fallback \
             elastic-budget elastic-max-price elastic-wake elastic-reclaim elastic-signal \
             elastic-grow elastic-requeue elastic-config elastic-roles elastic-extend; do
             # A long one has its explanation on the next line.
@@ -149,10 +150,12 @@ JOB
         --elastic-pool=spare,elastic --elastic-signal=SIGUSR1 --elastic-grow=ask --elastic-requeue=limit,fault \
         --elastic-deadline=2096-12-01T08:00-05:00 --elastic-fallback=never --elastic-budget=12.50 \
         --elastic-max-price=2 --elastic-wake=no --elastic-reclaim=shrink \
-        --elastic-straggler=replace
+        --elastic-straggler=replace --elastic-mlflow=http://m:5000 --elastic-experiment=digits \
+        --elastic-run-name=first --elastic-run-id=0123abc
     [[ $output =~ ELASTIC_SPANK=([0-9.]+) ]]
     [ "$output" = "ELASTIC_BUDGET=12.5
 ELASTIC_DEADLINE=2096-12-01T13:00:00Z
+ELASTIC_EXPERIMENT=digits
 ELASTIC_FALLBACK=never
 ELASTIC_FAULT_WAIT=10
 ELASTIC_GRACE=7
@@ -161,10 +164,13 @@ ELASTIC_GROW_DELAY=8
 ELASTIC_HANG_WAIT=11
 ELASTIC_MAX_PRICE=2
 ELASTIC_MAX_RESTARTS=4/60
+ELASTIC_MLFLOW=http://m:5000
 ELASTIC_POOL=spare,elastic
 ELASTIC_RECLAIM=shrink
 ELASTIC_REPLICA_NODES=2
 ELASTIC_REQUEUE=limit,fault
+ELASTIC_RUN_ID=0123abc
+ELASTIC_RUN_NAME=first
 ELASTIC_SIGNAL=USR1
 ELASTIC_SIZES=2:4:2
 ELASTIC_SNOOZE=9

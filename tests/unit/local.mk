@@ -103,6 +103,11 @@ tests_unit_test_metrics_SOURCES = tests/unit/test_metrics.c
 tests_unit_test_metrics_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_metrics_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_mlflow
+tests_unit_test_mlflow_SOURCES = tests/unit/test_mlflow.c
+tests_unit_test_mlflow_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_mlflow_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_straggler
 tests_unit_test_straggler_SOURCES = tests/unit/test_straggler.c
 tests_unit_test_straggler_LDADD = $(UNIT_LIBS) -lm

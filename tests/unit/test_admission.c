@@ -424,6 +424,7 @@ static void bad_bases_are_refused_with_the_value(void **state)
 static void refuses(const struct conf *conf, const char *variable,
                     const struct policy_option *option)
 {
+    bool any_line = option->kind == POLICY_KIND_TEXT && option->form == POLICY_FORM_LINE;
     char entry[128], said[64];
     const char *env[ENV_MAX] = {ELASTIC "2:8", entry};
     struct admission_request request = request_of(env);
@@ -431,7 +432,7 @@ static void refuses(const struct conf *conf, const char *variable,
     struct error err = {""};
     int rc;
 
-    snprintf(entry, sizeof(entry), "%s=?!", variable);
+    snprintf(entry, sizeof(entry), "%s=%s", variable, any_line ? "\t!" : "?!");
     snprintf(said, sizeof(said), "--%s=?!: ", option->option);
     request.env = env_of(env);
     rc = admission_base(conf, &request, &changes, &err);

@@ -542,7 +542,8 @@ static void test_policy_load(void **state)
         "snooze, fault_wait, hang_wait, straggler, max_restarts, signal, grow, requeue, pool, "
         "deadline, "
         "fallback, "
-        "budget, max_price, wake, reclaim, scale_config");
+        "budget, max_price, wake, reclaim, mlflow_tracking_uri, mlflow_experiment_name, "
+        "mlflow_run_name, mlflow_run_id, scale_config");
     put("empty.json", "");
     assert_no_policy("empty.json",
                      "policy file empty.json: there is nothing in it; write {\"key\": value, ...}");
@@ -624,6 +625,8 @@ static const char *some_value(const struct policy_option *option)
         return "12.5";
     case POLICY_KIND_NUMBER_OR_WORD:
         return option->words[0];
+    case POLICY_KIND_TEXT:
+        return option->form == POLICY_FORM_URL ? "http://mlflow:5000" : "a";
     default:
         return "a";
     }

@@ -59,6 +59,9 @@ static void assert_helpful(const struct policy_option *option)
         fail_msg("--%s=%s does not fit into a help text", option->option, option->argument);
 }
 
+#define MLFLOW_URL                                                                                 \
+    "write none, or an address such as http://mlflow.example:5000, without a name or password"
+
 static void test_table(void **state)
 {
     for (const struct policy_option *o = policy_options; o->json != NULL; o++) {
@@ -152,6 +155,9 @@ static void test_options(void **state)
         {"max-price", "0.000001"},  {"wake", "no"},
         {"reclaim", "shrink"},      {"straggler", "replace"},
         {"replica", "2"},
+        {"mlflow", "https://m.example:5000/base"},
+        {"experiment", "digits \xc3\xa9"},
+        {"run-name", "600"}, {"run-id", "0123abc"},
     };
 
     policy_init(&policy);
@@ -161,14 +167,17 @@ static void test_options(void **state)
         assert_int_equal(policy_set(&policy, given[i][0], given[i][1], &err), 0);
         assert_true(policy_option_is_set(&policy, policy_find(given[i][0])));
     }
-    assert_policy(&policy,
-                  "{\"nodes\":\"2:8:2\",\"replica\":2,\"grace\":120,\"grow_delay\":0,\"snooze\":"
-                  "31536000,\"fault_wait\":7,"
-                  "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
-                  "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
-                  "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
-                  "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
-                  "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\"}");
+    assert_policy(
+        &policy,
+        "{\"nodes\":\"2:8:2\",\"replica\":2,\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
+        "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
+        "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
+        "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
+        "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
+        "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\","
+        "\"mlflow_tracking_uri\":\"https:\\/\\/m.example:5000\\/base\","
+        "\"mlflow_experiment_name\":\"digits \xc3\xa9\",\"mlflow_run_name\":\"600\","
+        "\"mlflow_run_id\":\"0123abc\"}");
     assert_true(policy.deadline == 1796108400);
     assert_true(policy.budget == 1200.5);
     assert_near(policy.max_price, 1e-6, 1e-12);
@@ -290,6 +299,31 @@ static void test_bad_options(void **state)
         {"wake", "true", "--elastic-wake=true: 'true' is not allowed; write yes or no"},
         {"reclaim", "none",
          "--elastic-reclaim=none: 'none' is not allowed; write replace or shrink"},
+        {"mlflow", "ftp://m",
+         "--elastic-mlflow=ftp://m: 'ftp://m' is not allowed; " MLFLOW_URL},
+        {"mlflow", "/scratch/mlruns",
+         "--elastic-mlflow=/scratch/mlruns: '/scratch/mlruns' is not allowed; "
+         MLFLOW_URL},
+        {"mlflow", "http://ada:secret@m",
+         "--elastic-mlflow=http://ada:secret@m: 'http://ada:secret@m' is not "
+         "allowed; " MLFLOW_URL},
+        {"mlflow", "http://",
+         "--elastic-mlflow=http://: 'http://' is not allowed; " MLFLOW_URL},
+        {"mlflow", "http:///x",
+         "--elastic-mlflow=http:///x: 'http:///x' is not allowed; " MLFLOW_URL},
+        {"run-name", "",
+         "--elastic-run-name=: '' is not allowed; write 1 to 250 characters in a line"},
+        {"run-name", "a\nb",
+         "--elastic-run-name=a?b: 'a?b' is not allowed; write 1 to 250 characters in a "
+         "line"},
+        {"run-id", "../x",
+         "--elastic-run-id=../x: '../x' is not allowed; write the id of a run: 1 to 64 "
+         "letters, digits, - and _"},
+        {"run-id", "01234567890123456789012345678901234567890123456789012345678901234",
+         "--elastic-run-id="
+         "012345678901234567890123456789012345678901234567890123456789...: "
+         "'012345678901234567890123456789012345678901234567890123456789...' is not allowed; "
+         "write the id of a run: 1 to 64 letters, digits, - and _"},
         {"straggler", "no",
          "--elastic-straggler=no: 'no' is not allowed; write report, replace or off"},
         {"colour", "red", "--elastic-colour=red: there is no option of this name"},
@@ -386,7 +420,8 @@ static void test_file(void **state)
     "unknown key; known keys: nodes, replica, grace, grow_delay, snooze, fault_wait, hang_wait, "  \
     "straggler, max_restarts, signal, grow, requeue, pool, deadline, fallback, budget, "           \
     "max_price, wake, "                                                                            \
-    "reclaim, scale_config"
+    "reclaim, mlflow_tracking_uri, mlflow_experiment_name, mlflow_run_name, mlflow_run_id, "       \
+    "scale_config"
 #define WHOLE  "write a whole number of seconds from 0 to 31536000"
 #define OBJECT "write {\"key\": value, ...}"
 #define NODES  "write a string such as \"2:8\", \"2:8:2\" or \"2,4,8\""
