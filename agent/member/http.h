@@ -14,7 +14,8 @@
 struct http;
 
 struct http_request {
-    bool put; /* without a body; else GET */
+    bool put;         /* without a body; else GET */
+    const char *post; /* POST of this JSON, which lives until the answer; NULL: none */
     const char *url;
     const char *header; /* "NAME: VALUE"; NULL: none */
     double timeout;     /* seconds for all of it */
