@@ -192,6 +192,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/member/join.c \
     agent/member/late.c \
     agent/member/late.h \
+    agent/member/loader.c \
+    agent/member/loader.h \
     agent/member/member.c \
     agent/member/member.h \
     agent/member/member_internal.h \

@@ -88,6 +88,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/machine.c \
     lib/machine.h \
     lib/machine_json.c \
+    lib/model_load.c \
+    lib/model_load.h \
     lib/names.c \
     lib/names.h \
     lib/nearest.c \

@@ -92,7 +92,7 @@ struct role {
         char *of;         /* name of the role in the job file */
         int max;          /* shards that there may be */
         int64_t capacity; /* MiB that each has for models */
-        int load;         /* how models get into the program: 0: it reads a file */
+        int load; /* how models get into the program: 0: it reads a file; else lib/model_load.h */
         struct rollout_amount surge, unavailable;
         int fail_fast;
         double window; /* seconds that an operation waits for others */

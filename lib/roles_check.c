@@ -189,12 +189,15 @@ static int check_shards(const struct roles_reader *reader, const struct roles_pa
                         const struct role *role)
 {
     struct roles_part update = roles_member(part, "update"), capacity, load;
+    bool asks = role->ready.how == ROLE_PROBE_HTTP || role->ready.how == ROLE_PROBE_TCP;
     struct rollout_limits limits;
     struct error err = {""};
 
     load = roles_member(part, "load");
-    if (role->shards.load != 0)
-        return roles_fail(reader, &load, "it is not built yet; write file");
+    if (role->shards.load != 0 && !asks)
+        return roles_fail(reader, &load,
+                          "models are loaded at the port that ready asks; write ready: {http: "
+                          "PATH}, or {tcp: yes}");
     capacity = roles_member(part, "capacity");
     if (role->shards.capacity == 0)
         return roles_fail(reader, &capacity,

@@ -95,6 +95,13 @@ static struct rollout_action *add(struct rollout_actions *out, enum rollout_acti
     return &out->list[out->count++];
 }
 
+/* It has that version, or comes to it as it is. */
+static bool is_fresh(const struct rollout *rollout, const struct rollout_replica *replica,
+                     int64_t target)
+{
+    return rollout->in_place || replica->version == target;
+}
+
 static struct count count_all(const struct rollout *rollout, const struct rollout_replica *list,
                               int count)
 {
@@ -105,7 +112,7 @@ static struct count count_all(const struct rollout *rollout, const struct rollou
     if (c.floor < 1)
         c.floor = c.want > 0;
     for (int i = 0; i < count; i++) {
-        bool fresh = list[i].version == c.target;
+        bool fresh = is_fresh(rollout, &list[i], c.target);
 
         if (list[i].leaves) {
             c.leaving++;
@@ -113,7 +120,7 @@ static struct count count_all(const struct rollout *rollout, const struct rollou
         }
         c.fresh += fresh;
         c.others += !fresh;
-        c.fresh_ready += fresh && list[i].ready;
+        c.fresh_ready += list[i].version == c.target && list[i].ready;
         c.ready += list[i].ready;
     }
     return c;
@@ -157,9 +164,11 @@ static int drain(const struct rollout_replica *replica, struct count *c,
 
 /* Those of another version that are not ready are of no use. Of those that are ready as many go as
  * newcomers have no place otherwise, or as there are too many of. The last ones go first. */
-static int drain_others(const struct rollout_replica *list, int count, struct count *c,
-                        struct rollout_actions *out)
+static int drain_others(const struct rollout *rollout, const struct rollout_replica *list,
+                        int count, struct count *c, struct rollout_actions *out)
 {
+    if (rollout->in_place)
+        return 0;
     for (int i = count - 1; i >= 0; i--)
         if (!list[i].leaves && list[i].version != c->target && !list[i].ready &&
             drain(&list[i], c, out) != 0)
@@ -177,13 +186,13 @@ static int drain_others(const struct rollout_replica *list, int count, struct co
 }
 
 /* Fewer replicas are wanted by now: first those that are not ready. */
-static int drain_surplus(const struct rollout_replica *list, int count, struct count *c,
-                         struct rollout_actions *out)
+static int drain_surplus(const struct rollout *rollout, const struct rollout_replica *list,
+                         int count, struct count *c, struct rollout_actions *out)
 {
     for (int ready = 0; ready < 2; ready++)
         for (int i = count - 1; i >= 0 && c->fresh > c->want; i--) {
-            if (list[i].leaves || list[i].version != c->target || list[i].ready != (ready == 1) ||
-                (ready == 1 && c->ready <= c->floor))
+            if (list[i].leaves || !is_fresh(rollout, &list[i], c->target) ||
+                list[i].ready != (ready == 1) || (ready == 1 && c->ready <= c->floor))
                 continue;
             if (drain(&list[i], c, out) != 0)
                 return -1;
@@ -229,7 +238,9 @@ static int say_failed(struct rollout *rollout, struct rollout_actions *out)
     if (action == NULL)
         return -1;
     rollout->told = true;
-    snprintf(action->text, sizeof(action->text), "%d new replicas in a row did not get ready",
+    snprintf(action->text, sizeof(action->text),
+             rollout->in_place ? "%d times in a row a replica did not get its models"
+                               : "%d new replicas in a row did not get ready",
              rollout->failures);
     return 0;
 }
@@ -242,7 +253,8 @@ int rollout_run(struct rollout *rollout, const struct rollout_replica *list, int
 
     out->lacks = 0;
     if (say_failed(rollout, out) != 0 || start(rollout, &c, free, out) != 0 ||
-        drain_others(list, count, &c, out) != 0 || drain_surplus(list, count, &c, out) != 0)
+        drain_others(rollout, list, count, &c, out) != 0 ||
+        drain_surplus(rollout, list, count, &c, out) != 0)
         return -1;
     return say(rollout, &c, before, out);
 }

@@ -40,6 +40,8 @@ int rollout_limits(int replicas, const struct rollout_amount *surge,
 struct rollout {
     int replicas;
     struct rollout_limits limits;
+    /* Replicas come to another version as they are, and say so: none is replaced for its version */
+    bool in_place;
     int fail_fast;   /* so many new replicas in a row that do not get ready end it; 0: none does */
     int64_t version; /* that all are to have */
     int64_t before;  /* that they had; 0: there were none */
@@ -82,7 +84,8 @@ struct rollout_actions {
 void rollout_begin(struct rollout *rollout, int64_t version);
 /* A replica has got ready. */
 void rollout_ready(struct rollout *rollout, int64_t version);
-/* A replica of that version has ended, or was ended, before it was ready. */
+/* A replica of that version has ended, or was ended, before it was ready; one in place cannot come
+ * to it. */
 void rollout_failed(struct rollout *rollout, int64_t version);
 
 /* What is to be done now. There are these replicas, and room for so many more (free). A second call

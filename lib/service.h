@@ -29,7 +29,8 @@
 
 struct service_options {
     struct shard_commands_options brain;
-    int replicas; /* of each shard */
+    int replicas;  /* of each shard */
+    bool in_place; /* they load and unload models as they are told, and say so: `load` */
     struct rollout_amount surge, unavailable;
     int fail_fast;
     const char *name;        /* of the service */
@@ -75,7 +76,10 @@ struct service_replica {
     int shard, id;
     int start; /* number of its latest start; 0: none */
     enum service_replica_state state;
-    int64_t version;     /* that it was started with; 0: it has not been started */
+    int64_t version;     /* whose list it has: that of its start, or a later one; 0: none */
+    int64_t tried;       /* in place: a version that it could not come to … */
+    int failures;        /* … so often since its start */
+    const char *why;     /* … the last time */
     bool failed;         /* its latest start has, by its own fault … */
     bool spent;          /* … and nothing starts it again */
     const char *address; /* where its requests go, once it is ready */

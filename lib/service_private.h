@@ -26,6 +26,7 @@ struct service_shard {
     int failures;     /* of new replicas, since one has got ready */
     double pause;     /* nothing is started before then */
     char waits[160];  /* for what */
+    char why[320];    /* a replica could not load its models, the last time; "": all could */
     int ready, total; /* at the last run */
 };
 

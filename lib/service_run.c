@@ -110,8 +110,22 @@ static void has_got_ready(struct run *run, const struct service_known *known)
     if (shard == NULL)
         return;
     rollout_ready(&shard->rollout, known->replica.version);
+    shard->why[0] = '\0';
     shard->failures = 0;
     shard->pause = 0;
+}
+
+/* In place. Those of a version that is not wanted any more do not count. */
+static void has_not_loaded(struct run *run, const struct service_replica *before,
+                           const struct service_replica *now)
+{
+    struct service_shard *shard = service_shard(run->s, now->shard);
+
+    if (shard == NULL)
+        return;
+    for (int i = before->failures; i < now->failures; i++)
+        rollout_failed(&shard->rollout, now->tried);
+    snprintf(shard->why, sizeof(shard->why), "%s", now->why != NULL ? now->why : "");
 }
 
 static int keep_address(struct service_known *known, const char *address)
@@ -139,7 +153,7 @@ static int note_one(struct run *run, struct service_known *before,
                     const struct service_replica *now)
 {
     const char *address = before->replica.address;
-    bool started = before->replica.state == SERVICE_STARTS;
+    bool started = before->replica.state == SERVICE_STARTS, same = true;
     int64_t version = now->version;
 
     if (before->replica.start != now->start) {
@@ -147,16 +161,22 @@ static int note_one(struct run *run, struct service_known *before,
         before->ended = run->s->first && now->state != SERVICE_LEAVES &&
                         is_to_end(run->s, now->start);
         before->drained = 0;
+        before->replica.failures = 0;
+        same = false;
     }
     /* That of a start that has failed is not said any more. */
     if (now->version == 0 && now->start == before->replica.start && now->state == SERVICE_WAITS)
         version = before->replica.version;
+    if (now->failures > before->replica.failures)
+        has_not_loaded(run, &before->replica, now);
+    same = same && before->replica.version == version;
     before->replica = *now;
     before->replica.address = address;
+    before->replica.why = NULL; /* it does not outlive this run */
     before->replica.version = version;
     if (now->failed && !before->failed)
         has_failed(run, before);
-    if (now->state == SERVICE_READY && started)
+    if (now->state == SERVICE_READY && (started || !same))
         has_got_ready(run, before);
     /* What leaves when it is seen first may have been in the table of the leader before. */
     before->served = before->served || now->state == SERVICE_READY ||
@@ -261,6 +281,7 @@ static int set_replicas(const struct service *s, struct service_shard *shard)
 
     rollout->replicas = shard->count > 0 ? s->options.replicas : 0;
     rollout->fail_fast = s->options.fail_fast;
+    rollout->in_place = s->options.in_place;
     return rollout_limits(s->options.replicas, &s->options.surge, &s->options.unavailable,
                           &rollout->limits, NULL);
 }
@@ -422,8 +443,11 @@ static int end_spent(struct run *run, const struct service_shard *shard, struct 
     return 0;
 }
 
-static int failed(struct run *run, struct service_shard *shard, const char *why)
+static int failed(struct run *run, struct service_shard *shard, const char *what)
 {
+    char why[sizeof(shard->why) + 200];
+
+    snprintf(why, sizeof(why), "%s%s%s", what, shard->why[0] != '\0' ? ": " : "", shard->why);
     run->record = run->again = true;
     if (say(&run->later, shard->number, why) != 0)
         return -1;

@@ -24,6 +24,11 @@ struct gang {
     char *owner;  /* name of the replica that owns it; NULL: none does */
     int owner_port;
     int64_t version; /* of its shard; 0: it has none */
+    struct {
+        int64_t version;
+        int failures;
+        char why[320];
+    } tried; /* what it could not load */
     struct gang *next;
 };
 
@@ -305,6 +310,33 @@ int64_t gangs_version_of(const struct gangs *gangs, const struct replica *replic
     const struct gang *gang = find(gangs, replica);
 
     return gang != NULL ? gang->version : 0;
+}
+
+void gangs_loaded(struct gangs *gangs, const struct replica *replica, json_object *msg)
+{
+    struct gang *gang = find(gangs, replica);
+    const char *why = json_get_string(msg, "text");
+    int64_t version = 0, failures = 0;
+
+    if (gang == NULL)
+        return;
+    if (json_get_int(msg, "version", 1, INT64_MAX, &version))
+        gang->version = version;
+    if (!json_get_int(msg, "failures", 1, INT32_MAX, &failures))
+        return;
+    gang->tried.failures += gang->tried.failures < INT32_MAX;
+    json_get_int(msg, "tried", 1, INT64_MAX, &gang->tried.version);
+    snprintf(gang->tried.why, sizeof(gang->tried.why), "%s", why != NULL ? why : "");
+    error_clean(gang->tried.why);
+}
+
+struct gangs_tried gangs_tried(const struct gangs *gangs, const struct replica *replica)
+{
+    const struct gang *gang = find(gangs, replica);
+
+    return gang != NULL
+               ? (struct gangs_tried){gang->tried.version, gang->tried.failures, gang->tried.why}
+               : (struct gangs_tried){0};
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -23,8 +23,21 @@ void gangs_destroy(struct gangs *gangs); /* accepts NULL */
 /* Of a role that is a shard: the file with its models, and the version of replicas that are started
  * from now on. -1: out of memory. */
 int gangs_set_models(struct gangs *gangs, int role, const char *path, int64_t version);
-/* With which version a replica was started; 0: it has not been, or has none. */
+/* With which version a replica was started, or to which it has come since then; 0: it has not been
+ * started, or has none. */
 int64_t gangs_version_of(const struct gangs *gangs, const struct replica *replica);
+
+/* "task_models": to which version a replica of a shard has come, or could not come. */
+void gangs_loaded(struct gangs *gangs, const struct replica *replica, json_object *msg);
+
+/* What a replica could not load since its start: of that version, so often, the last time why. */
+struct gangs_tried {
+    int64_t version;
+    int failures;
+    const char *why;
+};
+
+struct gangs_tried gangs_tried(const struct gangs *gangs, const struct replica *replica);
 
 /* Start a replica, which has its nodes. owner: the replica that owns it; NULL: none does.
  * -1: out of memory. */

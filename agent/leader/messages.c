@@ -106,6 +106,7 @@ static const struct message table[] = {
     {"task_running", MEMBER, ANY,       .member = role_tasks_running},
     {"task_ready",   MEMBER, ANY,       .member = role_tasks_ready},
     {"task_unready", MEMBER, ANY,       .member = role_tasks_unready},
+    {"task_models",  MEMBER, ANY,       .member = role_tasks_models},
     {"task_exit",    MEMBER, ANY,       .member = role_tasks_exit},
     /* what its processes have to say to each other; "store" is answered whatever its world */
     {"store",      MEMBER,  ANY,        .member = world_store_request},

@@ -244,6 +244,17 @@ void role_tasks_unready(struct leader *leader, struct leader_member *m, json_obj
     feed_task(leader, m, msg, RECONCILE_UNREADY);
 }
 
+void role_tasks_models(struct leader *leader, struct leader_member *m, json_object *msg)
+{
+    int task;
+    const struct replica *replica = task_of(leader, m, msg, &task);
+
+    if (replica == NULL)
+        return;
+    gangs_loaded(leader_roles_view(leader)->gangs, replica, msg);
+    leader_roles_look(leader);
+}
+
 static void say_end(struct leader *leader, const struct leader_member *m,
                     const struct replica *replica, int task, const char *text)
 {

@@ -14,6 +14,7 @@ void role_tasks_port(struct leader *leader, struct leader_member *m, json_object
 void role_tasks_running(struct leader *leader, struct leader_member *m, json_object *msg);
 void role_tasks_ready(struct leader *leader, struct leader_member *m, json_object *msg);
 void role_tasks_unready(struct leader *leader, struct leader_member *m, json_object *msg);
+void role_tasks_models(struct leader *leader, struct leader_member *m, json_object *msg);
 void role_tasks_exit(struct leader *leader, struct leader_member *m, json_object *msg);
 
 #endif

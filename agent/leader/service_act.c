@@ -60,6 +60,8 @@ static struct service_replica *list_replicas(struct leader *leader, int *count)
         const struct leader_member *m = placed ? roster_by_room(leader, replica->tasks[0].node)
                                                : NULL;
 
+        struct gangs_tried tried = gangs_tried(view->gangs, replica);
+
         if (role->kind != ROLE_SHARDS)
             continue;
         list[(*count)++] = (struct service_replica){
@@ -68,6 +70,9 @@ static struct service_replica *list_replicas(struct leader *leader, int *count)
             .start = replica->start,
             .state = state_of(replica),
             .version = placed ? gangs_version_of(view->gangs, replica) : 0,
+            .tried = tried.version,
+            .failures = tried.failures,
+            .why = tried.why,
             .failed = replica->failed,
             .spent = replica->spent,
             .address = m != NULL ? m->part->address : NULL,

@@ -47,6 +47,7 @@ char *service_text_list(const char *repository, const struct service_action *act
     snprintf(path, sizeof(path), "shard_%d", action->shard);
     json_object_object_add(json, "shard", json_object_new_string(path));
     json_object_object_add(json, "epoch", json_object_new_int64(action->epoch));
+    json_object_object_add(json, "update", json_object_new_int64(action->version));
     for (int i = 0; i < action->count; i++) {
         json_object *model = json_object_new_object();
 

@@ -208,6 +208,15 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+static void set_post(struct http *http, CURL *easy, const char *text)
+{
+    http->headers = curl_slist_append(http->headers, "Content-Type: application/json");
+    http->headers = curl_slist_append(http->headers, "Expect:");
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, text);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
+}
+
 int http_ask(struct http *http, const struct http_request *request)
 {
     CURL *easy = curl_easy_init();
@@ -217,8 +226,6 @@ int http_ask(struct http *http, const struct http_request *request)
     http->length = 0;
     http->status_only = request->status_only;
     http->headers = request->header != NULL ? curl_slist_append(NULL, request->header) : NULL;
-    if (request->post != NULL)
-        http->headers = curl_slist_append(http->headers, "Content-Type: application/json");
     curl_easy_setopt(easy, CURLOPT_URL, request->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -231,17 +238,17 @@ int http_ask(struct http *http, const struct http_request *request)
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                      request->far ? FAR_CONNECT_MS : CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(request->timeout * 1000));
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, request->status_only ? 1L : 0L);
     if (request->post != NULL)
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->post);
+        set_post(http, easy, request->post);
     if (request->put) {
         curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(easy, CURLOPT_INFILESIZE, 0L);
         curl_easy_setopt(easy, CURLOPT_READFUNCTION, no_body);
     }
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
     http->easy = easy;
     if (curl_multi_add_handle(http->multi, easy) == CURLM_OK)
         return 0;

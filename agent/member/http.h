@@ -15,10 +15,10 @@
 struct http;
 
 struct http_request {
-    bool put; /* without a body; else GET */
+    bool put;         /* without a body; else GET */
+    const char *post; /* POST of this JSON, which lives until the answer; NULL: none */
     const char *url;
     const char *header; /* "NAME: VALUE"; NULL: none */
-    const char *post;   /* JSON, as the body of a POST; it lives until the answer. NULL: no POST */
     bool far;           /* elsewhere: by the proxies of the environment, and not at once */
     double timeout;     /* seconds for all of it */
     /* The answer ends with its head, however long it is, and so does the connection: a server that

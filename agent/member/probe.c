@@ -443,6 +443,11 @@ struct probe *probe_create(uv_loop_t *loop, const struct probe_options *options,
     return p;
 }
 
+const char *probe_address(const struct probe *p)
+{
+    return p->addresses[p->address];
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
     free_if_over(handle->data);

@@ -40,6 +40,9 @@ struct probe_handlers {
 struct probe *probe_create(uv_loop_t *loop, const struct probe_options *options,
                            const struct probe_handlers *handlers, void *arg);
 
+/* HTTP, TCP: the address where it has been answered, or is about to ask. */
+const char *probe_address(const struct probe *probe);
+
 /* Call no handler any more. What is under way is ended, and freed by the loop. NULL is accepted. */
 void probe_destroy(struct probe *probe);
 

@@ -119,7 +119,8 @@ static int port_to_be_probed(const struct task *task)
 {
     enum role_probe how = task->replica->options.role->ready.how;
 
-    return !task->ready && (how == ROLE_PROBE_HTTP || how == ROLE_PROBE_TCP) ? probe_port(task) : 0;
+    return !task->answers && (how == ROLE_PROBE_HTTP || how == ROLE_PROBE_TCP) ? probe_port(task)
+                                                                               : 0;
 }
 
 /* True: a stranger has a port of it, and the replica ends. */
@@ -154,7 +155,7 @@ static void blame_stranger(struct task *task, int status)
     struct replica *r = task->replica;
     int port;
 
-    if (status == 0 || recovery_is_final(status) || task->ready || r->ending)
+    if (status == 0 || recovery_is_final(status) || task->answers || r->ending)
         return;
     port = replica_ports_stranger(r->ports, (int)(task - r->tasks), NULL);
     if (port == 0 && r->master_port != 0 && port_is_strange(r->master_port, NULL))
@@ -165,14 +166,70 @@ static void blame_stranger(struct task *task, int status)
 
 /* ---- is it ready? ---------------------------------------------------------------------------- */
 
+static void say_ready(struct task *task)
+{
+    task->ready = true;
+    send_message(task->replica, task_message(task, "task_ready"));
+}
+
+/* It has other models, or could not load them. It is ready once it has those of one list. */
+static void on_models(const struct model_load_state *state, void *arg)
+{
+    struct task *task = arg;
+    struct replica *r = task->replica;
+    json_object *msg = task_message(task, "task_models");
+
+    if (state->version > 0) {
+        r->options.version = state->version;
+        json_object_object_add(msg, "version", json_object_new_int64(state->version));
+    }
+    if (state->failures > 0) {
+        json_object_object_add(msg, "tried", json_object_new_int64(state->wanted));
+        json_object_object_add(msg, "failures", json_object_new_int(state->failures));
+        json_object_object_add(msg, "text", json_object_new_string(state->why));
+    }
+    send_message(r, msg);
+    if (state->version > 0 && !task->ready)
+        say_ready(task);
+}
+
+/* Requests of a shard go to its first task. */
+static bool has_to_load(const struct task *task)
+{
+    const struct replica *r = task->replica;
+
+    return r->models != NULL && r->role.shards.load != 0 && task->number == 0;
+}
+
+static void begin_loader(struct task *task)
+{
+    const struct replica *r = task->replica;
+    const struct loader_options options = {
+        .api = (enum model_load_api)r->role.shards.load,
+        .name = task->name,
+        .file = r->models,
+        .links = task->links,
+        .address = probe_address(task->probe),
+        .port = probe_port(task),
+        .every = r->role.ready.every < 1 ? r->role.ready.every : 1,
+        .patience = r->role.ready.within,
+    };
+
+    if (task->loader == NULL) /* without memory it does not get ready */
+        task->loader = loader_create(r->options.loop, &options, on_models, task);
+}
+
 static void on_task_ready(void *arg)
 {
     struct task *task = arg;
 
-    task->ready = true;
+    task->answers = true;
     if (ports_are_stolen(task))
         return;
-    send_message(task->replica, task_message(task, "task_ready"));
+    if (has_to_load(task))
+        begin_loader(task);
+    else
+        say_ready(task);
 }
 
 static void on_task_unready(const char *why, void *arg)
@@ -181,7 +238,7 @@ static void on_task_unready(const char *why, void *arg)
     json_object *msg = task_message(task, "task_unready");
     struct error line = {""};
 
-    task->ready = false;
+    task->answers = task->ready = false;
     error_set(&line, "%s", why);
     json_object_object_add(msg, "text", json_object_new_string(line.text));
     send_message(task->replica, msg);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "agent/member/loader.h"
 #include "agent/member/probe.h"
 #include "agent/member/replica.h"
 #include "agent/member/replica_ports.h"
@@ -18,7 +19,10 @@ struct task {
     char *name; /* what its lines begin with */
     const int *ports;
     char *gpus; /* NULL: it has given them back */
-    bool ended, ready;
+    bool ended;
+    bool answers, ready;   /* its probe has succeeded; and it has its models */
+    struct loader *loader; /* NULL: nobody makes it load models */
+    char *links;           /* the directory from which it loads them; NULL: it has none */
     char **command, **added;
     struct tail tail;
     struct probe *probe; /* NULL: nobody looks */
@@ -52,7 +56,7 @@ struct replica {
 /* What the task gets: command, environment, ports, GPUs. files: the name of what the replica has in
  * the run directory. -1 with err. */
 int replica_task_prepare(struct task *task, const char *files, struct error *err);
-/* Nobody looks any more. */
+/* Nobody looks any more, and nobody makes it load models. */
 void replica_task_end_probe(struct task *task);
 /* It has no GPUs any more. */
 void replica_task_give_gpus(struct task *task);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/member/replica_private.h"
+#include "common/files.h"
 #include "lib/role_task.h"
 
 /* Of FILE and TOLD: where the file will be. */
@@ -46,11 +47,26 @@ static int set_probe_command(struct task *task, const struct role_task *values)
     return task->probe_command != NULL ? 0 : -1;
 }
 
+/* A server that loads models by their names has a directory with a link for each. */
+static int make_links(struct task *task, const char *files, struct error *err)
+{
+    const struct replica *r = task->replica;
+
+    if (r->models == NULL || r->role.shards.load != MODEL_LOAD_OIP)
+        return 0;
+    if (asprintf(&task->links, "%s/%s-%d.models", r->options.common->place.run_dir, files,
+                 task->number) < 0) {
+        task->links = NULL;
+        return error_set(err, "out of memory");
+    }
+    return dir_make(task->links, err);
+}
+
 int replica_task_prepare(struct task *task, const char *files, struct error *err)
 {
     struct replica *r = task->replica;
     const struct replica_options *o = &r->options;
-    struct role_task values = {.replica = r->name, .task = task->number, .models = r->models};
+    struct role_task values = {.replica = r->name, .task = task->number};
     struct role_task_place place = {
         .start = o->start, .shared = o->shared, .api = o->api, .api_socket = o->api_socket};
     int rc = o->role->gang.tasks > 1 ? asprintf(&task->name, "%s.%d", r->name, task->number)
@@ -66,6 +82,9 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
         return -1;
     if (set_looked_at(task, files) != 0)
         return error_set(err, "out of memory");
+    if (make_links(task, files, err) != 0)
+        return -1;
+    values.models = task->links != NULL ? task->links : r->models;
     values.ports = task->ports;
     place.ready_file = o->role->ready.how == ROLE_PROBE_TOLD ? task->looked_at : NULL;
     place.namespace = o->namespace;
@@ -87,6 +106,8 @@ void replica_task_end_probe(struct task *task)
 {
     probe_destroy(task->probe);
     task->probe = NULL;
+    loader_destroy(task->loader);
+    task->loader = NULL;
     if (task->replica->options.role->ready.how == ROLE_PROBE_TOLD && task->looked_at != NULL)
         unlink(task->looked_at);
 }
@@ -106,6 +127,9 @@ void replica_task_free(struct task *task)
     replica_task_give_gpus(task);
     free(task->name);
     free(task->looked_at);
+    if (task->links != NULL)
+        dir_remove(task->links, NULL);
+    free(task->links);
     strings_free(task->command);
     strings_free(task->added);
     strings_free(task->probe_command);

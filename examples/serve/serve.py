@@ -3,7 +3,8 @@
 standard library and torch.
 
     serve.py --port 8001 --models models.json    has the models of a file, looked at again and again
-    serve.py --port 8001 --repository models/    loads them by requests
+    serve.py --port 8001 --repository models/    loads them by requests: of a directory with
+                                                 versions, or of a link to one of them
 
 Requests are those of the protocol: GET /v2/health/ready, GET /v2/models/NAME, POST
 /v2/models/NAME/infer; and of its model repository extension: POST /v2/repository/index and
@@ -84,7 +85,7 @@ class Models:
         return complete
 
     def load(self, name):
-        """The newest complete version in the repository."""
+        """The version to which the repository has a link, else the newest complete one."""
         with self._lock:
             version = self._newest(name)
             try:
@@ -114,6 +115,8 @@ class Models:
             raise Refused(400, "the models of this server come from a file")
         if name.startswith(".") or not (self.repository / name).is_dir():
             raise Refused(404, f"there is no model {name}")
+        if (self.repository / name / "model.pt").exists():
+            return (self.repository / name).resolve()  # a link to the version that is wanted
         versions = sorted(path.parent for path in (self.repository / name).glob("*/complete.json"))
         if not versions:
             raise Refused(404, f"no version of {name} is complete")

@@ -18,6 +18,7 @@ FUZZ_TARGETS = \
     tests/fuzz/fuzz_leader \
     tests/fuzz/fuzz_ledger \
     tests/fuzz/fuzz_link \
+    tests/fuzz/fuzz_models \
     tests/fuzz/fuzz_notice \
     tests/fuzz/fuzz_options \
     tests/fuzz/fuzz_policy \
@@ -86,6 +87,9 @@ tests_fuzz_fuzz_prices_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c
 tests_fuzz_fuzz_roles_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_roles_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_models_SOURCES = tests/fuzz/fuzz_models.c
+tests_fuzz_fuzz_models_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_models_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_router_SOURCES = tests/fuzz/fuzz_router.c
 tests_fuzz_fuzz_router_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_router_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)

@@ -89,7 +89,10 @@ EXTRA_DIST += \
     tests/system/steps.py \
     tests/system/epilog.bats \
     tests/system/selastic.bats \
+    tests/system/serve.bash \
     tests/system/serve.bats \
+    tests/system/serve_load.bats \
+    tests/system/lora_server.py \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \

@@ -6,6 +6,7 @@
 load helpers
 load elastic
 load roles
+load serve
 
 setup_file() {
     export SERVICE=t$$ # services outlive jobs and testbeds
@@ -45,17 +46,6 @@ teardown_file() {
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
 
-# end_process FILE SIGNAL: of which FILE has the number, if it is there.
-end_process() {
-    local pid
-    [[ -s $1 ]] || return 0
-    pid=$(<"$1")
-    rm "$1"
-    kill -"$2" "$pid" 2>/dev/null || return 0
-    gone() { [[ ! -d /proc/$pid ]]; }
-    wait_for 40 gone
-}
-
 # model NAME NUMBER BYTES [broken]: a version of it, as a state.
 model() {
     local dir=$TB_WORK/models/$1/00000$2
@@ -63,21 +53,6 @@ model() {
     as_user sh -c "echo data >$dir/data; echo '{\"bytes\": $3}' >$dir/../model.json"
     [[ ! ${4:-} ]] || as_user touch "$dir/broken"
     as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
-}
-
-shard_json() { as_user selastic shard "$SERVICE" --json 2>/dev/null; }
-
-table() { as_user cat "$(shard_json | json_value 's["dir"]')/routes.json"; }
-
-# routed KEY=SHARD... : these routes there are, and no others.
-routed() {
-    [[ $(table | json_value '*sorted(r["key"] + "=" + r["shard"] for r in s["routes"])' 2>/dev/null) == "$*" ]]
-}
-
-# Lines "ADDRESS:PORT" of the replicas that requests with that key may go to.
-replicas_of() {
-    table | json_value "'\\n'.join(f'{r[\"address\"]}:{r[\"port\"]}' for s1 in s['shards'] for r in s1['replicas']
-        if r['state'] == 'ready' and [s1['name']] == [x['shard'] for x in s['routes'] if x['key'] == '$1'])"
 }
 
 # answers KEY VERSION COUNT: as many replicas answer for that key, all of them with that version.
@@ -98,9 +73,6 @@ servers() {
         echo
     done | sort
 }
-
-why() { shard_json | json_value "[m['why'] for m in s['models'] + s['refused'] if m['name'] == '$1'][-1]"; }
-why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }
 
 @test "two models come into one shard, and have routes once its replicas are ready" {
     wait_for 40 routed one=shard_1 two=shard_1

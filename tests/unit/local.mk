@@ -49,6 +49,11 @@ tests_unit_test_admission_SOURCES = tests/unit/test_admission.c
 tests_unit_test_admission_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_admission_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_model_load
+tests_unit_test_model_load_SOURCES = tests/unit/test_model_load.c
+tests_unit_test_model_load_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_model_load_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_admitted
 tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
 tests_unit_test_admitted_LDADD = $(UNIT_LIBS)

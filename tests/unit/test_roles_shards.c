@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A job file with a service: its roles of kind shards, and what is refused. */
 #include "common/roles_file.h"
+#include "lib/model_load.h"
 #include "lib/text.h"
 #include "tests/unit/roles_fixture.h"
 
@@ -14,7 +15,7 @@
 static void test_values(void **state)
 {
     struct roles *roles = create(TOP SHARD "    capacity: 36G\n    shards: 1:3\n    replicas: 4\n"
-                                           "    window: 2s\n"
+                                           "    window: 2s\n    load: vllm-lora\n"
                                            "    update: {max-surge: 1, fail-fast: 0}\n" OTHER);
     const struct role *role = &roles->list[roles_shard(roles, 3)];
 
@@ -40,6 +41,7 @@ static void test_values(void **state)
     assert_true(role->shards.unavailable.percent);
     assert_int_equal(role->shards.fail_fast, 0);
     assert_near(role->shards.window, 2, 0);
+    assert_int_equal(role->shards.load, MODEL_LOAD_VLLM_LORA);
     assert_int_equal(roles->list[roles_find(roles, "a")].shards.number, 0);
     roles_destroy(roles);
 }
@@ -113,7 +115,12 @@ static void test_refusals(void **state)
                     "and memory such as 36G"},
         {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it is not built yet; leave "
                                            "it out"},
-        {JOB "    load: oip\n", "10:5: roles.server.load: it is not built yet; write file"},
+        {JOB "    load: triton\n", "10:5: roles.server.load: 'triton' is not allowed; write file, "
+                                   "oip or vllm-lora"},
+        {TOP "roles:\n  server:\n    kind: shards\n    run: [a]\n    ports: [a]\n    ready: told\n"
+             "    capacity: 1G\n    load: oip\n",
+         "10:5: roles.server.load: models are loaded at the port that ready asks; write ready: "
+         "{http: PATH}, or {tcp: yes}"},
         {JOB "    shards: 0\n",
          "10:5: roles.server.shards: '0' is not allowed; write N or 1:N, N from 1 to 64"},
         {JOB "    shards: 2:5\n",

@@ -348,6 +348,46 @@ static void test_fewer(void **state)
 
 /* ---- random ---------------------------------------------------------------------------------- */
 
+/* Replicas that come to another version as they are: none is replaced, and none is started but for
+ * one that is missing. */
+static void test_in_place(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 2, 1, 0, 40);
+    w.rollout.in_place = true;
+    to_version(&w, 1);
+    settle(&w);
+    assert_int_equal(w.done, 1);
+    to_version(&w, 2);
+    run(&w);
+    w.list[0].version = 2;
+    run(&w);
+    assert_int_equal(w.last, 2);
+    assert_int_equal(w.done, 1);
+    leave(&w, 1); /* a new one has version 2 from its start */
+    settle(&w);
+    assert_int_equal(w.last, 3);
+    assert_int_equal(w.done, 2);
+    to_version(&w, 3);
+    w.list[0].version = 3;
+    rollout_failed(&w.rollout, 3);
+    rollout_failed(&w.rollout, 3);
+    run(&w);
+    assert_string_equal(w.text, "2 times in a row a replica did not get its models");
+    run(&w);
+    assert_int_equal(w.done, 2);
+    w.list[0].version = 2; /* it is back */
+    run(&w);
+    assert_int_equal(w.done, 3);
+    assert_int_equal(w.last, 3);
+    w.rollout.replicas = 1;
+    w.rollout.done = false;
+    settle(&w);
+    assert_int_equal(w.count, 1);
+}
+
 static void disturb(struct world *w, uint64_t *seed, int64_t *version)
 {
     int i = w->count > 0 ? (int)random_below(seed, (uint32_t)w->count) : -1;
@@ -424,7 +464,7 @@ int main(void)
         cmocka_unit_test(test_ten),         cmocka_unit_test(test_one),
         cmocka_unit_test(test_no_room),     cmocka_unit_test(test_fail_fast),
         cmocka_unit_test(test_first_fails), cmocka_unit_test(test_fewer),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_in_place),    cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@ struct own_replica {
     bool models[MODELS]; /* that it has loaded */
     bool bad, told;      /* it never gets ready; it has been told to end */
     double due;          /* when it is ready, has failed, may start, or is gone */
+    double loads;        /* in place: when it has loaded the list, or could not; 0: it has it */
 };
 
 struct own_shard {
@@ -217,6 +218,8 @@ static void crash(struct sim *m)
         else if (r->is.state == SERVICE_LEAVES)
             r->is.state = SERVICE_READY;
     }
+    for (int i = 0; i < m->count; i++)
+        m->replicas[i].is.failures = 0;
     for (int shard = 1; shard <= SHARDS; shard++)
         m->shards[shard].open = false;
     lead(m);
@@ -245,9 +248,14 @@ static void set_list(struct sim *m, const struct service_action *action)
     }
     assert_true(size <= CAPACITY);
     /* A program that reads the file may drop at once what it does not name. */
-    for (int i = 0; i < m->count; i++)
-        for (int model = 0; m->replicas[i].is.shard == action->shard && model < MODELS; model++)
-            m->replicas[i].models[model] &= shard->list[model] > 0;
+    for (int i = 0; i < m->count; i++) {
+        struct own_replica *r = &m->replicas[i];
+
+        for (int model = 0; r->is.shard == action->shard && model < MODELS; model++)
+            r->models[model] &= shard->list[model] > 0;
+        if (r->is.shard == action->shard && r->is.state == SERVICE_READY)
+            r->loads = m->now + 0.3 + roll(m, 4);
+    }
 }
 
 static void set_table(struct sim *m, const char *text)
@@ -391,6 +399,8 @@ static void start_replica(struct sim *m, struct own_replica *r)
     r->is.start = ++m->last_start;
     r->is.version = shard->version;
     r->is.failed = r->is.spent = false;
+    r->is.failures = 0;
+    r->loads = 0;
     r->due = m->now + 0.5 + roll(m, 8);
     r->bad = !m->calm && roll(m, 8) == 0;
     for (int model = 0; model < MODELS; model++) {
@@ -398,6 +408,29 @@ static void start_replica(struct sim *m, struct own_replica *r)
         r->bad = r->bad || (shard->list[model] > 0 && m->bad[model] &&
                             shard->list[model] == m->version[model]);
     }
+}
+
+/* In place: what there is of the list is loaded, whatever else cannot be. */
+static bool load(struct sim *m, struct own_replica *r)
+{
+    const struct own_shard *shard = &m->shards[r->is.shard];
+    bool whole = m->calm || roll(m, 8) > 0;
+
+    for (int model = 0; model < MODELS; model++) {
+        bool bad = m->bad[model] && shard->list[model] == m->version[model];
+
+        whole = whole && !(shard->list[model] > 0 && bad);
+        r->models[model] = shard->list[model] > 0 && (r->models[model] || !bad);
+    }
+    r->loads = whole ? 0 : m->now + 1;
+    if (whole) {
+        r->is.version = shard->version;
+    } else {
+        r->is.tried = shard->version;
+        r->is.failures++;
+        r->is.why = "no";
+    }
+    return whole;
 }
 
 static int running(const struct sim *m)
@@ -418,10 +451,27 @@ static void fail_replica(struct sim *m, struct own_replica *r)
     r->due = m->now + 1;
 }
 
+/* It reads the list when it has begun, and each new one. */
+static void pass_in_place(struct sim *m)
+{
+    for (int i = 0; m->options.in_place && i < m->count; i++) {
+        struct own_replica *r = &m->replicas[i];
+
+        if (r->is.state == SERVICE_READY && r->loads > 0 && r->loads <= m->now)
+            load(m, r);
+        if (r->is.state == SERVICE_STARTS && !r->bad && r->due <= m->now && !load(m, r)) {
+            r->bad = r->is.failures > 2;
+            r->due = m->now + 1;
+        }
+        check(m);
+    }
+}
+
 static void pass_replicas(struct sim *m)
 {
     for (int shard = 1; shard <= SHARDS; shard++)
         size_shard(m, shard);
+    pass_in_place(m);
     for (int i = m->count - 1; i >= 0; i--) {
         struct own_replica *r = &m->replicas[i];
 
@@ -633,7 +683,7 @@ static void check_end(struct sim *m)
     assert_int_equal(listed, inside);
 }
 
-static void begin(struct sim *m, uint64_t seed)
+static void begin(struct sim *m, uint64_t seed, bool in_place)
 {
     memset(m, 0, sizeof(*m));
     m->seed = seed * 2654435761u + 1;
@@ -646,6 +696,7 @@ static void begin(struct sim *m, uint64_t seed)
         .surge = {50, true},
         .unavailable = {50, true},
         .fail_fast = 2,
+        .in_place = in_place,
         .name = "adapters",
         .application = "a",
     };
@@ -674,7 +725,7 @@ static void test_random(void **state)
     for (int history = 1; history <= HISTORIES; history++) {
         struct sim m;
 
-        begin(&m, (uint64_t)history);
+        begin(&m, (uint64_t)history, history % 2 == 0);
         for (int event = 0; event < 120; event++) {
             disturb(&m);
             pass(&m, 0.1 * roll(&m, 30));
@@ -696,12 +747,12 @@ static void test_random(void **state)
 
 /* New shards, updates, a move, a model that never gets ready, removals, a shard that goes: each
  * when what was before is at its end. */
-static char *play(int cut, int *carried)
+static char *play(int cut, int *carried, bool in_place)
 {
     struct sim m;
     char *text;
 
-    begin(&m, 3); /* nothing waits for others */
+    begin(&m, 3, in_place); /* nothing waits for others */
     m.calm = m.even = true;
     m.cut = cut;
     for (int model = 0; model < 6; model++)
@@ -728,15 +779,14 @@ static char *play(int cut, int *carried)
     return text;
 }
 
-static void test_cut(void **state)
+static void cut_everywhere(bool in_place)
 {
     int actions, carried;
-    char *whole = play(-1, &actions);
+    char *whole = play(-1, &actions, in_place);
 
-    (void)state;
     assert_true(actions > 60);
     for (int cut = 0; cut < actions; cut++) {
-        char *text = play(cut, &carried);
+        char *text = play(cut, &carried, in_place);
 
         if (strcmp(text, whole) != 0)
             fail_msg("cut before action %d:\n%sinstead of\n%s", cut, text, whole);
@@ -745,11 +795,24 @@ static void test_cut(void **state)
     free(whole);
 }
 
+static void test_cut(void **state)
+{
+    (void)state;
+    cut_everywhere(false);
+}
+
+static void test_cut_in_place(void **state)
+{
+    (void)state;
+    cut_everywhere(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_cut_in_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

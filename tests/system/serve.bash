@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# For tests of a service, SERVICE, with its models in shards (doc/user/serve.md).
+
+# end_process FILE SIGNAL: of which FILE has the number, if it is there.
+end_process() {
+    local pid
+    [[ -s $1 ]] || return 0
+    pid=$(<"$1")
+    rm "$1"
+    kill -"$2" "$pid" 2>/dev/null || return 0
+    gone() { [[ ! -d /proc/$pid ]]; }
+    wait_for 40 gone
+}
+
+shard_json() { as_user selastic shard "$SERVICE" --json 2>/dev/null; }
+
+table() { as_user cat "$(shard_json | json_value 's["dir"]')/routes.json"; }
+
+# routed KEY=SHARD... : these routes there are, and no others.
+routed() {
+    [[ $(table | json_value '*sorted(r["key"] + "=" + r["shard"] for r in s["routes"])' 2>/dev/null) == "$*" ]]
+}
+
+# Lines "ADDRESS:PORT" of the replicas that requests with that key may go to.
+replicas_of() {
+    table | json_value "'\\n'.join(f'{r[\"address\"]}:{r[\"port\"]}' for s1 in s['shards'] for r in s1['replicas']
+        if r['state'] == 'ready' and [s1['name']] == [x['shard'] for x in s['routes'] if x['key'] == '$1'])"
+}
+
+why() { shard_json | json_value "[m['why'] for m in s['models'] + s['refused'] if m['name'] == '$1'][-1]"; }
+why_has() { [[ $(why "$1" 2>/dev/null) == *"$2"* ]]; }

@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A service that makes its servers load and unload models: the server of examples/serve by the Open
+# Inference Protocol, with real models, and a server that speaks vLLM's API of adapters. Takes 80 s
+
+load helpers
+load elastic
+load serve
+
+setup_file() {
+    export SERVICE=l$$ OIP=l$$ LORA=v$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 2 --cpus-per-node 8
+    mkdir "$TB_WORK/examples"
+    cp -r "$TREE/examples/digits" "$TREE/examples/serve" "$TB_WORK/examples/"
+    cp "$TREE/tests/system/lora_server.py" "$TB_WORK/"
+    job_file "$OIP" oip /v2/health/ready examples/serve/serve.py '--port, "{port}", --repository, "{models}"'
+    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"'
+    trained digit digit 20
+    trained parity parity 20
+    as_user selastic states push "$TB_WORK/$OIP/digit" "$TB_WORK/trained/digit"
+    as_user selastic states push "$TB_WORK/$OIP/parity" "$TB_WORK/trained/parity"
+    start "$OIP"
+}
+
+# job_file SERVICE LOAD READY PROGRAM ARGUMENTS
+job_file() {
+    as_user mkdir "$TB_WORK/$1"
+    cat >"$TB_WORK/$1.yaml" <<YAML
+service: $1
+models: {repository: $TB_WORK/$1, every: 1s}
+roles:
+  server:
+    kind: shards
+    replicas: 2
+    run: [/usr/bin/python3, $TB_WORK/$4, $5]
+    ports: [http]
+    load: $2
+    ready: {http: $3, within: 30s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+    capacity: 1G
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/$1.yaml"
+}
+
+start() {
+    submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml" >"$TB_WORK/job"
+}
+
+# trained NAME TASK STEPS
+trained() { as_user /usr/bin/python3 examples/serve/train.py "$TB_WORK/trained/$1" --task "$2" --steps "$3"; }
+
+setup() { job=$(<"$TB_WORK/job"); }
+
+teardown_file() {
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$OIP ~/.slurm-elastic/services/$LORA"
+    testbed_down
+}
+
+teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
+
+# all_say KEY COUNT COMMAND...: as many replicas have that key, and of each COMMAND ADDRESS succeeds.
+all_say() {
+    local at count=0
+    for at in $(replicas_of "$1"); do
+        "${@:3}" "$at" || return 1
+        count=$((count + 1))
+    done
+    ((count == $2))
+}
+
+# predicts MODEL TASK VERSION ADDRESS: real images, real labels, and that version of the model.
+predicts() {
+    local said
+    said=$(as_user /usr/bin/python3 examples/serve/client.py "http://$4" "$1" --task "$2" --requests 3) || return 1
+    [[ $said == "$1 $3: "* ]] || return 1
+    [[ $said =~ \ ([0-9]+)\ of\ 36\ right ]] && ((BASH_REMATCH[1] > 28))
+}
+
+has_not() { [[ $(as_user curl -s -o /dev/null -w '%{http_code}' "http://$2/v2/models/$1") == 404 ]]; }
+
+# servers PROGRAM: the numbers of their processes.
+servers() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/.*$1 " | sort; }
+
+@test "oip: servers are ready once they have loaded their models" {
+    wait_for 80 routed digit=shard_1 parity=shard_1
+    wait_for 20 all_say digit 2 predicts digit digit 000001
+    all_say parity 2 predicts parity parity 000001
+}
+
+@test "oip: a version and a model come, and a model goes, and no server is started anew" {
+    before=$(servers serve.py)
+    (($(wc -l <<<"$before") == 2))
+    trained digit digit 60
+    as_user selastic states push "$TB_WORK/$OIP/digit" "$TB_WORK/trained/digit"
+    wait_for 30 all_say digit 2 predicts digit digit 000002
+    trained large large 60
+    as_user selastic states push "$TB_WORK/$OIP/large" "$TB_WORK/trained/large"
+    wait_for 30 routed digit=shard_1 large=shard_1 parity=shard_1
+    all_say large 2 predicts large large 000001
+    as_user rm -r "$TB_WORK/$OIP/parity"
+    wait_for 30 routed digit=shard_1 large=shard_1
+    wait_for 20 all_say digit 2 has_not parity
+    [[ $(servers serve.py) == "$before" ]]
+}
+
+@test "oip: what cannot be loaded has its line, and the others go on" {
+    before=$(servers serve.py)
+    as_user mkdir "$TB_WORK/trained/torn"
+    as_user sh -c "echo nothing >$TB_WORK/trained/torn/model.pt"
+    as_user selastic states push "$TB_WORK/$OIP/torn" "$TB_WORK/trained/torn"
+    wait_for 60 why_has torn 'a replica did not get its models: torn 000001: /v2/repository/models/torn/load: HTTP status 400'
+    routed digit=shard_1 large=shard_1
+    all_say digit 2 predicts digit digit 000002
+    as_user rm -r "$TB_WORK/$OIP/torn"
+    wait_for 20 all_say large 2 predicts large large 000001
+    [[ $(servers serve.py) == "$before" ]]
+}
+
+@test "oip: a server that was killed comes back, and is ready with all models" {
+    read -r victim <<<"$(servers serve.py)"
+    as_user kill -KILL "$victim"
+    back() { [[ $(servers serve.py | wc -l) == 2 ]] && ! servers serve.py | grep -qx "$victim"; }
+    wait_for 60 back
+    wait_for 60 all_say digit 2 predicts digit digit 000002
+    all_say large 2 predicts large large 000001
+    as_user scancel "$job"
+    wait_for 30 job_ended "$job"
+}
+
+# adapter NAME NUMBER: a version of it, as a state.
+adapter() {
+    as_user mkdir -p "$TB_WORK/trained/lora"
+    as_user sh -c "echo '{\"peft_type\": \"LORA\", \"r\": $2}' >$TB_WORK/trained/lora/adapter_config.json"
+    as_user selastic states push "$TB_WORK/$LORA/$1" "$TB_WORK/trained/lora"
+}
+
+# completes MODEL VERSION ADDRESS
+completes() {
+    [[ $(as_user curl -s "http://$3/v1/completions" -d "{\"model\": \"$1\", \"prompt\": \"x\"}" |
+        json_value 's["choices"][0]["text"]') == "$2" ]]
+}
+
+has_models() { [[ $(as_user curl -s "http://$2/v1/models" | json_value '*(m["id"] for m in s["data"])') == "$1" ]]; }
+
+@test "vllm-lora: adapters come, are replaced in place, and go, and no server is started anew" {
+    export SERVICE=$LORA
+    adapter ada 1
+    adapter bob 1
+    start "$LORA"
+    wait_for 80 routed ada=shard_1 bob=shard_1
+    wait_for 20 all_say ada 2 completes ada 000001
+    before=$(servers lora_server.py)
+    (($(wc -l <<<"$before") == 2))
+    adapter ada 2
+    wait_for 30 all_say ada 2 completes ada 000002
+    adapter eve 1
+    wait_for 30 routed ada=shard_1 bob=shard_1 eve=shard_1
+    all_say eve 2 completes eve 000001
+    as_user rm -r "$TB_WORK/$LORA/bob"
+    wait_for 30 routed ada=shard_1 eve=shard_1
+    wait_for 20 all_say ada 2 has_models "base ada eve"
+    [[ $(servers lora_server.py) == "$before" ]]
+}
+
+@test "vllm-lora: what is no adapter has its line" {
+    export SERVICE=$LORA
+    as_user mkdir "$TB_WORK/trained/none"
+    as_user touch "$TB_WORK/trained/none/x"
+    as_user selastic states push "$TB_WORK/$LORA/none" "$TB_WORK/trained/none"
+    wait_for 60 why_has none '/v1/load_lora_adapter: HTTP status 404: No adapter found for /'
+    all_say eve 2 completes eve 000001
+}
