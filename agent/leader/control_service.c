@@ -20,16 +20,27 @@ static void refuse(struct leader *leader, struct link *link, const char *why)
     control_say(link, answer, control_leads(leader));
 }
 
-static bool is_ready(struct leader *leader, struct link *link)
+static bool may_ask(struct leader *leader, struct link *link,
+                    int (*ready)(const struct leader *leader, struct error *err))
 {
     struct error err;
 
     if (!control_may_change(leader, link))
         return false;
-    if (leader_service_ready(leader, &err) == 0)
+    if (ready(leader, &err) == 0)
         return true;
     refuse(leader, link, err.text);
     return false;
+}
+
+static bool is_ready(struct leader *leader, struct link *link)
+{
+    return may_ask(leader, link, leader_service_ready);
+}
+
+static bool has_routes(struct leader *leader, struct link *link)
+{
+    return may_ask(leader, link, leader_service_routes);
 }
 
 void control_shards(struct leader *leader, struct link *link, json_object *msg)
@@ -110,10 +121,10 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
     const char *router = router_of(msg);
     int64_t after = -1;
 
-    if (!is_ready(leader, link))
+    if (!has_routes(leader, link))
         return;
     json_get_int(msg, "after", -1, INT64_MAX, &after);
-    if (router != NULL && !leader_service_routed(leader, router, 0, NULL))
+    if (router != NULL && !leader_service_routed(leader, router, 0, NULL, NULL))
         refuse(leader, link, "the service has too many routers");
     else if (!route_waiters_add(leader, link, after, say_table))
         refuse(leader, link, "too many routers wait for routes");
@@ -122,17 +133,18 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
 void control_routed(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *router = router_of(msg);
-    json_object *drained = NULL;
+    json_object *drained = NULL, *sessions = NULL;
     int64_t epoch;
 
-    if (!is_ready(leader, link))
+    if (!has_routes(leader, link))
         return;
     if (router == NULL || !json_get_int(msg, "epoch", 0, INT64_MAX, &epoch)) {
         refuse(leader, link, "routed needs router, a name of up to 63 bytes, and epoch");
         return;
     }
     json_object_object_get_ex(msg, "drained", &drained);
-    if (leader_service_routed(leader, router, epoch, drained))
+    json_object_object_get_ex(msg, "sessions", &sessions);
+    if (leader_service_routed(leader, router, epoch, drained, sessions))
         control_say(link, control_answer("done", "heard"), true);
     else
         refuse(leader, link, "the service has too many routers");
