@@ -220,8 +220,18 @@ static bool is_named(json_object *names, const struct service_replica *replica)
     return false;
 }
 
-bool service_routed(struct service *s, const char *router, int64_t epoch, json_object *drained,
-                    double now)
+/* A word about a table from before may be of a replica that was to get requests again since. */
+static bool counts(const struct service *s, const struct service_known *known, int64_t revision)
+{
+    if (s->frozen)
+        return true;
+    if (known->replica.state != SERVICE_LEAVES && !known->ended)
+        return false;
+    return revision < 0 || (known->drains > 0 && revision >= known->drains);
+}
+
+bool service_routed(struct service *s, const char *router, int64_t epoch, int64_t revision,
+                    json_object *drained, double now)
 {
     struct service_router *own = router_of(s, router, now);
 
@@ -231,8 +241,7 @@ bool service_routed(struct service *s, const char *router, int64_t epoch, json_o
     if (epoch > own->epoch && epoch <= s->epoch)
         own->epoch = epoch;
     for (int i = 0; json_object_is_type(drained, json_type_array) && i < s->known_count; i++)
-        if ((s->known[i].replica.state == SERVICE_LEAVES || s->known[i].ended || s->frozen) &&
-            is_named(drained, &s->known[i].replica))
+        if (counts(s, &s->known[i], revision) && is_named(drained, &s->known[i].replica))
             s->known[i].drained |= 1u << (own - s->routers);
     return true;
 }

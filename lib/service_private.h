@@ -12,6 +12,7 @@ struct service_known {
     struct service_replica replica; /* address: own */
     bool served;                    /* it has been in the table with this start */
     unsigned drained;               /* bits of routers that have no requests for it */
+    int64_t drains;                 /* the first table that says it drains; 0: none does */
     bool failed;                    /* … that start has, which has been counted */
     bool ended;                     /* … is to end, which has been said */
 };

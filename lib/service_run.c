@@ -163,6 +163,7 @@ static int note_one(struct run *run, struct service_known *before,
         before->drained = 0;
         before->replica.failures = 0;
         same = false;
+        before->drains = 0;
     }
     /* That of a start that has failed is not said any more. */
     if (now->version == 0 && now->start == before->replica.start && now->state == SERVICE_WAITS)
@@ -645,6 +646,14 @@ static int say_table(struct run *run, struct service_actions *out)
     free(s->table);
     s->table = text;
     s->revision++;
+    for (int i = 0; i < s->known_count; i++) {
+        struct service_known *known = &s->known[i];
+
+        if (known->replica.state == SERVICE_READY && !known->ended)
+            known->drains = 0;
+        else if (known->drains == 0)
+            known->drains = s->revision;
+    }
     return act_text(out, SERVICE_TABLE, 0, service_table_text(s, s->revision));
 }
 

@@ -100,10 +100,10 @@ bool leader_service_busy(const struct leader *leader)
 }
 
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
-                           json_object *drained, json_object *sessions)
+                           int64_t revision, json_object *drained, json_object *sessions)
 {
     struct service *service = leader->of_roles.service->service;
-    bool taken = service_routed(service, router, epoch, drained, leader_now(leader));
+    bool taken = service_routed(service, router, epoch, revision, drained, leader_now(leader));
 
     if (sessions != NULL)
         service_sessions(service, router, sessions);

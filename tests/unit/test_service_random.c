@@ -190,7 +190,7 @@ static void lead(struct sim *m)
     assert_string_equal(err.text, "");
     assert_non_null(m->s);
     /* Who asks for the table says its name. */
-    assert_true(service_routed(m->s, "r", 0, NULL, m->now));
+    assert_true(service_routed(m->s, "r", 0, -1, NULL, m->now));
     m->looked = false;
     if (m->handed && m->tables[m->table_count - 1].job != m->job)
         service_hold(m->s, SERVICE_HOLD_WHOLE);
@@ -610,12 +610,27 @@ static void pass_replicas(struct sim *m)
 
 /* ---- the router ------------------------------------------------------------------------------ */
 
+/* A report of long ago, about a table of then: nothing of it counts any more. */
+static void say_late(struct sim *m)
+{
+    json_object *names = json_object_new_array();
+
+    for (int i = 0; i < m->count; i++)
+        if (m->replicas[i].job == m->job)
+            json_object_array_add(
+                names,
+                json_object_new_string(
+                    service_replica_name(m->replicas[i].is.shard, m->replicas[i].is.start).text));
+    assert_true(service_routed(m->s, "r", 0, 0, names, m->now));
+    json_object_put(names);
+}
+
 static void say_routed(struct sim *m)
 {
     json_object *drained = json_object_new_array(), *shards, *table;
 
     if (m->table_count > 0 && m->tables[0].job != m->job) /* it has asked for the table */
-        assert_true(service_routed(m->s, "r", 0, NULL, m->now));
+        assert_true(service_routed(m->s, "r", 0, -1, NULL, m->now));
     if (m->table_count > 0 && m->tables[0].job != m->job) {
         json_object_put(drained);
         return;
@@ -637,7 +652,8 @@ static void say_routed(struct sim *m)
         }
     }
     m->confirmed = json_object_get_int64(member(table, "epoch"));
-    assert_true(service_routed(m->s, "r", m->confirmed, drained, m->now));
+    assert_true(service_routed(m->s, "r", m->confirmed,
+                               json_object_get_int64(member(table, "revision")), drained, m->now));
     json_object_put(drained);
 }
 
@@ -655,6 +671,8 @@ static void pass_routes(struct sim *m)
     }
     if (roll(m, 3) == 0)
         say_routed(m);
+    if (roll(m, 10) == 0)
+        say_late(m);
 }
 
 static void pass(struct sim *m, double seconds)
