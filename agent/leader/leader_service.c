@@ -298,6 +298,12 @@ int leader_service_routes(const struct leader *leader, struct error *err)
     return leader->of_roles.service->phase == PHASE_HANDED ? 0 : leader_service_ready(leader, err);
 }
 
+const char *leader_service_table(const struct leader *leader, int64_t *revision)
+{
+    *revision = leader->of_roles.service->revision;
+    return leader->of_roles.service->text;
+}
+
 void leader_service_apply(struct leader *leader)
 {
     leader->of_roles.service->scan_now = true;
@@ -388,5 +394,6 @@ void leader_service_destroy(struct leader_service *own)
     service_actions_clear(&own->actions);
     service_destroy(own->service);
     json_object_put(own->table);
+    free(own->text);
     free(own);
 }

@@ -34,6 +34,8 @@ bool leader_service_busy(const struct leader *leader);
 int leader_service_ready(const struct leader *leader, struct error *err);
 /* … not even by routers, which may still ask a job that has handed it over. */
 int leader_service_routes(const struct leader *leader, struct error *err);
+/* The table of routes as it was told last; NULL: none has been. */
+const char *leader_service_table(const struct leader *leader, int64_t *revision);
 /* A router says what it has, or that it is there (epoch 0, drained and sessions NULL). */
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
                            int64_t revision, json_object *drained, json_object *sessions);

@@ -118,7 +118,9 @@ static void tell_table(struct leader *leader, const char *text)
     bool first = own->table == NULL;
 
     json_object_put(own->table);
+    free(own->text);
     own->table = json_text_parse(text, strlen(text), NULL);
+    own->text = strdup(text);
     own->revision = service_revision(own->service);
     if (first)
         own->beats = 0; /* another job may wait for that */

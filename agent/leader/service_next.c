@@ -308,6 +308,27 @@ static void hold_table(struct leader *leader)
         look_at(leader, SERVICE_BEFORE_FILE);
 }
 
+static void announced(void *owner, struct service_task *task)
+{
+    struct leader *leader = owner;
+
+    next_of(leader)->look = NULL;
+    leader_look_at_end(leader, 0);
+}
+
+/* next.json says that this job waits; of 0: it does not any more. */
+static void announce(struct leader *leader, uint32_t of)
+{
+    struct service_next *next = next_of(leader);
+    struct service_task *task = service_new_task(leader, SERVICE_TASK_WRITE, announced);
+
+    if (task != NULL) {
+        snprintf(task->name, sizeof(task->name), SERVICE_NEXT_FILE);
+        task->text = of > 0 ? service_text_next(leader, of) : NULL;
+    }
+    service_begin(leader, task, &next->look);
+}
+
 void service_next_mine(struct leader *leader, const struct service_task *task)
 {
     struct leader_service *own = leader->of_roles.service;
@@ -334,33 +355,10 @@ void service_next_mine(struct leader *leader, const struct service_task *task)
     if (next->old == 0)
         return;
     service_hold(own->service, SERVICE_HOLD_WHOLE);
+    if (next->look == NULL)
+        announce(leader, 0);
     log_info("job %u: service %s: takes over from job %u once its replicas are ready",
              leader->options->job, leader->options->roles->service, next->old);
-}
-
-static void announced(void *owner, struct service_task *task)
-{
-    struct leader *leader = owner;
-
-    next_of(leader)->look = NULL;
-    service_note_written(leader, task);
-    leader_look_at_end(leader, 0);
-}
-
-static void announce(struct leader *leader)
-{
-    struct service_next *next = next_of(leader);
-    struct service_task *task;
-
-    if (next->look != NULL || leader_now(leader) < next->looks)
-        return;
-    next->looks = leader_now(leader) + ANNOUNCE_PAUSE;
-    task = service_new_task(leader, SERVICE_TASK_WRITE, announced);
-    if (task != NULL) {
-        snprintf(task->name, sizeof(task->name), SERVICE_NEXT_FILE);
-        task->text = service_text_next(leader, successor_of());
-    }
-    service_begin(leader, task, &next->look);
 }
 
 /* Replicas of the time when this job had the service: this leader is not the first one. */
@@ -388,7 +386,10 @@ void service_next_others(struct leader *leader, const struct service_task *task)
         if (now - next->claimed >= HANDOVER_LEAVE)
             stop(leader, "another job has its requests");
     } else if (successor_of() == task->claimed.holder) {
-        announce(leader);
+        if (next->look == NULL && now >= next->looks) {
+            next->looks = now + ANNOUNCE_PAUSE;
+            announce(leader, task->claimed.holder);
+        }
     } else if (successor_of() > 0 && lease_term(leader) == 0) {
         stop(leader, "another job than the one before has it, and this one is not needed");
     }

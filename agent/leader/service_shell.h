@@ -63,7 +63,8 @@ struct leader_service {
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool ended; /* … leader.json says so, or is about to */
     struct service_next next_job;
-    json_object *table;
+    json_object *table; /* as routers are told … */
+    char *text;         /* … as a text */
     int64_t revision;
     TAILQ_HEAD(, waiter) waiters;
     int waiting;

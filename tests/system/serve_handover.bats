@@ -34,8 +34,8 @@ roles:
     capacity: 5M
     window: 0
 YAML
-    handover 165s
-    submit -N2 --exclusive -t 3 -J serve --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/first"
+    handover 225s
+    submit -N2 --exclusive -t 4 -J serve --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/first"
 }
 
 setup() {
@@ -73,7 +73,7 @@ model() {
     as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
 }
 
-# handover TIME: jobs that start from now on submit the next one so long before their limit of 3 minutes.
+# handover TIME: jobs that start from now on submit the next one so long before their limit of 4 minutes.
 handover() {
     sed -i "s/^handover: .*/handover: $1/" "$TB_WORK/serve.yaml"
     chmod 0644 "$TB_WORK/serve.yaml"
@@ -107,7 +107,7 @@ end_load() {
 
 @test "a job serves, and a router has its address" {
     wait_for 40 serves "$first"
-    handover 130s
+    handover 140s
     /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])' >"$TB_WORK/port"
     as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
         --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$(<"$TB_WORK/port")" >"$TB_WORK/router.log" 2>&1 3>&- &
@@ -127,8 +127,17 @@ end_load() {
     asked two 000001
     # The options of the first one, and its name.
     run -0 as_user scontrol show job "$second"
-    [[ $output == *"JobName=serve"* && $output == *"TimeLimit=00:03:00"* && $output == *"NumNodes=2"* ]]
+    [[ $output == *"JobName=serve"* && $output == *"TimeLimit=00:04:00"* && $output == *"NumNodes=2"* ]]
     [[ $(leader_file 's["term"]') == 2 ]]
+}
+
+@test "one job too many that was to follow the first one ends by itself" {
+    extra=$(submit -N1 --exclusive -t 4 --wrap "
+        export ELASTIC_HANDOVER_OF=$first
+        srun elasticrun --roles=$TB_WORK/serve.yaml")
+    wait_for 60 job_is "$extra" COMPLETED
+    grep -q 'another job than the one before has it, and this one is not needed' "$TB_WORK/$extra.out"
+    serves "$(<"$TB_WORK/second")"
 }
 
 @test "no request has failed meanwhile" {
@@ -139,13 +148,14 @@ end_load() {
 
 @test "a successor that dies before its replicas are ready: the job before has the service again" {
     second=$(<"$TB_WORK/second")
+    serves "$second" # its own successor comes 100 s after its start
     begin_load two
     model one 2 30 # so long a replica needs to start; those that run load it in place
     wait_for 40 asked one 000002
     another_has_claimed() { [[ $(leader_file 's["job"]') != "$second" ]]; }
     wait_for 120 another_has_claimed
     third=$(leader_file 's["job"]')
-    echo "$third: $(as_user cat "$DIR/leader.json")"
+    as_user cat "$DIR/leader.json"
     [[ $(leader_file 's["serves"]') == False ]]
     run -0 as_user selastic shard "$SERVICE"
     [[ $output == *"holds its table until its replicas are ready: job $second serves"* ]]
