@@ -63,8 +63,8 @@ struct shard_commands *service_brain(struct service *s);
 
 /* A router says that it has the routes of this epoch, and that no request that came by an older one
  * is on its way. It has no more requests for these replicas, of which the table of that revision
- * says that they drain; -1: it does not say which table it has. epoch 0: it has just come. False:
- * there are too many routers. */
+ * says that they drain; -1: it does not say which table it has. epoch 0: it has just come; -1: the
+ * table of another job holds. False: there are too many routers. */
 bool service_routed(struct service *s, const char *router, int64_t epoch, int64_t revision,
                     json_object *drained, double now);
 

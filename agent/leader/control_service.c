@@ -174,7 +174,7 @@ void control_routed(struct leader *leader, struct link *link, json_object *msg)
 
     if (!has_routes(leader, link))
         return;
-    if (router == NULL || !json_get_int(msg, "epoch", 0, INT64_MAX, &epoch)) {
+    if (router == NULL || !json_get_int(msg, "epoch", -1, INT64_MAX, &epoch)) {
         refuse(leader, link, "routed needs router, a name of up to 63 bytes, and epoch");
         return;
     }

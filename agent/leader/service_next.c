@@ -253,7 +253,10 @@ static void carry_out(struct leader *leader, enum service_handover_act act)
         own->beats = 0;
         break;
     case HANDOVER_STOP:
-        stop(leader, "another job has its requests");
+        stop(leader, service_is_left(own->service, leader_now(leader))
+                         ? "another job has its requests"
+                         : "another job has its routes, and some router does not say that it "
+                           "follows");
         break;
     }
 }

@@ -122,7 +122,8 @@ end_load() {
     wait_for 120 another_serves "$first"
     second=$(leader_file 's["job"]')
     echo "$second" >"$TB_WORK/second"
-    wait_for 60 job_is "$first" COMPLETED
+    wait_for 100 job_is "$first" COMPLETED
+    grep -q 'another job has its requests; this job ends' "$TB_WORK/$first.out"
     asked one 000001
     asked two 000001
     # The options of the first one, and its name.
