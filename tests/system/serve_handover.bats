@@ -6,6 +6,7 @@
 load helpers
 load elastic
 load roles
+load serve
 
 setup_file() {
     local program
@@ -46,23 +47,15 @@ setup() {
 teardown_file() {
     end_process "$TB_WORK/hey.pid" INT
     end_process "$TB_WORK/router.pid" TERM
+    # A job that still runs would make its directory again.
     as_user scancel -u "$TB_USER" || true
+    nobody_runs() { [[ ! $(as_user squeue -h -u "$TB_USER") ]]; }
+    wait_for 30 nobody_runs
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
     testbed_down
 }
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out "$TB_WORK"/*.log; }
-
-# end_process FILE SIGNAL: of which FILE has the number, if it is there.
-end_process() {
-    local pid
-    [[ -s $1 ]] || return 0
-    pid=$(<"$1")
-    rm "$1"
-    kill -"$2" "$pid" 2>/dev/null || return 0
-    gone() { [[ ! -d /proc/$pid ]]; }
-    wait_for 40 gone
-}
 
 # model NAME NUMBER [SECONDS]: a version of it, as a state; a server needs that long to start with it.
 model() {
