@@ -261,7 +261,8 @@ static void on_timer(uv_timer_t *timer)
     route_waiters_tell(leader);
     if (!lease_may_act(leader) && !leader_has_ended(leader))
         return; /* leader_service_look() follows */
-    if (own->phase == PHASE_CLAIMS || own->phase == PHASE_WAITS || own->phase == PHASE_HANDED)
+    if (own->phase == PHASE_CLAIMS || own->phase == PHASE_WAITS ||
+        (own->phase == PHASE_HANDED && !own->next_job.stopped))
         watch_claim(leader);
     watch_leader(leader);
     if ((own->phase != PHASE_SERVES && own->phase != PHASE_HANDED) || leader_has_ended(leader))
