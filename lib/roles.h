@@ -96,8 +96,9 @@ struct role {
         struct rollout_amount surge, unavailable;
         int fail_fast;
         double window; /* seconds that an operation waits for others */
-        /* Scale by use: at most so many replicas, of which each should have so many requests;
-         * sessions 0: there are always `replicas`. Those that were not needed for calm seconds go. */
+        /* Scale by use: at most so many replicas, of which each should have so many requests.
+         * sessions 0: there are always `replicas`. Those that were not needed for calm seconds
+         * go. */
         int most, sessions;
         double calm;
     } shards;

@@ -127,7 +127,7 @@ int service_run(struct service *s, double now, const struct service_replica *lis
 /* When it is to be called even if nothing happens; 0: never. */
 double service_deadline(const struct service *s);
 
-/* ---- handover (lib/service_handover.h) --------------------------------------------------------------- */
+/* ---- handover (lib/service_handover.h) ------------------------------------------------------- */
 
 /* Of the old job. Frozen, service_run() says no more than which of its replicas are there: by
  * SERVICE_TABLE, which is not to be written. */

@@ -75,7 +75,8 @@ void service_handover_gone(struct service_handover *handover, uint32_t job, doub
 /* This job has the service again. */
 void service_handover_back(struct service_handover *handover, double now);
 
-/* Of the successor: how long its table waits. there: the old job is; left: as above, of that job. */
+/* Of the successor: how long its table waits. there: the old job is; left: as above, of that
+ * job. */
 enum service_hold service_handover_hold(bool there, double left, double before);
 
 #endif
