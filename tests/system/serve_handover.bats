@@ -49,6 +49,7 @@ teardown_file() {
     end_process "$TB_WORK/router.pid" TERM
     # A job that still runs would make its directory again.
     as_user scancel -u "$TB_USER" || true
+    # shellcheck disable=SC2317 # wait_for calls it
     nobody_runs() { [[ ! $(as_user squeue -h -u "$TB_USER") ]]; }
     wait_for 30 nobody_runs
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
