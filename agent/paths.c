@@ -50,6 +50,15 @@ const char *paths_extension_script(void)
     return find(path, candidates, R_OK);
 }
 
+const char *paths_successor_script(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/successor.sh",
+                                             PKGLIBEXECDIR "/successor.sh", NULL};
+
+    return find(path, candidates, X_OK);
+}
+
 const char *paths_library(void)
 {
     static char path[PATH_MAX], real[PATH_MAX];

@@ -8,6 +8,7 @@
 /* All return strings that live as long as the process. */
 const char *paths_program(void);          /* this elasticrun */
 const char *paths_extension_script(void); /* batch script of extension jobs */
+const char *paths_successor_script(void); /* submits the next job of a service */
 const char *paths_library(void);          /* libelastic.so.0, without links and "..": a container
                                            * can bind it */
 const char *paths_shield(void);           /* libelastic-shield.so, in the same way; NULL: none */

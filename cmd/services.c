@@ -93,6 +93,7 @@ static const struct key shard_keys[] = {
     {"name", true},   {"models", false},   {"version", false}, {"ready", false},
     {"update", true}, {"replicas", false}, {"waits", true},    {NULL, false},
 };
+static const struct key handover_keys[] = {{"state", true}, {"job", false}, {NULL, false}};
 static const struct key refused_keys[] = {{"name", true}, {"why", true}, {NULL, false}};
 static const struct key router_keys[] = {{"name", true}, {"epoch", false}, {NULL, false}};
 static const struct key all_keys[] = {
@@ -123,9 +124,16 @@ static json_object *copy_list(json_object *answer, const char *name, const struc
 
 json_object *shape_shards(json_object *answer)
 {
-    json_object *shards = text_need(json_object_new_object());
+    json_object *shards = text_need(json_object_new_object()), *handover = NULL;
 
     copy_keys(shards, answer, all_keys);
+    if (json_object_object_get_ex(answer, "handover", &handover) &&
+        json_object_is_type(handover, json_type_object)) {
+        json_object *copy = text_need(json_object_new_object());
+
+        copy_keys(copy, handover, handover_keys);
+        json_object_object_add(shards, "handover", copy);
+    }
     json_object_object_add(shards, "shards", copy_list(answer, "shards", shard_keys));
     json_object_object_add(shards, "models", copy_list(answer, "models", model_keys));
     json_object_object_add(shards, "refused", copy_list(answer, "refused", refused_keys));
@@ -205,6 +213,29 @@ static void put_models(FILE *out, json_object *shards, int width)
     }
 }
 
+/* One line, as long as something of it is under way. */
+static void put_handover(FILE *out, json_object *shards)
+{
+    static const struct {
+        const char *state, *before, *after;
+    } lines[] = {
+        {"awaits", "", " is to go on with it, and is not ready for that yet"},
+        {"offers", "", " is about to go on with it"},
+        {"holds", "This job holds its table until its replicas are ready: ", " serves"},
+    };
+    json_object *handover = NULL;
+    const char *state;
+
+    if (!json_object_object_get_ex(shards, "handover", &handover))
+        return;
+    state = json_get_string(handover, "state");
+    for (size_t i = 0; state != NULL && i < COUNT(lines); i++)
+        if (strcmp(state, lines[i].state) == 0)
+            fprintf(out, "%s%s %" PRId64 "%s.\n\n", lines[i].before,
+                    lines[i].before[0] != '\0' ? "job" : "Job", field_int(handover, "job", 0),
+                    lines[i].after);
+}
+
 char *render_shards(json_object *shards, const struct render_options *options)
 {
     char *text = NULL, *name = text_clean(json_get_string(shards, "service"), 0);
@@ -216,6 +247,7 @@ char *render_shards(json_object *shards, const struct render_options *options)
             name, field_int(shards, "job", 0), field_int(shards, "term", 0),
             field_int(shards, "epoch", 0), field_count(shards, "routers"),
             field_count(shards, "routers") == 1 ? "" : "s");
+    put_handover(out, shards);
     put_shards(out, shards, options->width);
     fputc('\n', out);
     put_models(out, shards, options->width);

@@ -91,38 +91,56 @@ static char *holder(const char *dir, int64_t term, struct error *err)
     return text;
 }
 
-/* Seconds since that job has written leader.json; -1: it has ended, or never has. The clock is the
- * one of the file system. */
-static double silent_for(const char *dir, const char *job)
+/* Seconds since the file was written, by the clock of its file system. */
+static double age(const char *dir, const char *path)
 {
-    char path[PATH_MAX], probe[PATH_MAX];
+    char probe[PATH_MAX];
     struct stat then, now;
-    json_object *json = NULL;
-    char *text;
-    size_t len;
-    double seconds = -1;
-    int64_t number;
-    char of[32] = "";
+    double seconds = SERVICE_SILENT;
     int fd;
 
-    snprintf(path, sizeof(path), "%s/" SERVICE_LEADER_FILE, dir);
-    snprintf(probe, sizeof(probe), "%s/.now.%ld", dir, (long)getpid());
-    text = file_read(path, SERVICE_FILE_MAX, &len, NULL);
-    if (text != NULL)
-        json = json_text_parse(text, len, NULL);
-    free(text);
-    if (json_get_int(json, "job", 1, INT32_MAX, &number))
-        snprintf(of, sizeof(of), "%" PRId64, number);
+    snprintf(probe, sizeof(probe), "%s/.now.%ld.%ld", dir, (long)getpid(), (long)gettid());
     fd = open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && strcmp(of, job) == 0 && !json_get_bool(json, "ended", false) &&
-        write(fd, "", 1) == 1 && fsync(fd) == 0 && fstat(fd, &now) == 0 && stat(path, &then) == 0)
+    if (fd >= 0 && write(fd, "", 1) == 1 && fsync(fd) == 0 && fstat(fd, &now) == 0 &&
+        stat(path, &then) == 0)
         seconds = (double)(now.st_mtime - then.st_mtime);
     if (fd >= 0) {
         close(fd);
         unlink(probe);
     }
-    json_object_put(json);
     return seconds;
+}
+
+static uint32_t job_in(json_object *json, const char *key)
+{
+    int64_t number = 0;
+
+    return json_get_int(json, key, 1, INT32_MAX, &number) ? (uint32_t)number : 0;
+}
+
+void service_dir_look(const char *dir, const char *file, struct service_seen *seen)
+{
+    char path[PATH_MAX], *text;
+    json_object *json = NULL;
+    size_t len;
+
+    *seen = (struct service_seen){0};
+    snprintf(path, sizeof(path), "%s/%s", dir, file);
+    text = file_read(path, SERVICE_FILE_MAX, &len, NULL);
+    if (text != NULL)
+        json = json_text_parse(text, len, NULL);
+    free(text);
+    seen->job = job_in(json, "job");
+    seen->ended = json_get_bool(json, "ended", false);
+    seen->serves = json_get_bool(json, "serves", false);
+    seen->successor = job_in(json, "successor");
+    seen->submitted = job_in(json, "submitted");
+    seen->of = job_in(json, "of");
+    json_get_int(json, "end", 0, INT64_MAX, &seen->end);
+    json_get_int(json, "old-end", 0, INT64_MAX, &seen->old_end);
+    json_object_put(json);
+    if (seen->job != 0)
+        seen->silent = age(dir, path);
 }
 
 /* 1: somebody else was faster. */
@@ -142,37 +160,38 @@ static int make_claim(const char *dir, int64_t term, const char *job, struct err
     return rc;
 }
 
-static enum service_claim claim_once(const char *dir, const char *job, int64_t *term, char *other,
-                                     size_t size, struct error *err, bool *again)
+static enum service_claim claim_once(const char *dir, uint32_t job, struct service_claimed *out,
+                                     struct error *err, bool *again)
 {
-    int64_t last = highest(dir, err);
-    char *of = last > 0 ? holder(dir, last, err) : NULL;
-    double silent;
-    int rc;
+    int64_t last = highest(dir, err), of = 0;
+    char *text = last > 0 ? holder(dir, last, err) : NULL, name[16];
+    int rc, number;
 
     *again = false;
-    if (last < 0 || (last > 0 && of == NULL))
+    if (last < 0 || (last > 0 && text == NULL))
         return SERVICE_FAILED;
-    if (of != NULL && strcmp(of, job) == 0) {
-        *term = last;
-        free(of);
+    if (text != NULL && number_parse(text, strlen(text), 1, INT32_MAX, &number) == 0)
+        of = number;
+    free(text);
+    service_dir_look(dir, SERVICE_LEADER_FILE, &out->seen);
+    out->holder = (uint32_t)of;
+    out->term = last;
+    if (of == job)
         return SERVICE_CLAIMED;
+    if (of > 0 && out->seen.job == of && !out->seen.ended && out->seen.silent < SERVICE_SILENT) {
+        if (out->seen.successor != job)
+            return SERVICE_OTHERS;
+        out->handed = true;
     }
-    silent = of != NULL ? silent_for(dir, of) : -1;
-    if (silent >= 0 && silent < SERVICE_SILENT) {
-        snprintf(other, size, "%s", of);
-        free(of);
-        return SERVICE_OTHERS;
-    }
-    free(of);
-    rc = make_claim(dir, last + 1, job, err);
+    snprintf(name, sizeof(name), "%u", job);
+    rc = make_claim(dir, last + 1, name, err);
     *again = rc == 1;
-    *term = last + 1;
+    out->term = last + 1;
     return rc == 0 ? SERVICE_CLAIMED : SERVICE_FAILED;
 }
 
-enum service_claim service_dir_claim(const char *dir, const char *job, int64_t *term, char *other,
-                                     size_t size, struct error *err)
+enum service_claim service_dir_claim(const char *dir, uint32_t job, struct service_claimed *out,
+                                     struct error *err)
 {
     enum service_claim result = SERVICE_FAILED;
     char path[PATH_MAX];
@@ -184,8 +203,10 @@ enum service_claim service_dir_claim(const char *dir, const char *job, int64_t *
     snprintf(path, sizeof(path), "%s/" SERVICE_MODELS_DIR, dir);
     if (dir_make(path, err) != 0)
         return SERVICE_FAILED;
-    for (int i = 0; again && i < CLAIM_TRIES; i++)
-        result = claim_once(dir, job, term, other, size, err, &again);
+    for (int i = 0; again && i < CLAIM_TRIES; i++) {
+        *out = (struct service_claimed){0};
+        result = claim_once(dir, job, out, err, &again);
+    }
     if (again)
         error_set(err, "%s: others claim the service again and again", error_path(dir).text);
     return result;

@@ -32,6 +32,12 @@ struct api_call {
     bool heard;         /* of a watch: a leader has answered */
 };
 
+/* Of a service: it may be asked for again. */
+static bool is_order(enum api_verb verb)
+{
+    return verb == API_APPLY || verb == API_FLUSH;
+}
+
 struct api_call *api_call_create(const struct api_request *request)
 {
     struct api_call *call = calloc(1, sizeof(*call));
@@ -42,7 +48,7 @@ struct api_call *api_call_create(const struct api_request *request)
     }
     call->request = *request;
     call->request.di = NULL;
-    if (request->verb == API_REPORT)
+    if (request->verb == API_REPORT || is_order(request->verb))
         call->state = CHANGE; /* nothing has to be known before */
     if (request->verb != API_DI)
         return call;
@@ -99,6 +105,10 @@ json_object *api_call_question(const struct api_call *call)
 {
     static const char *const types[] = {
         [API_SCALE] = "scale", [API_ADD] = "scale", [API_REMOVE] = "remove", [API_FAIL] = "fail"};
+    static const char *const simple[API_DI + 1] = {
+        [API_METRICS] = "metrics", [API_SERVICES] = "shards", [API_SHARDS] = "shards",
+        [API_APPLY] = "apply",     [API_FLUSH] = "flush",
+    };
     const struct api_request *request = &call->request;
     json_object *question;
 
@@ -109,8 +119,8 @@ json_object *api_call_question(const struct api_call *call)
     if (request->verb == API_REPORTS)
         return reports_question(request);
     question = json_object_new_object();
-    if (request->verb == API_METRICS) {
-        add_text(question, "t", "metrics");
+    if (simple[request->verb] != NULL) {
+        add_text(question, "t", simple[request->verb]);
         return question;
     }
     if (call->state != CHANGE) {
@@ -415,6 +425,26 @@ static enum api_step show_metrics(const struct api_call *call, json_object *answ
     return API_DONE;
 }
 
+/* ---- a service ------------------------------------------------------------------------------- */
+
+static enum api_step show_service(const struct api_call *call, json_object *answer,
+                                  const char *type, struct api_reply *reply)
+{
+    enum api_verb verb = call->request.verb;
+    json_object *data;
+
+    if (type == NULL || strcmp(type, is_order(verb) ? "done" : "shards") != 0)
+        return wrong_answer(reply, type);
+    if (is_order(verb)) {
+        api_reply_set(reply, 200, NULL, "%s", api_view_text(answer, "message"));
+        return API_DONE;
+    }
+    data = verb == API_SERVICES ? api_view_services(answer) : api_view_shards(answer);
+    api_reply_set(reply, 200, data, "service %s, epoch %d", api_view_text(answer, "service"),
+                  api_view_epoch(answer));
+    return API_DONE;
+}
+
 /* ---- all answers ----------------------------------------------------------------------------- */
 
 enum api_step api_call_answered(struct api_call *call, json_object *answer, struct api_reply *reply)
@@ -432,6 +462,9 @@ enum api_step api_call_answered(struct api_call *call, json_object *answer, stru
         return show_reports(call, answer, type, reply);
     if (call->request.verb == API_METRICS)
         return show_metrics(call, answer, type, reply);
+    if (call->request.verb == API_SERVICES || call->request.verb == API_SHARDS ||
+        is_order(call->request.verb))
+        return show_service(call, answer, type, reply);
     if (call->state == CHANGE && type != NULL && strcmp(type, "done") == 0) {
         call->state = AFTER;
         return API_ASK;
@@ -452,7 +485,7 @@ void api_call_lost(struct api_call *call)
     if (call->state != CHANGE)
         return;
     call->unsure = true;
-    if (call->request.verb != API_REPORT)
+    if (call->request.verb != API_REPORT && !is_order(call->request.verb))
         call->state = LOOK;
 }
 

@@ -42,6 +42,10 @@ static const struct route routes[] = {
     {"GET", "/v1/reports", API_REPORTS, "after", NULL, false},
     {"GET", "/v1/endpoints", API_ENDPOINTS, "role", NULL, false},
     {"GET", "/v1/watch", API_WATCH, "after", NULL, false},
+    {"GET", "/v1/services", API_SERVICES, NULL, NULL, false},
+    {"GET", "/v1/shards", API_SHARDS, NULL, NULL, false},
+    {"POST", "/v1/shards/apply", API_APPLY, NULL, NULL, false},
+    {"POST", "/v1/shards/flush", API_FLUSH, NULL, NULL, false},
 };
 
 /* ---- replies --------------------------------------------------------------------------------- */

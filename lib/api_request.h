@@ -37,6 +37,10 @@ enum api_verb {
     API_REPORTS,   /* what they have reported, as soon as there is more */
     API_ENDPOINTS, /* where ready replicas can be reached */
     API_WATCH,     /* everything, as soon as it is of another epoch */
+    API_SERVICES,  /* the service of the job, in short */
+    API_SHARDS,    /* its shards and models */
+    API_APPLY,     /* it looks at its repository */
+    API_FLUSH,     /* … and does at once what waits */
     API_DI,        /* of a client of DI-orchestrator (di_request.h) */
 };
 

@@ -180,3 +180,34 @@ json_object *api_view_reports(json_object *answer, int *count)
                            all > 0 ? json_object_get(list) : json_object_new_array());
     return view;
 }
+
+json_object *api_view_shards(json_object *answer)
+{
+    static const char *const keys[] = {"job",        "service",  "term",    "epoch",
+                                       "revision",   "shards",   "models",  "refused",
+                                       "repository", "handover", "routers", "dir"};
+    json_object *view = json_object_new_object();
+
+    for (size_t i = 0; i < COUNT(keys); i++)
+        keep(view, answer, keys[i]);
+    return view;
+}
+
+json_object *api_view_services(json_object *answer)
+{
+    static const char *const keys[] = {"service",  "job",      "term",    "epoch",
+                                       "revision", "handover", "routers", "dir"};
+    json_object *view = json_object_new_object(), *one = json_object_new_object();
+    json_object *list = json_object_new_array();
+    size_t count;
+
+    for (size_t i = 0; i < COUNT(keys); i++)
+        keep(one, answer, keys[i]);
+    list_of(answer, "shards", &count);
+    json_object_object_add(one, "shards", json_object_new_int((int)count));
+    list_of(answer, "models", &count);
+    json_object_object_add(one, "models", json_object_new_int((int)count));
+    json_object_array_add(list, one);
+    json_object_object_add(view, "services", list);
+    return view;
+}

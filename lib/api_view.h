@@ -31,6 +31,10 @@ json_object *api_view_all(json_object *answer);
 json_object *api_view_endpoints(json_object *answer, const char *role, int *count,
                                 struct error *err);
 
+/* … of a `shards` answer: all of it, or {"services": [{"service", "job", "term", …}]}. */
+json_object *api_view_shards(json_object *answer);
+json_object *api_view_services(json_object *answer);
+
 /* … of a `reports` answer: {"job", "first", "last", "missed", "reports"}. */
 json_object *api_view_reports(json_object *answer, int *count);
 

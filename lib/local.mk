@@ -200,9 +200,13 @@ lib_libelasticcore_la_SOURCES = \
     lib/sizes.h \
     lib/service.c \
     lib/service.h \
+    lib/service_handover.c \
+    lib/service_handover.h \
     lib/service_json.c \
     lib/service_private.h \
     lib/service_run.c \
+    lib/service_scale.c \
+    lib/service_scale.h \
     lib/shard_commands.c \
     lib/shard_commands.h \
     lib/shard_commands_json.c \

@@ -62,9 +62,11 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "models",
     .help = "Which models the service has: a map")
 
 ROLE_KEY(ROLES_PLACE_JOB, .name = "handover",
-    .kind = ROLES_KIND_NOT_BUILT,
-    .help = "The job that goes on with the service is submitted so long before the time limit. It "
-            "is not built yet: submit that job yourself, it waits for this one's end")
+    FIELD(struct roles, handover),
+    .kind = ROLES_KIND_TIME,
+    .builtin = "0",
+    .help = "So long before its time limit, 2m or more, the job of a service submits the job that "
+            "goes on with it. 0: none is submitted")
 
 ROLE_KEY(ROLES_PLACE_JOB, .name = "roles",
     .kind = ROLES_KIND_ROLES,
@@ -261,9 +263,9 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "window",
             "all. `selastic flush` ends it")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "scale",
-    .kind = ROLES_KIND_NOT_BUILT,
+    .kind = ROLES_KIND_SCALE,
     .only_shards = true,
-    .help = "Replicas follow the sessions of the router. It is not built yet")
+    .help = "Replicas follow the requests that routers have: a map. `replicas` is the least then")
 
 /* ---- of ready -------------------------------------------------------------------------------- */
 
@@ -363,6 +365,29 @@ ROLE_KEY(ROLES_PLACE_UPDATE, .name = "fail-fast",
     .builtin = "2",
     .help = "So many new replicas in a row that do not get ready end an update: the shard goes "
             "back to what it had. 0: none do")
+
+/* ---- of scale -------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_SCALE, .name = "max",
+    FIELD(struct role, shards.most),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = ROLES_REPLICAS_MAX,
+    .builtin = "0",
+    .help = "The most replicas of a shard. It must be there")
+
+ROLE_KEY(ROLES_PLACE_SCALE, .name = "sessions",
+    FIELD(struct role, shards.sessions),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 1000000,
+    .builtin = "0",
+    .help = "Requests that a replica should have at the same time. It must be there")
+
+ROLE_KEY(ROLES_PLACE_SCALE, .name = "calm",
+    FIELD(struct role, shards.calm),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "60s",
+    .help = "Replicas that nobody has needed for so long go")
 
 /* ---- of models ------------------------------------------------------------------------------- */
 

@@ -653,6 +653,7 @@ int role_value_set(const struct roles_reader *reader, const struct roles_part *p
     case ROLES_KIND_DRAIN:
     case ROLES_KIND_RESTART:
     case ROLES_KIND_UPDATE:
+    case ROLES_KIND_SCALE:
     case ROLES_KIND_MODELS:
         break;
     }
@@ -765,6 +766,7 @@ json_object *role_value_json(const struct role_key *key, const void *base)
     case ROLES_KIND_DRAIN:
     case ROLES_KIND_RESTART:
     case ROLES_KIND_UPDATE:
+    case ROLES_KIND_SCALE:
     case ROLES_KIND_MODELS:
         break;
     }

@@ -27,7 +27,7 @@ static const char *const places[] = {
     [ROLES_PLACE_JOB] = "the job",     [ROLES_PLACE_ROLE] = "a role",
     [ROLES_PLACE_READY] = "ready",     [ROLES_PLACE_DRAIN] = "drain",
     [ROLES_PLACE_RESTART] = "restart", [ROLES_PLACE_UPDATE] = "update",
-    [ROLES_PLACE_MODELS] = "models",
+    [ROLES_PLACE_SCALE] = "scale",     [ROLES_PLACE_MODELS] = "models",
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -194,6 +194,7 @@ static int read_inner(const struct roles_reader *reader, const struct roles_part
         [ROLES_PLACE_DRAIN] = "a map such as {signal: TERM, within: 30s}",
         [ROLES_PLACE_RESTART] = "a map such as {max: 10/3600, backoff: 1s..60s}",
         [ROLES_PLACE_UPDATE] = "a map such as {max-surge: 50%, max-unavailable: 50%}",
+        [ROLES_PLACE_SCALE] = "a map such as {max: 4, sessions: 8}",
     };
 
     if (place == ROLES_PLACE_READY && json_object_is_type(part->value, json_type_string) &&
@@ -224,6 +225,8 @@ static int read_key(const struct roles_reader *reader, const struct roles_part *
         return read_inner(reader, part, ROLES_PLACE_RESTART, role);
     case ROLES_KIND_UPDATE:
         return read_inner(reader, part, ROLES_PLACE_UPDATE, role);
+    case ROLES_KIND_SCALE:
+        return read_inner(reader, part, ROLES_PLACE_SCALE, role);
     case ROLES_KIND_ROLE_NAMES:
         /* Which roles these are is not yet known. */
         names = role_value_names(reader, part);

@@ -96,6 +96,11 @@ struct role {
         struct rollout_amount surge, unavailable;
         int fail_fast;
         double window; /* seconds that an operation waits for others */
+        /* Scale by use: at most so many replicas, of which each should have so many requests.
+         * sessions 0: there are always `replicas`. Those that were not needed for calm seconds
+         * go. */
+        int most, sessions;
+        double calm;
     } shards;
 };
 
@@ -110,6 +115,7 @@ struct roles {
         char *repository; /* a directory; NULL: none */
         double every;     /* seconds between two looks at it */
     } models;             /* of the service */
+    double handover;      /* seconds before the time limit that a successor is submitted; 0: none */
     struct {
         bool any;         /* replicas of one role own gangs of another one: lib/reconcile_pair.c */
         int owner, owned; /* the roles: aggregator and learner */

@@ -11,6 +11,8 @@
 
 #include "lib/text.h"
 
+#define HANDOVER_MIN 120 /* seconds */
+
 #define PLACEHOLDER_MAX 64
 
 /* ---- placeholders ---------------------------------------------------------------------------- */
@@ -188,7 +190,8 @@ static int check_ready(const struct roles_reader *reader, const struct roles_par
 static int check_shards(const struct roles_reader *reader, const struct roles_part *part,
                         const struct role *role)
 {
-    struct roles_part update = roles_member(part, "update"), capacity, load;
+    struct roles_part update = roles_member(part, "update"), scale = roles_member(part, "scale");
+    struct roles_part capacity, load;
     bool asks = role->ready.how == ROLE_PROBE_HTTP || role->ready.how == ROLE_PROBE_TCP;
     struct rollout_limits limits;
     struct error err = {""};
@@ -211,6 +214,11 @@ static int check_shards(const struct roles_reader *reader, const struct roles_pa
         return roles_fail(reader, part,
                           "nothing says when a replica has its models; write ready: "
                           "{http: PATH}, or another way");
+    if ((role->shards.sessions > 0) != (role->shards.most > 0))
+        return roles_fail(reader, &scale, "it needs both max and sessions");
+    if (role->shards.most > 0 && role->shards.most < role->max)
+        return roles_fail(reader, &scale, "max %d is less than replicas, %d, which is the least",
+                          role->shards.most, role->max);
     if (rollout_limits(role->max, &role->shards.surge, &role->shards.unavailable, &limits, &err) <
         0)
         return roles_fail(reader, &update, "%s", err.text);
@@ -327,6 +335,7 @@ static int check_single(const struct roles_reader *reader, const struct roles_pa
     const char *leader = NULL, *world = NULL, *shards = NULL;
     struct roles_part service = roles_member(part->in, "service");
     struct roles_part models = roles_member(part->in, "models");
+    struct roles_part handover = roles_member(part->in, "handover");
 
     for (int i = 0; i < roles->count; i++) {
         const struct role *role = &roles->list[i];
@@ -359,6 +368,10 @@ static int check_single(const struct roles_reader *reader, const struct roles_pa
         return roles_fail(reader, part->in,
                           "the service has no models; write models: "
                           "{repository: DIRECTORY}");
+    if (roles->handover > 0 && (shards == NULL || roles->handover < HANDOVER_MIN))
+        return roles_fail(reader, &handover, "%s",
+                          shards == NULL ? "no role is of kind shards; leave handover out"
+                                         : "that is too short; write 2m or more");
     if (leader == NULL && shards == NULL)
         return roles_fail(reader, part, "none of them leads; give one of them leads: yes");
     return 0;

@@ -29,7 +29,7 @@ static json_object *after_json(const struct roles *roles, const struct role *rol
     return names;
 }
 
-/* The map of ready, drain, restart or update of a role; of models: of the job. */
+/* The map of ready, drain, restart, update or scale of a role; of models: of the job. */
 static json_object *inner_json(const void *base, enum roles_place place)
 {
     json_object *map = json_object_new_object();
@@ -60,6 +60,10 @@ static json_object *role_json(const struct roles *roles, const struct role *role
             rc = add(map, key->name, inner_json(role, ROLES_PLACE_RESTART), true);
         else if (key->kind == ROLES_KIND_UPDATE)
             rc = add(map, key->name, inner_json(role, ROLES_PLACE_UPDATE), true);
+        else if (key->kind == ROLES_KIND_SCALE)
+            rc = role->shards.sessions > 0
+                     ? add(map, key->name, inner_json(role, ROLES_PLACE_SCALE), true)
+                     : 0;
         else if (key->kind == ROLES_KIND_ROLE_NAMES)
             rc = add(map, key->name, after_json(roles, role), role->after_count > 0);
         else

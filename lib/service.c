@@ -220,8 +220,18 @@ static bool is_named(json_object *names, const struct service_replica *replica)
     return false;
 }
 
-bool service_routed(struct service *s, const char *router, int64_t epoch, json_object *drained,
-                    double now)
+/* A word about a table from before may be of a replica that was to get requests again since. */
+static bool counts(const struct service *s, const struct service_known *known, int64_t revision)
+{
+    if (s->frozen)
+        return true;
+    if (known->replica.state != SERVICE_LEAVES && !known->ended)
+        return false;
+    return revision < 0 || (known->drains > 0 && revision >= known->drains);
+}
+
+bool service_routed(struct service *s, const char *router, int64_t epoch, int64_t revision,
+                    json_object *drained, double now)
 {
     struct service_router *own = router_of(s, router, now);
 
@@ -231,9 +241,17 @@ bool service_routed(struct service *s, const char *router, int64_t epoch, json_o
     if (epoch > own->epoch && epoch <= s->epoch)
         own->epoch = epoch;
     for (int i = 0; json_object_is_type(drained, json_type_array) && i < s->known_count; i++)
-        if ((s->known[i].replica.state == SERVICE_LEAVES || s->known[i].ended) &&
-            is_named(drained, &s->known[i].replica))
+        if (counts(s, &s->known[i], revision) && is_named(drained, &s->known[i].replica))
             s->known[i].drained |= 1u << (own - s->routers);
+    return true;
+}
+
+static bool is_drained_by_all(const struct service *s, const struct service_known *known,
+                              double now)
+{
+    for (int i = 0; i < s->router_count; i++)
+        if (service_router_lives(s, &s->routers[i], now) && (known->drained & (1u << i)) == 0)
+            return false;
     return true;
 }
 
@@ -244,7 +262,7 @@ bool service_is_drained(const struct service *s, int id, int start, double now)
     for (int i = 0; known == NULL && i < s->known_count; i++)
         if (s->known[i].replica.id == id && s->known[i].replica.start == start)
             known = &s->known[i];
-    if (!service_has_router(s, now))
+    if (!service_has_router(s, now) || service_holds(s)) /* nobody knows it so far */
         return true;
     if (known == NULL) /* it has come and is to go since the last run */
         return false;
@@ -252,10 +270,52 @@ bool service_is_drained(const struct service *s, int id, int start, double now)
         return true;
     if (known->replica.state != SERVICE_LEAVES)
         return false;
-    for (int i = 0; i < s->router_count; i++)
-        if (service_router_lives(s, &s->routers[i], now) && (known->drained & (1u << i)) == 0)
+    return s->router_count > 0 && is_drained_by_all(s, known, now);
+}
+
+void service_sessions(struct service *s, const char *router, json_object *sessions)
+{
+    for (int i = 0; i < s->router_count; i++) {
+        if (strcmp(s->routers[i].name, router) != 0)
+            continue;
+        for (int k = 0; k < s->shard_count; k++) {
+            char name[24];
+            int64_t count = 0;
+
+            snprintf(name, sizeof(name), "shard_%d", s->shards[k].number);
+            json_get_int(sessions, name, 0, UINT32_MAX, &count);
+            s->shards[k].sessions[i] = count;
+        }
+    }
+}
+
+/* ---- handover -------------------------------------------------------------------------------- */
+
+void service_freeze(struct service *s, bool frozen)
+{
+    s->frozen = frozen;
+    for (int i = 0; frozen && i < s->known_count; i++)
+        if (s->known[i].replica.state != SERVICE_LEAVES && !s->known[i].ended)
+            s->known[i].drained = 0;
+}
+
+bool service_is_left(const struct service *s, double now)
+{
+    for (int i = 0; s->frozen && i < s->known_count; i++)
+        if (s->known[i].served && !is_drained_by_all(s, &s->known[i], now))
             return false;
-    return s->router_count > 0;
+    return s->frozen;
+}
+
+void service_hold(struct service *s, enum service_hold hold)
+{
+    if (!s->told)
+        s->hold = hold;
+}
+
+bool service_holds(const struct service *s)
+{
+    return s->hold != SERVICE_HOLD_NONE;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -17,6 +17,7 @@
 
 #include "lib/error.h"
 #include "lib/rollout.h"
+#include "lib/service_scale.h"
 #include "lib/shard_commands.h"
 
 #define SERVICE_ROUTERS_MAX 16
@@ -29,10 +30,11 @@
 
 struct service_options {
     struct shard_commands_options brain;
-    int replicas;  /* of each shard */
+    struct service_scale_options scale; /* replicas of each shard: so many at least */
     bool in_place; /* they load and unload models as they are told, and say so: `load` */
     struct rollout_amount surge, unavailable;
     int fail_fast;
+    uint32_t job;            /* that runs it */
     const char *name;        /* of the service */
     const char *application; /* what a replica is started with, as a text */
 };
@@ -60,10 +62,14 @@ int service_models(struct service *s, const struct service_model *list, int coun
 struct shard_commands *service_brain(struct service *s);
 
 /* A router says that it has the routes of this epoch, and that no request that came by an older one
- * is on its way. It has no more requests for these replicas. epoch 0: it has just come. False:
- * there are too many routers. */
-bool service_routed(struct service *s, const char *router, int64_t epoch, json_object *drained,
-                    double now);
+ * is on its way. It has no more requests for these replicas, of which the table of that revision
+ * says that they drain; -1: it does not say which table it has. epoch 0: it has just come; -1: the
+ * table of another job holds. False: there are too many routers. */
+bool service_routed(struct service *s, const char *router, int64_t epoch, int64_t revision,
+                    json_object *drained, double now);
+
+/* … and how many requests each shard has there: {"shard_1": 3}. For a router that is known. */
+void service_sessions(struct service *s, const char *router, json_object *sessions);
 
 enum service_replica_state {
     SERVICE_WAITS,  /* it has no room so far, or is to be started again */
@@ -120,6 +126,25 @@ int service_run(struct service *s, double now, const struct service_replica *lis
                 struct service_actions *out, bool *again);
 /* When it is to be called even if nothing happens; 0: never. */
 double service_deadline(const struct service *s);
+
+/* ---- handover (lib/service_handover.h) ------------------------------------------------------- */
+
+/* Of the old job. Frozen, service_run() says no more than which of its replicas are there: by
+ * SERVICE_TABLE, which is not to be written. */
+void service_freeze(struct service *s, bool frozen);
+/* Frozen: no router that lives has requests for its replicas. */
+bool service_is_left(const struct service *s, double now);
+
+/* Of the new job, which has no replicas so far: no SERVICE_TABLE comes until they are ready. */
+enum service_hold {
+    SERVICE_HOLD_NONE,   /* it comes at once */
+    SERVICE_HOLD_ENOUGH, /* … when each shard with routes has one that is ready, and none starts */
+    SERVICE_HOLD_WHOLE,  /* … when all replicas of these shards are ready */
+};
+
+/* Once the table has come, this has no effect. */
+void service_hold(struct service *s, enum service_hold hold);
+bool service_holds(const struct service *s);
 
 /* ---- what others read ------------------------------------------------------------------------ */
 

@@ -59,6 +59,7 @@ static json_object *shard_json(const struct service_shard *shard)
     add_flag(json, "told", rollout->told);
     add_flag(json, "done", rollout->done);
     add_number(json, "epoch", shard->epoch);
+    add_number(json, "replicas", shard->scale.replicas);
     for (int i = 0; i < shard->count; i++) {
         json_object *item = json_object_new_object();
 
@@ -105,6 +106,7 @@ char *service_record_text(const struct service *s, double now)
     add_number(json, "format", SERVICE_FORMAT);
     add_number(json, "revision", s->revision);
     json_object_object_add(json, "routers", routers_json(s, now));
+    add_number(json, "job", s->options.job);
     json_object_object_add(json, "ends", ends_json(s));
     for (int i = 0; i < s->shard_count; i++)
         json_object_array_add(shards, shard_json(&s->shards[i]));
@@ -140,7 +142,7 @@ static int read_shard(struct service *s, json_object *json, struct error *err)
 {
     struct service_shard *shard;
     struct rollout *rollout;
-    int64_t number, failures;
+    int64_t number, failures, replicas = 0;
 
     if (!json_get_int(json, "shard", 1, SHARD_PLAN_SHARDS_MAX, &number) ||
         service_shard(s, (int)number) != NULL)
@@ -160,15 +162,26 @@ static int read_shard(struct service *s, json_object *json, struct error *err)
     if (!json_get_int(json, "epoch", 0, NUMBER_MAX, &shard->epoch) ||
         read_list(shard, json_object_object_get(json, "list")) != 0)
         return error_set(err, "shard_%d has no list", (int)number);
-    rollout->replicas = shard->count > 0 ? s->options.replicas : 0;
-    return rollout_limits(s->options.replicas, &s->options.surge, &s->options.unavailable,
+    if (!json_get_int(json, "replicas", 0, ROLLOUT_REPLICAS_MAX, &replicas) ||
+        replicas < s->options.scale.least)
+        replicas = s->options.scale.least;
+    if (replicas > s->options.scale.most)
+        replicas = s->options.scale.most;
+    shard->scale.replicas = (int)replicas;
+    rollout->replicas = shard->count > 0 ? (int)replicas : 0;
+    return rollout_limits((int)replicas, &s->options.surge, &s->options.unavailable,
                           &rollout->limits, err);
 }
 
-static int read_ends(struct service *s, json_object *list)
+/* Those of another job are not ours, though they have the same numbers. */
+static int read_ends(struct service *s, json_object *record)
 {
+    json_object *list = json_object_object_get(record, "ends");
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    int64_t job = 0;
 
+    if (!json_get_int(record, "job", 0, UINT32_MAX, &job) || job != s->options.job)
+        count = 0;
     s->ends = calloc(count + 1, sizeof(*s->ends));
     for (size_t i = 0; s->ends != NULL && i < count; i++)
         s->ends[s->end_count++] = json_object_get_int(json_object_array_get_idx(list, i));
@@ -239,7 +252,7 @@ int service_read(struct service *s, json_object *record, json_object *table, dou
             s->brain = NULL;
             return -1;
         }
-    if (read_ends(s, json_object_object_get(record, "ends")) != 0)
+    if (read_ends(s, record) != 0)
         return error_set(err, "out of memory");
     read_table(s, table);
     s->revision++; /* whatever was told after the record */

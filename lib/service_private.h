@@ -12,6 +12,7 @@ struct service_known {
     struct service_replica replica; /* address: own */
     bool served;                    /* it has been in the table with this start */
     unsigned drained;               /* bits of routers that have no requests for it */
+    int64_t drains;                 /* the first table that says it drains; 0: none does */
     bool failed;                    /* … that start has, which has been counted */
     bool ended;                     /* … is to end, which has been said */
 };
@@ -21,13 +22,15 @@ struct service_shard {
     struct rollout rollout;
     struct shard_item *items; /* its list */
     int count;
-    int64_t epoch;    /* … of that list */
-    bool list_due;    /* list and version are to be said */
-    int failures;     /* of new replicas, since one has got ready */
-    double pause;     /* nothing is started before then */
-    char waits[160];  /* for what */
-    char why[320];    /* a replica could not load its models, the last time; "": all could */
-    int ready, total; /* at the last run */
+    int64_t epoch;   /* … of that list */
+    bool list_due;   /* list and version are to be said */
+    int failures;    /* of new replicas, since one has got ready */
+    double pause;    /* nothing is started before then */
+    char waits[160]; /* for what */
+    char why[320];   /* a replica could not load its models, the last time; "": all could */
+    struct service_scale scale;
+    int64_t sessions[SERVICE_ROUTERS_MAX]; /* of each router, as it has said */
+    int ready, total;                      /* at the last run */
 };
 
 struct service_router {
@@ -62,6 +65,9 @@ struct service {
     int end_count;
     bool first; /* the next run is the first one */
     bool fresh; /* no model has come so far: the first ones do not wait for others */
+    bool frozen;
+    enum service_hold hold;
+    bool told; /* a table has been said */
 };
 
 /* service.c */

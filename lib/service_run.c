@@ -163,6 +163,7 @@ static int note_one(struct run *run, struct service_known *before,
         before->drained = 0;
         before->replica.failures = 0;
         same = false;
+        before->drains = 0;
     }
     /* That of a start that has failed is not said any more. */
     if (now->version == 0 && now->start == before->replica.start && now->state == SERVICE_WAITS)
@@ -275,15 +276,50 @@ static int set_models(struct run *run, struct shard_command *command)
     return 0;
 }
 
-static int set_replicas(const struct service *s, struct service_shard *shard)
+static int64_t sessions_of(const struct run *run, const struct service_shard *shard)
 {
-    struct rollout *rollout = &shard->rollout;
+    const struct service *s = run->s;
+    int64_t sum = 0;
 
-    rollout->replicas = shard->count > 0 ? s->options.replicas : 0;
+    for (int i = 0; i < s->router_count; i++)
+        if (service_router_lives(s, &s->routers[i], run->now))
+            sum += shard->sessions[i];
+    return sum;
+}
+
+static int set_replicas(const struct run *run, struct service_shard *shard)
+{
+    const struct service *s = run->s;
+    struct rollout *rollout = &shard->rollout;
+    int replicas = service_scale_step(&shard->scale, &s->options.scale, sessions_of(run, shard),
+                                      run->now);
+
+    rollout->replicas = shard->count > 0 ? replicas : 0;
     rollout->fail_fast = s->options.fail_fast;
     rollout->in_place = s->options.in_place;
-    return rollout_limits(s->options.replicas, &s->options.surge, &s->options.unavailable,
-                          &rollout->limits, NULL);
+    return rollout_limits(replicas, &s->options.surge, &s->options.unavailable, &rollout->limits,
+                          NULL);
+}
+
+/* Replicas follow the requests. What an update has begun goes on with as many. */
+static int scale_shards(struct run *run)
+{
+    for (int i = 0; i < run->s->shard_count; i++) {
+        struct service_shard *shard = &run->s->shards[i];
+        int before = shard->rollout.replicas;
+        char text[80];
+
+        if (before == 0 || set_replicas(run, shard) != 0)
+            continue;
+        if (shard->rollout.replicas == before)
+            continue;
+        run->record = true;
+        snprintf(text, sizeof(text), "%d replicas in place of %d: it has %lld requests",
+                 shard->rollout.replicas, before, (long long)sessions_of(run, shard));
+        if (say(&run->later, shard->number, text) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int drop(struct run *run, int number)
@@ -316,7 +352,7 @@ static int update_shard(struct run *run, const struct shard_command *command)
 {
     struct service_shard *shard = service_shard_add(run->s, command->shard);
 
-    if (shard == NULL || set_replicas(run->s, shard) != 0)
+    if (shard == NULL || set_replicas(run, shard) != 0)
         return -1;
     rollout_begin(&shard->rollout, command->epoch);
     shard->failures = 0;
@@ -425,10 +461,11 @@ static int end(struct run *run, int number, int id)
     return 0;
 }
 
-/* What nothing starts again makes room for others, as long as the shard is updated. */
+/* What nothing starts again makes room for others, as long as the shard is updated, or its replicas
+ * are to take the place of another job's. */
 static int end_spent(struct run *run, const struct service_shard *shard, struct view *view)
 {
-    if (shard->rollout.done)
+    if (shard->rollout.done && !service_holds(run->s))
         return 0;
     for (int i = 0; i < run->s->known_count; i++) {
         const struct service_known *known = &run->s->known[i];
@@ -562,12 +599,44 @@ static int say_list(struct service_actions *out, struct service_shard *shard)
     return 0;
 }
 
+/* Has a shard no replicas so far that could take the requests of another job's? */
+static bool is_behind(const struct service *s, int number)
+{
+    const struct service_shard *shard = service_shard(s, number);
+
+    if (shard == NULL || shard->ready == 0)
+        return true;
+    if (s->hold == SERVICE_HOLD_WHOLE)
+        return shard->ready < shard->rollout.replicas;
+    for (int i = 0; i < s->known_count; i++)
+        if (s->known[i].replica.shard == number && s->known[i].replica.state == SERVICE_STARTS)
+            return true;
+    return false;
+}
+
+static bool is_held(struct service *s)
+{
+    if (s->hold == SERVICE_HOLD_NONE)
+        return false;
+    json_object_object_foreach (s->keys, key, number) {
+        (void)key;
+        if (is_behind(s, json_object_get_int(number)))
+            return true;
+    }
+    s->hold = SERVICE_HOLD_NONE;
+    return false;
+}
+
 /* Another table than the last one gets the next revision. */
 static int say_table(struct run *run, struct service_actions *out)
 {
     struct service *s = run->s;
-    char *text = service_table_text(s, 0);
+    char *text;
 
+    if (is_held(s))
+        return 0;
+    s->told = true;
+    text = service_table_text(s, 0);
     if (text == NULL)
         return -1;
     if (s->table != NULL && strcmp(s->table, text) == 0) {
@@ -577,6 +646,14 @@ static int say_table(struct run *run, struct service_actions *out)
     free(s->table);
     s->table = text;
     s->revision++;
+    for (int i = 0; i < s->known_count; i++) {
+        struct service_known *known = &s->known[i];
+
+        if (known->replica.state == SERVICE_READY && !known->ended)
+            known->drains = 0;
+        else if (known->drains == 0)
+            known->drains = s->revision;
+    }
     return act_text(out, SERVICE_TABLE, 0, service_table_text(s, s->revision));
 }
 
@@ -600,12 +677,19 @@ int service_run(struct service *s, double now, const struct service_replica *lis
     struct run run = {.s = s, .now = now, .list = list, .count = count, .record = s->record_due};
     int status = note_replicas(&run);
 
+    if (s->frozen) {
+        *again = false;
+        return status == 0 ? say_table(&run, out) : -1;
+    }
     s->record_due = false;
     if (status == 0) {
         tell_ready(&run);
-        tell_routed(&run);
+        if (!service_holds(s))
+            tell_routed(&run);
         status = take_commands(&run);
     }
+    if (status == 0)
+        status = scale_shards(&run);
     for (int i = 0; status == 0 && i < s->shard_count;) {
         int number = s->shards[i].number;
 
@@ -636,11 +720,16 @@ static double earlier(double a, double b)
 
 double service_deadline(const struct service *s)
 {
-    double at = shard_commands_deadline(s->brain);
+    double at;
 
+    if (s->frozen)
+        return 0;
+    at = shard_commands_deadline(s->brain);
     for (int i = 0; i < s->shard_count; i++)
-        if (!s->shards[i].rollout.done)
+        if (!s->shards[i].rollout.done || service_holds(s))
             at = earlier(at, s->shards[i].pause);
+    for (int i = 0; i < s->shard_count; i++)
+        at = earlier(at, service_scale_deadline(&s->shards[i].scale, &s->options.scale));
     for (int i = 0; i < s->router_count; i++)
         at = earlier(at, s->routers[i].heard + SERVICE_ROUTER_SILENT);
     return at;

@@ -9,6 +9,7 @@
 #include "common/courier.h"
 #include "common/log.h"
 #include "lib/json_get.h"
+#include "lib/pieces.h"
 
 #define ANSWER_MS 30000 /* a leader waits 20 s for something to change */
 #define PAUSE_MS  1000  /* after a refusal */
@@ -21,6 +22,9 @@ struct leader {
     struct courier *asks, *tells;
     uv_timer_t timer; /* the next question after a refusal */
     struct route_table *table;
+    struct pieces pieces; /* of a table that is too large for a message … */
+    int64_t piece;        /* … so many have come … */
+    int64_t of;           /* … of this revision */
     uint64_t heard, told_at;
     struct error refusal;
     struct question *telling; /* a report that has not been answered; NULL: none */
@@ -64,6 +68,45 @@ static void take(struct leader *leader, struct route_table *table)
     leader->table = table;
 }
 
+static void forget_pieces(struct leader *leader)
+{
+    free(leader->pieces.data);
+    leader->pieces = (struct pieces){0};
+    leader->piece = 0;
+}
+
+/* A piece of a table. One that does not follow begins it anew. */
+static void take_piece(struct leader *leader, json_object *answer)
+{
+    int64_t piece = -1, of = -1;
+    struct route_table *table;
+    struct error err = {""};
+    int rc;
+
+    json_get_int(answer, "piece", 0, INT32_MAX, &piece);
+    json_get_int(answer, "revision", 0, INT64_MAX, &of);
+    leader->refusal.text[0] = '\0';
+    if (piece != leader->piece || (piece > 0 && of != leader->of))
+        forget_pieces(leader);
+    if (piece != leader->piece)
+        return;
+    leader->of = of;
+    rc = pieces_take(&leader->pieces, answer);
+    leader->piece++;
+    if (rc == 0 && leader->pieces.len <= ROUTE_TABLE_TEXT_MAX)
+        return;
+    table = NULL;
+    if (rc != 1 || leader->pieces.data == NULL)
+        error_set(&err, "its table is damaged, or has more than %d bytes", ROUTE_TABLE_TEXT_MAX);
+    else
+        table = route_table_parse(leader->pieces.data, leader->pieces.len, &err);
+    forget_pieces(leader);
+    if (table != NULL)
+        take(leader, table);
+    else
+        refuse(leader, err.text);
+}
+
 static void on_table(json_object *answer, void *arg)
 {
     struct leader *leader = arg;
@@ -73,12 +116,17 @@ static void on_table(json_object *answer, void *arg)
     const char *type = json_get_string(answer, "t");
 
     if (answer == NULL) { /* it was lost: it is looked for */
+        forget_pieces(leader);
         ask(leader);
         return;
     }
     leader->heard = uv_now(leader->loop);
     if (type != NULL && strcmp(type, "routes") == 0 &&
-        json_object_object_get_ex(answer, "table", &json)) {
+        json_object_object_get_ex(answer, "piece", NULL)) {
+        take_piece(leader, answer);
+    } else if (type != NULL && strcmp(type, "routes") == 0 &&
+               json_object_object_get_ex(answer, "table", &json)) {
+        forget_pieces(leader);
         table = route_table_read(json, &err);
         if (table != NULL)
             take(leader, table);
@@ -105,6 +153,10 @@ static void ask(struct leader *leader)
     json_object_object_add(
         question, "after",
         json_object_new_int64(leader->table != NULL ? leader->table->revision : -1));
+    if (leader->piece > 0) {
+        json_object_object_add(question, "piece", json_object_new_int64(leader->piece));
+        json_object_object_add(question, "revision", json_object_new_int64(leader->of));
+    }
     if (courier_ask(leader->asks, question, on_table, leader) == NULL)
         uv_timer_start(&leader->timer, on_timer, PAUSE_MS, 0);
 }
@@ -163,6 +215,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
     leader_place_clear(&leader->place);
     route_table_destroy(leader->table);
+    forget_pieces(leader);
     free(leader->told);
     free(leader);
 }

@@ -185,6 +185,7 @@ static void tell(struct sources *sources, struct leader *leader, const struct ro
     json_object_object_add(report, "router", json_object_new_string(sources->options.id));
     json_object_object_add(report, "service", json_object_new_string(own->service));
     json_object_object_add(report, "term", json_object_new_int64(own->term));
+    json_object_object_add(report, "revision", json_object_new_int64(own->revision));
     json_object_object_add(report, "epoch", json_object_new_int64(current ? epoch : -1));
     json_object_object_add(report, "drained", router_drained(own, stat, current, leaving));
     json_object_object_add(report, "sessions", router_sessions(own, stat));

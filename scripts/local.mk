@@ -2,7 +2,7 @@
 #
 # scripts/: what an admin or a developer runs; the script of extension jobs; and prolog and epilog parts,
 # which an admin links into the directories that slurm.conf names.
-dist_pkglibexec_SCRIPTS += scripts/extension.sh
+dist_pkglibexec_SCRIPTS += scripts/extension.sh scripts/successor.sh
 prologdir = $(pkglibexecdir)/prolog.d
 dist_prolog_SCRIPTS = scripts/prolog.d/50-elastic
 epilogdir = $(pkglibexecdir)/epilog.d

@@ -9,6 +9,7 @@
 #include "agent/leader/leader_service.h"
 #include "agent/leader/route_waiters.h"
 #include "lib/json_get.h"
+#include "lib/pieces.h"
 #include "lib/roles.h"
 #include "lib/service.h"
 
@@ -20,16 +21,27 @@ static void refuse(struct leader *leader, struct link *link, const char *why)
     control_say(link, answer, control_leads(leader));
 }
 
-static bool is_ready(struct leader *leader, struct link *link)
+static bool may_ask(struct leader *leader, struct link *link,
+                    int (*ready)(const struct leader *leader, struct error *err))
 {
     struct error err;
 
     if (!control_may_change(leader, link))
         return false;
-    if (leader_service_ready(leader, &err) == 0)
+    if (ready(leader, &err) == 0)
         return true;
     refuse(leader, link, err.text);
     return false;
+}
+
+static bool is_ready(struct leader *leader, struct link *link)
+{
+    return may_ask(leader, link, leader_service_ready);
+}
+
+static bool has_routes(struct leader *leader, struct link *link)
+{
+    return may_ask(leader, link, leader_service_routes);
 }
 
 void control_shards(struct leader *leader, struct link *link, json_object *msg)
@@ -91,9 +103,37 @@ static const char *router_of(json_object *msg)
                                                                                        : NULL;
 }
 
+/* A table that is too large for a message. The router asks for the next piece. */
+static void say_piece(struct leader *leader, struct link *link, size_t piece)
+{
+    int64_t revision;
+    const char *text = leader_service_table(leader, &revision);
+    size_t size = strlen(text), from = piece * PIECE_BYTES;
+    size_t len = from < size ? size - from : 0;
+    json_object *said = leader_message("routes", -1);
+
+    len = len < PIECE_BYTES ? len : PIECE_BYTES;
+    json_object_object_add(said, "revision", json_object_new_int64(revision));
+    json_object_object_add(said, "piece", json_object_new_int64((int64_t)piece));
+    json_object_object_add(said, "last", json_object_new_boolean(from + len >= size));
+    if (piece_set(said, text + (len > 0 ? from : 0), len) != 0) {
+        json_object_put(said);
+        refuse(leader, link, "out of memory");
+        return;
+    }
+    control_say(link, said, control_leads(leader));
+}
+
 static void say_table(struct leader *leader, struct link *link, json_object *table)
 {
     json_object *said;
+    int64_t revision;
+    const char *text = leader_service_table(leader, &revision);
+
+    if (table != NULL && text != NULL && strlen(text) > PIECE_BYTES) {
+        say_piece(leader, link, 0);
+        return;
+    }
 
     if (table == NULL) {
         refuse(leader, link, "the service has no table of routes yet");
@@ -108,12 +148,19 @@ static void say_table(struct leader *leader, struct link *link, json_object *tab
 void control_routes(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *router = router_of(msg);
-    int64_t after = -1;
+    int64_t after = -1, piece, revision;
 
-    if (!is_ready(leader, link))
+    if (!has_routes(leader, link))
         return;
+    if (json_get_int(msg, "piece", 1, INT32_MAX, &piece) &&
+        leader_service_table(leader, &revision) != NULL) {
+        bool same = json_get_int(msg, "revision", 0, INT64_MAX, &after) && after == revision;
+
+        say_piece(leader, link, same ? (size_t)piece : 0);
+        return;
+    }
     json_get_int(msg, "after", -1, INT64_MAX, &after);
-    if (router != NULL && !leader_service_routed(leader, router, 0, NULL))
+    if (router != NULL && !leader_service_routed(leader, router, 0, -1, NULL, NULL))
         refuse(leader, link, "the service has too many routers");
     else if (!route_waiters_add(leader, link, after, say_table))
         refuse(leader, link, "too many routers wait for routes");
@@ -122,17 +169,19 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
 void control_routed(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *router = router_of(msg);
-    json_object *drained = NULL;
-    int64_t epoch;
+    json_object *drained = NULL, *sessions = NULL;
+    int64_t epoch, revision = -1;
 
-    if (!is_ready(leader, link))
+    if (!has_routes(leader, link))
         return;
-    if (router == NULL || !json_get_int(msg, "epoch", 0, INT64_MAX, &epoch)) {
+    if (router == NULL || !json_get_int(msg, "epoch", -1, INT64_MAX, &epoch)) {
         refuse(leader, link, "routed needs router, a name of up to 63 bytes, and epoch");
         return;
     }
     json_object_object_get_ex(msg, "drained", &drained);
-    if (leader_service_routed(leader, router, epoch, drained))
+    json_object_object_get_ex(msg, "sessions", &sessions);
+    json_get_int(msg, "revision", 0, INT64_MAX, &revision);
+    if (leader_service_routed(leader, router, epoch, revision, drained, sessions))
         control_say(link, control_answer("done", "heard"), true);
     else
         refuse(leader, link, "the service has too many routers");

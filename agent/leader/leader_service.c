@@ -2,6 +2,7 @@
 /* The service of the job (leader_service.h).
  *
  *   CLAIMS ─► WAITS (another job runs it) ─► CLAIMS ─► SERVES ─► LOST (another job has claimed it)
+ *                                                      SERVES ◄─► HANDED (… as was agreed)
  *
  * Files are written by threads, one after the other: the record first, then what follows of it. */
 #include "agent/leader/leader_service.h"
@@ -18,6 +19,7 @@
 #include "agent/leader/lease.h"
 #include "agent/leader/route_waiters.h"
 #include "agent/leader/service_act.h"
+#include "agent/leader/service_next.h"
 #include "agent/leader/service_shell.h"
 #include "agent/leader/service_text.h"
 #include "common/log.h"
@@ -27,8 +29,8 @@
 #include "lib/service.h"
 #include "lib/text.h"
 
-#define CLAIM_PAUSE  5.0  /* seconds between two looks at a service that another job runs */
-#define BEAT_PAUSE   10.0 /* … between two writes of leader.json */
+#define BEAT_PAUSE   10.0 /* seconds between two writes of leader.json */
+#define OFFER_PAUSE  1.0  /* … while another job may claim the service */
 #define MIB          ((int64_t)1 << 20)
 #define DEFAULT_SIZE MIB /* of a model of which nothing is known */
 
@@ -52,9 +54,8 @@ static void beaten(void *owner, struct service_task *task)
     struct leader *leader = owner;
 
     leader->of_roles.service->beat = NULL;
-    if (task->rc != 0 && task->claim == SERVICE_OTHERS &&
-        leader->of_roles.service->phase == PHASE_SERVES)
-        service_lose(leader, task->err.text);
+    if (task->rc != 0 && task->claim == SERVICE_OTHERS)
+        service_taken(leader, task->err.text);
     service_run_in(leader, leader->of_roles.service->ended ? BEAT_PAUSE : 0);
     leader_look_at_end(leader, 0);
 }
@@ -63,24 +64,27 @@ static void write_leader(struct leader *leader, bool ended)
 {
     struct leader_service *own = leader->of_roles.service;
     struct service_task *task = service_new_task(leader, SERVICE_TASK_WRITE, beaten);
+    bool leads = own->phase == PHASE_SERVES;
 
-    own->beats = leader_now(leader) + BEAT_PAUSE;
+    own->beats = leader_now(leader) +
+                 (own->next_job.handover.state == HANDOVER_OFFERS ? OFFER_PAUSE : BEAT_PAUSE);
     own->ended = ended;
     if (task != NULL) {
-        snprintf(task->name, sizeof(task->name), SERVICE_LEADER_FILE);
+        snprintf(task->name, sizeof(task->name), "%s",
+                 leads ? SERVICE_LEADER_FILE : SERVICE_BEFORE_FILE);
         task->text = service_text_leader(leader, own->term, ended);
-        task->leads = true;
+        task->leads = leads;
     }
     service_begin(leader, task, &own->beat);
 }
 
-/* Another job waits for that. */
+/* Another job waits for that. A job that has handed the service over says so in before.json. */
 static void watch_leader(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
     bool ended = leader_has_ended(leader);
 
-    if (own->beat != NULL || own->phase != PHASE_SERVES || own->ended)
+    if (own->beat != NULL || own->service == NULL || own->phase == PHASE_LOST || own->ended)
         return;
     if (ended || leader_now(leader) >= own->beats)
         write_leader(leader, ended);
@@ -91,16 +95,18 @@ bool leader_service_busy(const struct leader *leader)
 {
     const struct leader_service *own = leader->of_roles.service;
 
-    return own->role != NULL && own->phase == PHASE_SERVES && !lease_deposed(leader) &&
-           (!own->ended || own->beat != NULL);
+    return own->role != NULL && (own->phase == PHASE_SERVES || own->phase == PHASE_HANDED) &&
+           !lease_deposed(leader) && (!own->ended || own->beat != NULL);
 }
 
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
-                           json_object *drained)
+                           int64_t revision, json_object *drained, json_object *sessions)
 {
-    bool taken = service_routed(leader->of_roles.service->service, router, epoch, drained,
-                                leader_now(leader));
+    struct service *service = leader->of_roles.service->service;
+    bool taken = service_routed(service, router, epoch, revision, drained, leader_now(leader));
 
+    if (sessions != NULL)
+        service_sessions(service, router, sessions);
     service_run_in(leader, 0);
     return taken;
 }
@@ -118,7 +124,7 @@ static void scanned(void *owner, struct service_task *task)
         log_error("job %u: service %s: %s; its models stay as they are", leader->options->job,
                   leader->options->roles->service, task->err.text);
     own->unreadable = task->rc != 0;
-    if (task->rc == 0) {
+    if (task->rc == 0 && own->phase == PHASE_SERVES) {
         own->scanned = true;
         if (service_models(own->service, task->found.list, task->found.count, leader_now(leader)) !=
             0)
@@ -132,7 +138,7 @@ static void watch_repository(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
 
-    if (own->scan != NULL)
+    if (own->scan != NULL || own->phase != PHASE_SERVES || service_holds(own->service))
         return;
     if (own->scan_now || leader_now(leader) >= own->scans) {
         own->scan_now = false;
@@ -156,11 +162,15 @@ static int open_service(struct leader *leader, const struct service_task *task, 
                   .max_shards = role->shards.max,
                   .default_size = DEFAULT_SIZE,
                   .window = role->shards.window},
-        .replicas = role->max,
+        .scale = {.least = role->max,
+                  .most = role->shards.most > 0 ? role->shards.most : role->max,
+                  .sessions = role->shards.sessions,
+                  .calm = role->shards.calm},
         .in_place = role->shards.load != 0,
         .surge = role->shards.surge,
         .unavailable = role->shards.unavailable,
         .fail_fast = role->shards.fail_fast,
+        .job = leader->options->job,
         .name = roles->service,
         .application = json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN),
     };
@@ -177,34 +187,52 @@ static int open_service(struct leader *leader, const struct service_task *task, 
     return own->service != NULL ? 0 : -1;
 }
 
+/* It serves, or waits as before. */
+static void claim_failed(struct leader *leader, struct service_task *task)
+{
+    struct leader_service *own = leader->of_roles.service;
+    const char *name = leader->options->roles->service;
+
+    if (task->rc == 0)
+        service_next_others(leader, task);
+    if (own->phase == PHASE_HANDED)
+        return;
+    if (!own->said_waits && task->rc == 0)
+        log_info("job %u: service %s is run by job %u: waits for its end", leader->options->job,
+                 name, task->claimed.holder);
+    else if (!own->said_waits)
+        log_error("job %u: service %s: %s; tries again", leader->options->job, name,
+                  task->err.text);
+    own->said_waits = true;
+    own->phase = PHASE_WAITS;
+}
+
 static void claimed(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
     struct leader_service *own = leader->of_roles.service;
-    const char *name = leader->options->roles->service;
 
     own->task = NULL;
-    own->claims = leader_now(leader) + CLAIM_PAUSE;
-    own->phase = PHASE_WAITS;
-    service_run_in(leader, CLAIM_PAUSE);
+    own->claims = leader_now(leader) + service_next_pause(leader);
+    service_run_in(leader, service_next_pause(leader));
+    leader_look_at_end(leader, 0);
     if (task->rc != 0 || task->claim == SERVICE_OTHERS) {
-        if (!own->said_waits && task->rc == 0)
-            log_info("job %u: service %s is run by job %s: waits for its end", leader->options->job,
-                     name, task->other);
-        else if (!own->said_waits)
-            log_error("job %u: service %s: %s; tries again", leader->options->job, name,
-                      task->err.text);
-        own->said_waits = true;
+        claim_failed(leader, task);
         return;
     }
-    own->term = task->term;
+    own->term = task->claimed.term;
+    own->beats = 0;
+    service_destroy(own->service);
+    own->service = NULL;
     if (open_service(leader, task, &task->err) != 0) {
         service_lose(leader, task->err.text);
         return;
     }
     own->phase = PHASE_SERVES;
-    log_info("job %u: runs service %s, term %" PRId64 "%s", leader->options->job, name, own->term,
+    log_info("job %u: runs service %s, term %" PRId64 "%s", leader->options->job,
+             leader->options->roles->service, own->term,
              task->record != NULL ? ", with what it had before" : "");
+    service_next_mine(leader, task);
     service_run_in(leader, 0);
 }
 
@@ -218,7 +246,8 @@ static void watch_claim(struct leader *leader)
         service_run_in(leader, own->claims - leader_now(leader));
         return;
     }
-    own->phase = PHASE_CLAIMS;
+    if (own->phase == PHASE_WAITS)
+        own->phase = PHASE_CLAIMS;
     service_begin(leader, service_new_task(leader, SERVICE_TASK_CLAIM, claimed), &own->task);
 }
 
@@ -232,16 +261,18 @@ static void on_timer(uv_timer_t *timer)
     route_waiters_tell(leader);
     if (!lease_may_act(leader) && !leader_has_ended(leader))
         return; /* leader_service_look() follows */
-    if (own->phase == PHASE_CLAIMS || own->phase == PHASE_WAITS)
+    if (own->phase == PHASE_CLAIMS || own->phase == PHASE_WAITS ||
+        (own->phase == PHASE_HANDED && !own->next_job.stopped))
         watch_claim(leader);
     watch_leader(leader);
-    if (own->phase != PHASE_SERVES || leader_has_ended(leader))
+    if ((own->phase != PHASE_SERVES && own->phase != PHASE_HANDED) || leader_has_ended(leader))
         return;
+    service_next_watch(leader);
     watch_repository(leader);
     if (own->running && own->task == NULL && leader_now(leader) >= own->retries)
         service_act_go_on(leader);
     /* Replicas that go on after a takeover are known by now, and models that there are. */
-    if (!own->running && own->scanned && leader_roles_run(leader))
+    if (!own->running && (own->scanned || service_holds(own->service)) && leader_roles_run(leader))
         service_act_run(leader);
 }
 
@@ -256,11 +287,22 @@ int leader_service_ready(const struct leader *leader, struct error *err)
         return error_set(err, "job %u runs no service", job);
     if (own->phase == PHASE_SERVES)
         return 0;
-    if (own->phase == PHASE_LOST)
+    if (own->phase == PHASE_LOST || own->phase == PHASE_HANDED)
         return error_set(err, "job %u does not run service %s any more", job,
                          leader->options->roles->service);
     return error_set(err, "job %u does not run service %s yet: it claims it", job,
                      leader->options->roles->service);
+}
+
+int leader_service_routes(const struct leader *leader, struct error *err)
+{
+    return leader->of_roles.service->phase == PHASE_HANDED ? 0 : leader_service_ready(leader, err);
+}
+
+const char *leader_service_table(const struct leader *leader, int64_t *revision)
+{
+    *revision = leader->of_roles.service->revision;
+    return leader->of_roles.service->text;
 }
 
 void leader_service_apply(struct leader *leader)
@@ -286,6 +328,8 @@ void leader_service_describe(struct leader *leader, json_object *into)
     json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
     json_object_object_add(into, "repository",
                            json_object_new_string(leader->of_roles.service->repository));
+    if (leader->options->roles->handover > 0)
+        json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
 }
 
@@ -302,7 +346,6 @@ static void set_paths(struct leader_service *own, const struct leader_options *o
     }
     snprintf(own->repository, sizeof(own->repository), "%s%s%s",
              repository[0] == '/' ? "" : options->cwd, repository[0] == '/' ? "" : "/", repository);
-    snprintf(own->job, sizeof(own->job), "%u", options->job);
 }
 
 struct leader_service *leader_service_create(const struct leader_options *options)
@@ -317,6 +360,7 @@ struct leader_service *leader_service_create(const struct leader_options *option
         return own;
     own->role = &options->roles->list[roles_shards(options->roles)];
     own->phase = PHASE_CLAIMS;
+    service_handover_init(&own->next_job.handover);
     set_paths(own, options);
     return own;
 }
@@ -345,8 +389,12 @@ void leader_service_destroy(struct leader_service *own)
     disown(own->task);
     disown(own->scan);
     disown(own->beat);
+    disown(own->next_job.program);
+    disown(own->next_job.look);
+    service_next_forget(own);
     service_actions_clear(&own->actions);
     service_destroy(own->service);
     json_object_put(own->table);
+    free(own->text);
     free(own);
 }

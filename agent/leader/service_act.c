@@ -112,32 +112,47 @@ static void set_models(struct leader *leader, const struct service_action *actio
         log_error("job %u: service: out of memory", leader->options->job);
 }
 
+static void tell_table(struct leader *leader, const char *text)
+{
+    struct leader_service *own = leader->of_roles.service;
+    bool first = own->table == NULL;
+
+    json_object_put(own->table);
+    free(own->text);
+    own->table = json_text_parse(text, strlen(text), NULL);
+    own->text = strdup(text);
+    own->revision = service_revision(own->service);
+    if (first)
+        own->beats = 0; /* another job may wait for that */
+    route_waiters_tell(leader);
+}
+
 static void written(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
     struct leader_service *own = leader->of_roles.service;
-    const struct service_action *action = &own->actions.list[own->next];
 
     own->task = NULL;
     if (task->rc != 0 && task->claim == SERVICE_OTHERS) {
-        service_lose(leader, task->err.text);
+        service_taken(leader, task->err.text);
         return;
     }
     service_note_written(leader, task);
+    if (!own->running) { /* the service has been handed over meanwhile */
+        service_run_in(leader, 0);
+        leader_look_at_end(leader, 0);
+        return;
+    }
     if (task->rc != 0) {
         own->retries = leader_now(leader) + SERVICE_WRITE_PAUSE;
         service_run_in(leader, SERVICE_WRITE_PAUSE);
         leader_look_at_end(leader, 0);
         return;
     }
-    if (action->kind == SERVICE_LIST)
-        set_models(leader, action);
-    if (action->kind == SERVICE_TABLE) {
-        json_object_put(own->table);
-        own->table = json_text_parse(task->text, strlen(task->text), NULL);
-        own->revision = service_revision(own->service);
-        route_waiters_tell(leader);
-    }
+    if (own->actions.list[own->next].kind == SERVICE_LIST)
+        set_models(leader, &own->actions.list[own->next]);
+    if (own->actions.list[own->next].kind == SERVICE_TABLE)
+        tell_table(leader, task->text);
     own->next++;
     service_act_go_on(leader);
     leader_look_at_end(leader, 0);
@@ -166,6 +181,17 @@ static void write_for(struct leader *leader, const struct service_action *action
     service_begin(leader, task, &leader->of_roles.service->task);
 }
 
+/* A job that has handed its service over tells routers of its own replicas, and writes nothing. */
+static void tell_only(struct leader *leader, const struct service_action *action)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    char *text = service_text_table(own->role, leader->options->job, own->term, action->text);
+
+    if (text != NULL)
+        tell_table(leader, text);
+    free(text);
+}
+
 static void size_role(struct leader *leader, int shard, int count)
 {
     int role = roles_shard(leader_roles_view(leader)->roles, shard);
@@ -186,6 +212,11 @@ void service_act_go_on(struct leader *leader)
            lease_may_act(leader)) {
         const struct service_action *action = &own->actions.list[own->next];
 
+        if (action->kind == SERVICE_TABLE && own->phase == PHASE_HANDED) {
+            tell_only(leader, action);
+            own->next++;
+            continue;
+        }
         switch (action->kind) {
         case SERVICE_RECORD:
         case SERVICE_LIST:
@@ -236,7 +267,7 @@ void service_act_run(struct leader *leader)
     }
     free(list);
     own->next = 0;
-    own->running = own->phase == PHASE_SERVES && own->actions.count > 0;
+    own->running = own->phase != PHASE_LOST && own->actions.count > 0;
     release_drained(leader);
     due = service_deadline(own->service);
     if (own->again || due > 0)

@@ -35,7 +35,7 @@ struct service_task *service_new_task(struct leader *leader, enum service_task_k
     task->term = own->term;
     memcpy(task->dir, own->dir, sizeof(task->dir));
     memcpy(task->repository, own->repository, sizeof(task->repository));
-    memcpy(task->job, own->job, sizeof(task->job));
+    task->job = leader->options->job;
     return task;
 }
 
@@ -44,6 +44,27 @@ void service_begin(struct leader *leader, struct service_task *task, struct serv
     *place = task != NULL && service_task_begin(leader->loop, task) == 0 ? task : NULL;
     if (*place == NULL)
         log_error("job %u: service: out of memory", leader->options->job);
+}
+
+void service_taken(struct leader *leader, const char *why)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (own->phase != PHASE_SERVES)
+        return;
+    if (leader->options->roles->handover <= 0) {
+        service_lose(leader, why);
+        return;
+    }
+    own->phase = PHASE_HANDED;
+    own->beats = own->claims = 0;
+    own->running = false;
+    service_actions_clear(&own->actions);
+    service_freeze(own->service, true);
+    log_info("job %u: service %s: %s; replicas of this job go on until those of the other one are "
+             "in use",
+             leader->options->job, leader->options->roles->service, why);
+    service_run_in(leader, 0);
 }
 
 void service_lose(struct leader *leader, const char *why)

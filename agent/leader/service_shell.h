@@ -14,10 +14,11 @@
 #include "agent/leader/service_store.h"
 #include "lib/roles.h"
 #include "lib/service.h"
+#include "lib/service_handover.h"
 
 #define SERVICE_WRITE_PAUSE 1.0 /* seconds between two tries to write a file */
 
-enum phase { PHASE_NONE, PHASE_CLAIMS, PHASE_WAITS, PHASE_SERVES, PHASE_LOST };
+enum phase { PHASE_NONE, PHASE_CLAIMS, PHASE_WAITS, PHASE_SERVES, PHASE_HANDED, PHASE_LOST };
 
 /* A router that waits for another table. */
 struct waiter {
@@ -26,6 +27,22 @@ struct waiter {
     route_waiters_told *told;
     int64_t after;
     double until;
+};
+
+/* The job that has the service next, or had it before (service_next.h). */
+struct service_next {
+    struct service_handover handover;
+    struct service_task *program, *look; /* NULL: none */
+    struct service_question *question;   /* to Slurm; NULL: none */
+    double looks, asks;                  /* when that is due */
+    struct service_seen seen;            /* what the other job has written … */
+    double seen_at;                      /* … as it was looked at then */
+    bool serves;                         /* the other job's table is out */
+    bool stopped;                        /* this job has been told to end */
+    uint32_t old;                        /* the job before this one; 0: none */
+    double old_end;                      /* … its end (Unix time); 0: never, or not known */
+    double claimed; /* this job's claim; of one that has handed the service over: when the other
+                       one's table was not out yet */
 };
 
 struct leader_service {
@@ -45,7 +62,9 @@ struct leader_service {
     double claims, beats, scans, retries; /* when that is due; 0: now */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool ended; /* … leader.json says so, or is about to */
-    json_object *table;
+    struct service_next next_job;
+    json_object *table; /* as routers are told … */
+    char *text;         /* … as a text */
     int64_t revision;
     TAILQ_HEAD(, waiter) waiters;
     int waiting;
@@ -58,6 +77,8 @@ struct service_task *service_new_task(struct leader *leader, enum service_task_k
                                       void (*done)(void *owner, struct service_task *task));
 /* Begin it; *place is it until its end. */
 void service_begin(struct leader *leader, struct service_task *task, struct service_task **place);
+/* Another job has claimed the service: it is handed over, or lost. */
+void service_taken(struct leader *leader, const char *why);
 /* Nothing is changed any more. */
 void service_lose(struct leader *leader, const char *why);
 /* A file has been written, or not: said once, until it works again. */

@@ -9,10 +9,16 @@
 #include <unistd.h>
 
 #include "common/files.h"
+#include "common/program.h"
+#include "lib/text.h"
+
+#define PROGRAM_MS  60000 /* sbatch retries while slurmctld restarts */
+#define PROGRAM_MAX ((size_t)256)
 
 static void task_free(struct service_task *task)
 {
     free(task->text);
+    strings_free(task->argv);
     free(task->record);
     free(task->table);
     service_found_clear(&task->found);
@@ -33,8 +39,7 @@ static char *read_file(struct service_task *task, const char *name)
 
 static void claim(struct service_task *task)
 {
-    task->claim = service_dir_claim(task->dir, task->job, &task->term, task->other,
-                                    sizeof(task->other), &task->err);
+    task->claim = service_dir_claim(task->dir, task->job, &task->claimed, &task->err);
     task->rc = task->claim == SERVICE_FAILED ? -1 : 0;
     if (task->claim != SERVICE_CLAIMED)
         return;
@@ -72,6 +77,12 @@ static void work(uv_work_t *request)
         break;
     case SERVICE_TASK_SCAN:
         task->rc = service_scan(task->repository, &task->found, &task->err);
+        break;
+    case SERVICE_TASK_LOOK:
+        service_dir_look(task->dir, task->name, &task->seen);
+        break;
+    case SERVICE_TASK_PROGRAM:
+        task->rc = program_output(task->argv, PROGRAM_MS, PROGRAM_MAX, &task->text, &task->err);
         break;
     }
 }

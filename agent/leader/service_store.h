@@ -12,21 +12,26 @@
 #include "common/service_dir.h"
 
 enum service_task_kind {
-    SERVICE_TASK_CLAIM, /* out: claim, term, other; then record and table, NULL: there are none */
-    SERVICE_TASK_WRITE, /* name, text: a file of the directory; NULL: it is removed */
-    SERVICE_TASK_SCAN,  /* out: found */
+    SERVICE_TASK_CLAIM,   /* out: claim, claimed; then record and table, NULL: there are none */
+    SERVICE_TASK_WRITE,   /* name, text: a file of the directory; NULL: it is removed */
+    SERVICE_TASK_SCAN,    /* out: found */
+    SERVICE_TASK_LOOK,    /* name: a file of the directory. out: seen */
+    SERVICE_TASK_PROGRAM, /* argv. out: text, what it has printed */
 };
 
 struct service_task {
     uv_work_t work;
     enum service_task_kind kind;
-    char dir[PATH_MAX], repository[PATH_MAX], job[32];
+    char dir[PATH_MAX], repository[PATH_MAX];
+    uint32_t job;
     char name[64];
+    char **argv; /* own */
     char *text;
     bool leads; /* of WRITE: only if the job still runs the service: term */
     int64_t term;
     enum service_claim claim;
-    char other[64];
+    struct service_claimed claimed;
+    struct service_seen seen;
     char *record, *table;
     struct service_found found;
     int rc;

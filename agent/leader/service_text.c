@@ -7,30 +7,89 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/service_shell.h"
+#include "agent/leader/slurm_look.h"
 #include "common/service_dir.h"
+#include "common/slurm_client.h"
 #include "lib/json_text.h"
+
+static char *text_of(json_object *json, int flags)
+{
+    char *text = strdup(
+        json_object_to_json_string_ext(json, flags | JSON_C_TO_STRING_NOSLASHESCAPE));
+
+    json_object_put(json);
+    return text;
+}
+
+static void add_number(json_object *json, const char *key, int64_t number)
+{
+    json_object_object_add(json, key, json_object_new_int64(number));
+}
+
+/* What another job has to know of this one (lib/service_handover.h). */
+static void add_handover(const struct leader *leader, json_object *json)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    const struct job_info *base = slurm_look_base(leader);
+    const struct service_next *next = &own->next_job;
+
+    json_object_object_add(json, "serves", json_object_new_boolean(own->table != NULL));
+    if (base != NULL && base->time_limit != UINT32_MAX && base->end > 0)
+        add_number(json, "end", base->end);
+    if (next->handover.successor > 0)
+        add_number(json, "submitted", next->handover.successor);
+    /* Not before all that has been begun is done. */
+    if (next->handover.state == HANDOVER_OFFERS && !own->running)
+        add_number(json, "successor", next->handover.successor);
+    if (own->service != NULL && service_holds(own->service)) {
+        add_number(json, "of", next->old);
+        add_number(json, "old-end", (int64_t)next->old_end);
+    }
+}
 
 char *service_text_leader(struct leader *leader, int64_t term, bool ended)
 {
     const struct leader_options *o = leader->options;
     json_object *json = json_object_new_object(), *addresses = json_object_new_array();
-    char *text;
 
     json_object_object_add(json, "service", json_object_new_string(o->roles->service));
-    json_object_object_add(json, "job", json_object_new_int64(o->job));
-    json_object_object_add(json, "restarts", json_object_new_int64(o->restarts));
-    json_object_object_add(json, "term", json_object_new_int64(term));
+    add_number(json, "job", o->job);
+    add_number(json, "restarts", o->restarts);
+    add_number(json, "term", term);
     json_object_object_add(json, "node", json_object_new_string(o->node));
     json_object_array_add(addresses, json_object_new_string(o->address));
     json_object_object_add(json, "addresses", addresses);
     json_object_object_add(json, "state-dir", json_object_new_string(o->state_dir));
-    json_object_object_add(json, "port", json_object_new_int(leader_port(leader)));
-    json_object_object_add(json, "time", json_object_new_int64((int64_t)unix_now()));
+    add_number(json, "port", leader_port(leader));
+    add_number(json, "time", (int64_t)unix_now());
     json_object_object_add(json, "ended", json_object_new_boolean(ended));
-    text = strdup(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN |
-                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(json);
-    return text;
+    add_handover(leader, json);
+    return text_of(json, JSON_C_TO_STRING_PLAIN);
+}
+
+json_object *service_text_handover(const struct leader *leader)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    const struct service_next *next = &own->next_job;
+    bool holds = service_holds(own->service);
+    json_object *json = json_object_new_object();
+
+    json_object_object_add(
+        json, "state",
+        json_object_new_string(holds ? "holds" : service_handover_word(next->handover.state)));
+    if (holds || next->handover.successor > 0)
+        add_number(json, "job", holds ? next->old : next->handover.successor);
+    return json;
+}
+
+char *service_text_next(const struct leader *leader, uint32_t of)
+{
+    json_object *json = json_object_new_object();
+
+    add_number(json, "job", leader->options->job);
+    add_number(json, "of", of);
+    return text_of(json, JSON_C_TO_STRING_PLAIN);
 }
 
 const char *service_text_models(int shard, char *name, size_t size)
@@ -42,7 +101,7 @@ const char *service_text_models(int shard, char *name, size_t size)
 char *service_text_list(const char *repository, const struct service_action *action)
 {
     json_object *json = json_object_new_object(), *models = json_object_new_array();
-    char path[PATH_MAX + 600], *text;
+    char path[PATH_MAX + 600];
 
     snprintf(path, sizeof(path), "shard_%d", action->shard);
     json_object_object_add(json, "shard", json_object_new_string(path));
@@ -59,17 +118,14 @@ char *service_text_list(const char *repository, const struct service_action *act
         json_object_array_add(models, model);
     }
     json_object_object_add(json, "models", models);
-    text = strdup(json_object_to_json_string_ext(
-        json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(json);
-    return text;
+    return text_of(json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 }
 
 char *service_text_table(const struct role *role, uint32_t job, int64_t term, const char *said)
 {
     json_object *table = json_text_parse(said, strlen(said), NULL);
     json_object *by = json_object_new_object(), *shards = NULL;
-    char number[16], *text;
+    char number[16];
 
     snprintf(number, sizeof(number), "%u", job);
     json_object_object_add(table, "job", json_object_new_string(number));
@@ -81,8 +137,5 @@ char *service_text_table(const struct role *role, uint32_t job, int64_t term, co
         if (role->ready.how == ROLE_PROBE_HTTP)
             json_object_object_add(json_object_array_get_idx(shards, i), "check",
                                    json_object_new_string(role->ready.what));
-    text = strdup(json_object_to_json_string_ext(table, JSON_C_TO_STRING_PLAIN |
-                                                            JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(table);
-    return text;
+    return text_of(table, JSON_C_TO_STRING_PLAIN);
 }

@@ -12,8 +12,13 @@
 
 struct leader;
 
-/* New strings; NULL: out of memory. leader.json: this job runs the service, or has ended. */
+/* New strings; NULL: out of memory. leader.json: this job runs the service, or has ended. Also
+ * before.json. */
 char *service_text_leader(struct leader *leader, int64_t term, bool ended);
+/* next.json: this job is to go on with what job `of` has. */
+char *service_text_next(const struct leader *leader, uint32_t of);
+/* For `selastic shard`: {"state": "awaits", "job": 12}. */
+json_object *service_text_handover(const struct leader *leader);
 /* models/shard_N.json. */
 char *service_text_list(const char *repository, const struct service_action *action);
 /* routes.json: what lib/service says, with the job, how keys are found, how replicas are asked. */

@@ -93,6 +93,7 @@ EXTRA_DIST += \
     tests/system/serve.bats \
     tests/system/serve_load.bats \
     tests/system/lora_server.py \
+    tests/system/serve_handover.bats \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \

@@ -21,6 +21,7 @@ roles:
     kind: shards
     shards: 1:3
     replicas: 2
+    scale: {max: 3, sessions: 4, calm: 2s}
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 20s, every: 200ms}
@@ -38,6 +39,7 @@ YAML
 setup() { job=$(<"$TB_WORK/job"); }
 
 teardown_file() {
+    end_process "$TB_WORK/long.pid" INT
     end_process "$TB_WORK/hey.pid" INT
     end_process "$TB_WORK/router.pid" TERM
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
@@ -88,6 +90,7 @@ servers() {
 @test "a router takes the address of the service, and requests come all the time" {
     if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
     port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    echo "$port" >"$TB_WORK/port"
     as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
         --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$port" >"$TB_WORK/router.out" 2>&1 3>&- &
     wait_for 20 test -s "$TB_WORK/router.own"
@@ -128,6 +131,21 @@ servers() {
     wait_for 20 without
     routed one=shard_1
     wait_for 20 answers one 000002 2
+}
+
+@test "more requests at the same time get one more replica, and it goes when they have ended" {
+    [[ -s $TB_WORK/hey.pid ]] || skip "without haproxy and hey"
+    local port
+    port=$(<"$TB_WORK/port")
+    # hey asks as many as 10 at the same time; each is on its way for half a second.
+    hey -z 5m -c 10 -H 'X-Sleep: 0.5' "http://127.0.0.1:$port/one" >"$TB_WORK/long.log" 2>&1 3>&- &
+    echo $! >"$TB_WORK/long.pid"
+    wait_for 40 answers one 000002 3
+    end_process "$TB_WORK/long.pid" INT
+    run -1 grep 'Error distribution' "$TB_WORK/long.log"
+    [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/long.log") == 1 ]]
+    grep -q '\[200\]' "$TB_WORK/long.log"
+    wait_for 60 answers one 000002 2
 }
 
 @test "another leader goes on with the same replicas, and does what comes" {

@@ -3,7 +3,8 @@
 
 GET /MODEL is answered with the version of the model, or 404. GET /ready is 200 once all models of
 the file are loaded. It reads the file again when it is another one. A model with a file "broken"
-cannot be loaded: at the start the server ends, later it keeps what it has.
+cannot be loaded: at the start the server ends, later it keeps what it has. With a file "slow" a
+start takes so many seconds. A request with X-Sleep takes as many.
 """
 
 import http.server
@@ -53,6 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         """Our models, and whether we are ready."""
         name = self.path[1:]
+        time.sleep(float(self.headers.get("X-Sleep", "0")))
         text = str(os.getpid()) if name == "ready" else loaded.get(name)
         self.send_response(404 if text is None else 200)
         self.end_headers()
@@ -63,6 +65,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 first = stamp()
+for entry in json.loads(FILE.read_text())["models"]:
+    slow = Path(entry["path"]) / "slow"
+    if slow.exists():
+        time.sleep(float(slow.read_text()))
 if not load():
     sys.exit(1)
 threading.Thread(target=watch, args=(first,), daemon=True).start()

@@ -5,6 +5,7 @@
 #include "lib/json_get.h"
 #include "tests/unit/support.h"
 
+#define SHARDS "{\"t\":\"shards\"}"
 #define REPLICA(name, state, start)                                                                \
     "{\"name\":\"" name "\",\"role\":\"a\",\"state\":\"" state "\",\"start\":" start               \
     ",\"tasks\":[{\"task\":0,\"node\":\"n1\",\"address\":\"10.0.0.1\",\"ports\":{\"p\":31000}}]}"
@@ -58,6 +59,7 @@ static void play(const struct scene *scene, struct api_reply *reply)
         assert_int_equal(api_call_looks(call),
                          strncmp(turn->question, LOOK, strlen(LOOK) - 1) == 0 ||
                              strstr(turn->question, "\"metrics\"") != NULL ||
+                             strcmp(turn->question, SHARDS) == 0 ||
                              strncmp(turn->question, REPORTS, strlen(REPORTS) - 1) == 0);
         json_object_put(question);
         if (strcmp(turn->answer, LOST) == 0) {
@@ -422,6 +424,66 @@ static void test_watch(void **state)
     ",\"reports\":[" list "]}"
 
 /* The leader knows a report that it is asked to keep again by its id. */
+#define OF_SERVICE                                                                                 \
+    "{\"t\":\"shards\",\"job\":7,\"service\":\"s\",\"epoch\":9,\"term\":2,\"models\":[{},{}],"     \
+    "\"shards\":[{\"name\":\"shard_1\"}]}"
+
+static void test_service(void **state)
+{
+    static const struct scene scenes[] = {
+        {"GET", "/v1/shards", NULL, NULL, {{SHARDS, OF_SERVICE}}, 200, "service s, epoch 9"},
+        {"GET",
+         "/v1/services",
+         NULL,
+         NULL,
+         {{SHARDS, LOST}, {SHARDS, OF_SERVICE}},
+         200,
+         "service s, epoch 9"},
+        {"GET", "/v1/shards", NULL, NULL, {{SHARDS, REFUSED("state")}}, 409, "refused"},
+        {"GET",
+         "/v1/shards",
+         NULL,
+         NULL,
+         {{SHARDS, DONE}},
+         502,
+         "the leader has given an answer of another kind: 'done'"},
+        {"POST",
+         "/v1/shards/apply",
+         NULL,
+         NULL,
+         {{"{\"t\":\"apply\"}", LOST},
+          {"{\"t\":\"apply\"}", "{\"t\":\"done\",\"message\":\"it looks\"}"}},
+         200,
+         "it looks"},
+        {"POST",
+         "/v1/shards/flush",
+         NULL,
+         NULL,
+         {{"{\"t\":\"flush\"}", LOST}},
+         503,
+         "the leader has been asked, and has not answered: look whether it is done"},
+    };
+    struct api_reply reply;
+    json_object *data;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenes); i++)
+        check(&scenes[i]);
+    play(&scenes[0], &reply);
+    data = json_object_object_get(reply.body, "data");
+    assert_string_equal(
+        json_object_get_string(json_object_object_get(
+            json_object_array_get_idx(json_object_object_get(data, "shards"), 0), "name")),
+        "shard_1");
+    api_reply_clear(&reply);
+    play(&scenes[1], &reply);
+    data = json_object_array_get_idx(
+        json_object_object_get(json_object_object_get(reply.body, "data"), "services"), 0);
+    assert_int_equal(json_object_get_int(json_object_object_get(data, "models")), 2);
+    assert_int_equal(json_object_get_int(json_object_object_get(data, "term")), 2);
+    api_reply_clear(&reply);
+}
+
 static void test_reports(void **state)
 {
     static const struct scene scenes[] = {
@@ -531,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_others_always_change_it),
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_service),
         cmocka_unit_test(test_reports),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_bad_answers),

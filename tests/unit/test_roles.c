@@ -364,7 +364,8 @@ static void test_role_refusals(void **state)
         const char *keys, *message;
     } cases[] = {
         {"cpu: 2", "cpu: there is no such key of a role; did you mean 'cpus'?"},
-        {"max: 2", "max: it is a key of restart, not of a role; keys of a role: " ROLE_KEYS},
+        {"max: 2",
+         "max: it is a key of restart and scale, not of a role; keys of a role: " ROLE_KEYS},
         {"pods: 2", "pods: there is no such key of a role; its keys: " ROLE_KEYS},
         {"kind: pod", "kind: 'pod' is not allowed; write replicas, world or shards"},
         {"template: x", "template: there are no templates here; write the role's keys"},

@@ -100,7 +100,9 @@ static void test_refusals(void **state)
         {"service: ../x\n" SHARD,
          "1:1: service: '../x' is not allowed; write 1 to 31 small letters, digits and '-', a "
          "letter first"},
-        {"handover: 30m\n" JOB, "1:1: handover: it is not built yet; leave it out"},
+        {"handover: 1m\n" JOB, "1:1: handover: that is too short; write 2m or more"},
+        {"handover: soon\n" JOB, "1:1: handover: 'soon' is not a time from 0s to 365 days; write a "
+                                 "time such as 500ms, 30s, 10m, 2h or 1d"},
         {"service: a\nmodels: {every: 1s}\n" SHARD,
          "2:1: models: it has no repository; write repository: and a directory"},
         {"service: a\nmodels: x\n" SHARD,
@@ -113,8 +115,11 @@ static void test_refusals(void **state)
          "500ms, 30s, 10m, 2h or 1d"},
         {TOP SHARD, "4:3: roles.server.capacity: a shard has no room for models; write capacity: "
                     "and memory such as 36G"},
-        {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it is not built yet; leave "
-                                           "it out"},
+        {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it needs both max and "
+                                           "sessions"},
+        {JOB "    scale: {max: 8}\n", "10:5: roles.server.scale: it needs both max and sessions"},
+        {JOB "    replicas: 3\n    scale: {max: 2, sessions: 8}\n",
+         "11:5: roles.server.scale: max 2 is less than replicas, 3, which is the least"},
         {JOB "    load: triton\n", "10:5: roles.server.load: 'triton' is not allowed; write file, "
                                    "oip or vllm-lora"},
         {TOP "roles:\n  server:\n    kind: shards\n    run: [a]\n    ports: [a]\n    ready: told\n"

@@ -6,6 +6,7 @@
 
 #include "common/files.h"
 #include "lib/json_get.h"
+#include "lib/pieces.h"
 #include "router/sources.h"
 #include "tests/unit/link_fixture.h"
 #include "tests/unit/support.h"
@@ -16,6 +17,9 @@ struct leader {
     uint32_t job;
     int term, revision;
     bool refuses;      /* every question */
+    size_t piece;      /* bytes of a message: its table is larger; 0: a message has it */
+    int changes_after; /* … and is another one after so many pieces; 0: it is not */
+    int pieces;        /* … that have been asked for */
     const char *state; /* of its replica */
     struct link *waiting;
     int64_t after;
@@ -67,8 +71,43 @@ static void reply(struct link *link, const char *type, json_object *table)
     link_send(link, answer);
 }
 
+static void reply_piece(struct leader *leader, struct link *link, size_t number)
+{
+    json_object *json = table_json(leader), *answer = json_object_new_object();
+    const char *text = json_object_to_json_string(json);
+    size_t from = number * leader->piece, size = strlen(text);
+    size_t len = size - from < leader->piece ? size - from : leader->piece;
+
+    assert_true(from < size);
+    json_object_object_add(answer, "t", json_object_new_string("routes"));
+    json_object_object_add(answer, "revision", json_object_new_int(leader->revision));
+    json_object_object_add(answer, "piece", json_object_new_int64((int64_t)number));
+    json_object_object_add(answer, "last", json_object_new_boolean(from + len == size));
+    assert_int_equal(piece_set(answer, text + from, len), 0);
+    link_send(link, answer);
+    json_object_put(json);
+}
+
+/* A piece of the table that is asked for; the first one of another table. False: none is. */
+static bool answer_piece(struct leader *leader, struct link *link, json_object *msg)
+{
+    int64_t piece, revision;
+
+    if (!json_get_int(msg, "piece", 1, 1000, &piece))
+        return false;
+    assert_true(json_get_int(msg, "revision", 0, 1000, &revision));
+    if (++leader->pieces == leader->changes_after)
+        leader->revision++;
+    reply_piece(leader, link, revision == leader->revision ? (size_t)piece : 0);
+    return true;
+}
+
 static void answer(struct leader *leader)
 {
+    if (leader->waiting != NULL && leader->piece > 0 && leader->revision > leader->after) {
+        reply_piece(leader, leader->waiting, 0);
+        leader->waiting = NULL;
+    }
     if (leader->waiting == NULL || leader->revision <= leader->after)
         return;
     reply(leader->waiting, "routes", table_json(leader));
@@ -84,6 +123,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         reply(link, "error", NULL);
     } else if (strcmp(type, "routes") == 0) {
         assert_string_equal(json_get_string(msg, "router"), "here");
+        if (leader->piece > 0 && answer_piece(leader, link, msg))
+            return;
         assert_true(json_get_int(msg, "after", -1, 1000, &leader->after));
         leader->waiting = link;
         answer(leader);
@@ -281,6 +322,26 @@ static void test_leader(void **state)
     assert_int_equal(test->changes, changes + 1);
 }
 
+/* A table that is too large for a message, and becomes another one while it is told. */
+static void test_pieces(void **state)
+{
+    struct test *test = *state;
+    struct leader *leader = &test->leaders[0];
+
+    begin_leader(test, 0, 3);
+    leader->piece = 50;
+    leader->changes_after = 3;
+    place(test, 0);
+    await((struct wish){test, 3, 2, 0, NULL, NULL});
+    assert_true(leader->pieces > 5);
+    assert_int_equal(test->changes, 1);
+    /* The next one has room in one piece. */
+    leader->piece = 1 << 20;
+    leader->revision = 3;
+    answer(leader);
+    await((struct wish){test, 3, 3, 0, NULL, NULL});
+}
+
 static void test_handover(void **state)
 {
     struct test *test = *state;
@@ -337,6 +398,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_handover, setup, teardown),
         cmocka_unit_test_setup_teardown(test_file, setup, teardown),
     };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* lib/service, and around it what a job has: replicas that are late, fail, and are started again, a
- * router that is late, files, and leaders that die. After each event every request that could come
- * has somebody who answers it. A leader that dies between any two actions has a successor that
- * comes to the same end. */
+ * router that is late, files, leaders that die, and jobs that take the service from each other.
+ * After each event every request that could come has somebody who answers it. A leader that dies
+ * between any two actions has a successor that comes to the same end. */
 #include "lib/json_text.h"
 #include "lib/service.h"
 #include "tests/unit/support.h"
@@ -13,14 +13,16 @@
 #define MODELS    10
 #define SHARDS    4
 #define CAPACITY  10
-#define REPLICAS  400 /* of all shards, with those that are about to go */
+#define REPLICAS  600 /* of all shards, with those that are about to go */
 #define TABLES    64  /* that the router has not confirmed */
 #define HOLD      60  /* seconds for the router to drain a replica */
 
 struct own_replica {
     struct service_replica is;
+    int job;
     bool models[MODELS]; /* that it has loaded */
     bool bad, told;      /* it never gets ready; it has been told to end */
+    bool old;            /* a job in between may have given up its shard */
     double due;          /* when it is ready, has failed, may start, or is gone */
     double loads;        /* in place: when it has loaded the list, or could not; 0: it has it */
 };
@@ -35,6 +37,7 @@ struct own_shard {
 
 struct table {
     json_object *json;
+    int job;
     double from, confirmed; /* when it takes effect, when the last request of before has ended */
     bool holds;
 };
@@ -57,6 +60,11 @@ struct sim {
     int carried, cut, room;
     bool calm, even; /* nothing fails; nothing is by chance */
     bool router;     /* there is one */
+    int job;         /* that has the service … */
+    int old_start;   /* … the last start of the job before */
+    bool handed;     /* replicas of the job before are there yet */
+    bool looked;     /* the repository has been said */
+    int handovers, backs;
 };
 
 static int roll(struct sim *m, int sides)
@@ -74,7 +82,8 @@ static int ready_of(const struct sim *m, int shard)
     int ready = 0;
 
     for (int i = 0; i < m->count; i++)
-        ready += m->replicas[i].is.shard == shard && m->replicas[i].is.state == SERVICE_READY;
+        ready += m->replicas[i].job == m->job && m->replicas[i].is.shard == shard &&
+                 m->replicas[i].is.state == SERVICE_READY;
     return ready;
 }
 
@@ -94,12 +103,13 @@ static json_object *member(json_object *json, const char *key)
 }
 
 /* The replica of that name, as long as it answers. */
-static const struct own_replica *replica_named(const struct sim *m, const char *name)
+static const struct own_replica *replica_named(const struct sim *m, int job, const char *name)
 {
     for (int i = 0; i < m->count; i++) {
         const struct own_replica *r = &m->replicas[i];
 
-        if ((r->is.state == SERVICE_READY || (r->is.state == SERVICE_LEAVES && !r->told)) &&
+        if (r->job == job &&
+            (r->is.state == SERVICE_READY || (r->is.state == SERVICE_LEAVES && !r->told)) &&
             strcmp(service_replica_name(r->is.shard, r->is.start).text, name) == 0)
             return r;
     }
@@ -107,9 +117,9 @@ static const struct own_replica *replica_named(const struct sim *m, const char *
 }
 
 /* Whoever gets requests of a shard has the model. now: there is one who does. */
-static void check_shard(const struct sim *m, json_object *table, int model, int shard, bool now)
+static void check_shard(const struct sim *m, const struct table *of, int model, int shard, bool now)
 {
-    json_object *shards = member(table, "shards");
+    json_object *table = of->json, *shards = member(table, "shards");
     int answer = 0;
 
     for (size_t i = 0; i < json_object_array_length(shards); i++) {
@@ -120,7 +130,7 @@ static void check_shard(const struct sim *m, json_object *table, int model, int 
         for (size_t k = 0; k < json_object_array_length(list); k++) {
             json_object *replica = json_object_array_get_idx(list, k);
             const struct own_replica *r = replica_named(
-                m, json_object_get_string(member(replica, "name")));
+                m, of->job, json_object_get_string(member(replica, "name")));
 
             if (strcmp(json_object_get_string(member(replica, "state")), "ready") != 0 || r == NULL)
                 continue;
@@ -137,9 +147,9 @@ static void check_shard(const struct sim *m, json_object *table, int model, int 
         fail_msg("at %.1f nobody answers for m%d of shard_%d", m->now, model, shard);
 }
 
-static void check_table(const struct sim *m, json_object *routes_of, json_object *table, bool now)
+static void check_table(const struct sim *m, const struct table *table, bool now)
 {
-    json_object *routes = member(routes_of, "routes");
+    json_object *routes = member(table->json, "routes");
 
     for (size_t i = 0; i < json_object_array_length(routes); i++) {
         json_object *route = json_object_array_get_idx(routes, i);
@@ -157,7 +167,7 @@ static void check(const struct sim *m)
     for (int i = 0; i < m->table_count && m->tables[i].holds; i++) {
         bool last = i + 1 == m->table_count || !m->tables[i + 1].holds;
 
-        check_table(m, m->tables[i].json, m->tables[i].json, last);
+        check_table(m, &m->tables[i], last);
     }
 }
 
@@ -173,13 +183,17 @@ static void lead(struct sim *m)
     json_object *record = parse(m->record), *table = parse(m->table);
     struct error err = {""};
 
+    m->options.job = (uint32_t)m->job;
     m->s = service_create(&m->options, record, table, m->now, &err);
     json_object_put(record);
     json_object_put(table);
     assert_string_equal(err.text, "");
     assert_non_null(m->s);
     /* Who asks for the table says its name. */
-    assert_true(service_routed(m->s, "r", 0, NULL, m->now));
+    assert_true(service_routed(m->s, "r", 0, -1, NULL, m->now));
+    m->looked = false;
+    if (m->handed && m->tables[m->table_count - 1].job != m->job)
+        service_hold(m->s, SERVICE_HOLD_WHOLE);
 }
 
 static void remove_replica(struct sim *m, int i)
@@ -194,6 +208,9 @@ static void say_models(struct sim *m)
     char names[MODELS][8], keys[MODELS][8], versions[MODELS][12];
     int count = 0;
 
+    if (service_holds(m->s))
+        return;
+    m->looked = true;
     for (int i = 0; i < MODELS; i++) {
         if (!m->in_use[i])
             continue;
@@ -213,6 +230,8 @@ static void crash(struct sim *m)
     for (int i = m->count - 1; i >= 0; i--) {
         struct own_replica *r = &m->replicas[i];
 
+        if (r->job != m->job)
+            continue;
         if (r->is.state == SERVICE_WAITS || r->told)
             remove_replica(m, i);
         else if (r->is.state == SERVICE_LEAVES)
@@ -224,6 +243,94 @@ static void crash(struct sim *m)
         m->shards[shard].open = false;
     lead(m);
     say_models(m);
+}
+
+static void lead_anew(struct sim *m)
+{
+    service_destroy(m->s);
+    for (int shard = 1; shard <= SHARDS; shard++) {
+        m->shards[shard].open = m->shards[shard].there = false;
+        m->shards[shard].target = 0;
+    }
+    lead(m);
+    say_models(m);
+}
+
+static int list_own(const struct sim *m, struct service_replica *list)
+{
+    int count = 0;
+
+    for (int i = 0; i < m->count; i++)
+        if (m->replicas[i].job == m->job)
+            list[count++] = m->replicas[i].is;
+    return count;
+}
+
+/* It says no more than which of its replicas are there. */
+static void check_frozen(struct sim *m)
+{
+    struct service_replica list[REPLICAS];
+    struct service_actions actions = {0};
+    bool again = true;
+
+    service_freeze(m->s, true);
+    assert_int_equal(service_run(m->s, m->now, list, list_own(m, list), &actions, &again), 0);
+    assert_false(again);
+    for (int i = 0; i < actions.count; i++)
+        assert_int_equal(actions.list[i].kind, SERVICE_TABLE);
+    assert_true(service_deadline(m->s) == 0);
+    service_actions_clear(&actions);
+}
+
+/* Another job takes the service. What this one has stays as it is. */
+static void hand_over(struct sim *m)
+{
+    if (m->handed || m->table_count == 0)
+        return;
+    for (int i = m->count - 1; i >= 0; i--)
+        if (m->replicas[i].is.state == SERVICE_WAITS || m->replicas[i].is.state == SERVICE_STARTS ||
+            m->replicas[i].told)
+            remove_replica(m, i);
+    check_frozen(m);
+    m->handed = true;
+    m->job++;
+    m->handovers++;
+    m->old_start = m->last_start;
+    m->last_start = 0; /* jobs give the same numbers */
+    lead_anew(m);
+}
+
+/* It dies before its table is out: the job before has the service again. */
+static void hand_back(struct sim *m)
+{
+    if (!m->handed || m->tables[m->table_count - 1].job == m->job)
+        return;
+    for (int i = m->count - 1; i >= 0; i--)
+        if (m->replicas[i].job == m->job)
+            remove_replica(m, i);
+    m->handed = false;
+    m->job--;
+    m->backs++;
+    m->last_start = m->old_start;
+    for (int i = 0; i < m->count; i++) {
+        m->replicas[i].old = true;
+        if (m->replicas[i].is.state == SERVICE_LEAVES)
+            m->replicas[i].due = m->now + HOLD;
+    }
+    lead_anew(m);
+}
+
+/* Routers have left the job before, and it ends. */
+static void pass_handover(struct sim *m)
+{
+    if (!service_holds(m->s) && !m->looked)
+        say_models(m);
+    if (!m->handed || m->table_count == 0 || m->tables[0].job != m->job || !m->tables[0].holds)
+        return;
+    for (int i = m->count - 1; i >= 0; i--)
+        if (m->replicas[i].job != m->job)
+            remove_replica(m, i);
+    m->handed = false;
 }
 
 static void keep(char **text, const char *now)
@@ -266,7 +373,7 @@ static void set_table(struct sim *m, const char *text)
     assert_true(m->table_count < TABLES);
     keep(&m->table, text);
     m->table_count++;
-    *table = (struct table){.json = parse(text)};
+    *table = (struct table){.json = parse(text), .job = m->job};
     assert_non_null(table->json);
     table->from = (after > m->now ? after : m->now) + 0.1 + roll(m, 3);
     table->confirmed = table->from + 0.1 + roll(m, 3);
@@ -310,7 +417,8 @@ static bool carry_out(struct sim *m, const struct service_actions *actions)
             break;
         case SERVICE_DROP:
             for (int k = 0; k < m->count; k++)
-                assert_false(m->replicas[k].is.shard == action->shard &&
+                assert_false(m->replicas[k].job == m->job && !m->replicas[k].old &&
+                             m->replicas[k].is.shard == action->shard &&
                              m->replicas[k].is.state != SERVICE_WAITS);
             m->shards[action->shard] = (struct own_shard){.open = true};
             break;
@@ -338,9 +446,7 @@ static void run(struct sim *m)
         struct service_replica list[REPLICAS];
         struct service_actions actions = {0};
 
-        for (int i = 0; i < m->count; i++)
-            list[i] = m->replicas[i].is;
-        assert_int_equal(service_run(m->s, m->now, list, m->count, &actions, &again), 0);
+        assert_int_equal(service_run(m->s, m->now, list, list_own(m, list), &actions, &again), 0);
         again |= !carry_out(m, &actions);
         service_actions_clear(&actions);
         check(m);
@@ -355,7 +461,8 @@ static struct own_replica *add_replica(struct sim *m, int shard)
 
     assert_true(m->count < REPLICAS);
     m->count++;
-    *r = (struct own_replica){.is = {.shard = shard,
+    *r = (struct own_replica){.job = m->job,
+                              .is = {.shard = shard,
                                      .id = ++m->last_id,
                                      .state = SERVICE_WAITS,
                                      .address = "10.0.0.1",
@@ -371,14 +478,15 @@ static void size_shard(struct sim *m, int shard)
     if (!m->shards[shard].open)
         return;
     for (int i = 0; i < m->count; i++)
-        stay += m->replicas[i].is.shard == shard && m->replicas[i].is.state != SERVICE_LEAVES;
+        stay += m->replicas[i].job == m->job && m->replicas[i].is.shard == shard &&
+                m->replicas[i].is.state != SERVICE_LEAVES;
     for (; stay < m->shards[shard].target; stay++)
         add_replica(m, shard);
     for (int state = SERVICE_WAITS; state <= SERVICE_READY; state++)
         for (int i = m->count - 1; i >= 0 && stay > m->shards[shard].target; i--) {
             struct own_replica *r = &m->replicas[i];
 
-            if (r->is.shard != shard || (int)r->is.state != state)
+            if (r->job != m->job || r->is.shard != shard || (int)r->is.state != state)
                 continue;
             stay--;
             if (state == SERVICE_WAITS) {
@@ -438,7 +546,7 @@ static int running(const struct sim *m)
     int running = 0;
 
     for (int i = 0; i < m->count; i++)
-        running += m->replicas[i].is.state != SERVICE_WAITS;
+        running += m->replicas[i].job == m->job && m->replicas[i].is.state != SERVICE_WAITS;
     return running;
 }
 
@@ -475,6 +583,8 @@ static void pass_replicas(struct sim *m)
     for (int i = m->count - 1; i >= 0; i--) {
         struct own_replica *r = &m->replicas[i];
 
+        if (r->job != m->job)
+            continue;
         if (r->is.state == SERVICE_LEAVES && !r->told) {
             assert_true(m->now < r->due); /* the router has not taken so long */
             if (service_is_drained(m->s, r->is.id, r->is.start, m->now)) {
@@ -500,10 +610,31 @@ static void pass_replicas(struct sim *m)
 
 /* ---- the router ------------------------------------------------------------------------------ */
 
+/* A report of long ago, about a table of then: nothing of it counts any more. */
+static void say_late(struct sim *m)
+{
+    json_object *names = json_object_new_array();
+
+    for (int i = 0; i < m->count; i++)
+        if (m->replicas[i].job == m->job)
+            json_object_array_add(
+                names,
+                json_object_new_string(
+                    service_replica_name(m->replicas[i].is.shard, m->replicas[i].is.start).text));
+    assert_true(service_routed(m->s, "r", 0, 0, names, m->now));
+    json_object_put(names);
+}
+
 static void say_routed(struct sim *m)
 {
     json_object *drained = json_object_new_array(), *shards, *table;
 
+    if (m->table_count > 0 && m->tables[0].job != m->job) /* it has asked for the table */
+        assert_true(service_routed(m->s, "r", 0, -1, NULL, m->now));
+    if (m->table_count > 0 && m->tables[0].job != m->job) {
+        json_object_put(drained);
+        return;
+    }
     if (m->table_count == 0 || !m->tables[0].holds) {
         json_object_put(drained);
         return;
@@ -521,7 +652,8 @@ static void say_routed(struct sim *m)
         }
     }
     m->confirmed = json_object_get_int64(member(table, "epoch"));
-    assert_true(service_routed(m->s, "r", m->confirmed, drained, m->now));
+    assert_true(service_routed(m->s, "r", m->confirmed,
+                               json_object_get_int64(member(table, "revision")), drained, m->now));
     json_object_put(drained);
 }
 
@@ -539,12 +671,15 @@ static void pass_routes(struct sim *m)
     }
     if (roll(m, 3) == 0)
         say_routed(m);
+    if (roll(m, 10) == 0)
+        say_late(m);
 }
 
 static void pass(struct sim *m, double seconds)
 {
     m->now += seconds;
     pass_routes(m);
+    pass_handover(m);
     pass_replicas(m);
     run(m);
 }
@@ -579,16 +714,30 @@ static void kill_one(struct sim *m)
 {
     int i = m->count > 0 ? roll(m, m->count) : 0;
 
-    if (m->count == 0 || m->replicas[i].is.state != SERVICE_STARTS)
+    if (m->count == 0 || m->replicas[i].is.state != SERVICE_STARTS || m->replicas[i].job != m->job)
         return;
     fail_replica(m, &m->replicas[i]);
+}
+
+/* So many in each shard. */
+static void say_sessions(struct sim *m, int sessions)
+{
+    json_object *json = json_object_new_object();
+    char name[16];
+
+    for (int shard = 1; shard <= SHARDS; shard++) {
+        snprintf(name, sizeof(name), "shard_%d", shard);
+        json_object_object_add(json, name, json_object_new_int(sessions));
+    }
+    service_sessions(m->s, "r", json);
+    json_object_put(json);
 }
 
 static void disturb(struct sim *m)
 {
     int model = roll(m, MODELS);
 
-    switch (roll(m, 14)) {
+    switch (roll(m, 17)) {
     case 0:
     case 1:
     case 2:
@@ -599,7 +748,7 @@ static void disturb(struct sim *m)
         take_away(m, model);
         break;
     case 5:
-        if (roll(m, 3) == 0)
+        if (roll(m, 3) == 0 && !service_holds(m->s))
             assert_int_equal(
                 shard_commands_application(service_brain(m->s), roll(m, 2) ? "a" : "b", m->now), 0);
         break;
@@ -617,6 +766,17 @@ static void disturb(struct sim *m)
         break;
     case 10:
         crash(m);
+        break;
+    case 11:
+        if (roll(m, 2) == 0)
+            hand_over(m);
+        break;
+    case 12:
+        if (roll(m, 2) == 0)
+            hand_back(m);
+        break;
+    case 13:
+        say_sessions(m, roll(m, 20));
         break;
     default:
         break;
@@ -657,6 +817,7 @@ static void check_end(struct sim *m)
     json_object *routes = member(m->tables[0].json, "routes");
     int inside = 0, listed = 0;
 
+    assert_false(service_holds(m->s));
     assert_int_equal(m->table_count, 1);
     for (int i = 0; i < shard_commands_count(service_brain(m->s)); i++) {
         struct shard_model_view view = shard_commands_at(service_brain(m->s), i);
@@ -675,9 +836,9 @@ static void check_end(struct sim *m)
         for (int model = 0; model < MODELS; model++)
             models += m->shards[number].list[model] > 0;
         for (int i = 0; i < m->count; i++)
-            count += m->replicas[i].is.shard == number;
+            count += m->replicas[i].job == m->job && m->replicas[i].is.shard == number;
         listed += models;
-        assert_int_equal(count, models > 0 ? m->options.replicas : 0);
+        assert_int_equal(count, models > 0 ? m->options.scale.least : 0);
         assert_int_equal(ready_of(m, number), count);
     }
     assert_int_equal(listed, inside);
@@ -692,7 +853,7 @@ static void begin(struct sim *m, uint64_t seed, bool in_place)
     m->room = 60;
     m->options = (struct service_options){
         .brain = {CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20},
-        .replicas = 1 + (int)(seed % 4),
+        .scale = {1 + (int)(seed % 4), 1 + (int)(seed % 4) + (int)(seed % 3), seed % 2 ? 4 : 0, 30},
         .surge = {50, true},
         .unavailable = {50, true},
         .fail_fast = 2,
@@ -701,6 +862,7 @@ static void begin(struct sim *m, uint64_t seed, bool in_place)
         .application = "a",
     };
     m->router = true;
+    m->job = 1;
     lead(m);
 }
 
@@ -721,6 +883,8 @@ static void settle(struct sim *m, int passes)
 
 static void test_random(void **state)
 {
+    int handovers = 0, backs = 0;
+
     (void)state;
     for (int history = 1; history <= HISTORIES; history++) {
         struct sim m;
@@ -732,6 +896,7 @@ static void test_random(void **state)
         }
         m.calm = true;
         m.room = 60;
+        say_sessions(&m, 0);
         for (int model = 0; model < MODELS; model++)
             if (m.bad[model])
                 take_away(&m, model);
@@ -739,8 +904,11 @@ static void test_random(void **state)
         shard_commands_flush(service_brain(m.s));
         settle(&m, 100);
         check_end(&m);
+        handovers += m.handovers;
+        backs += m.backs;
         end(&m);
     }
+    assert_true(handovers > HISTORIES && backs > HISTORIES / 10);
 }
 
 /* ---- cut at every point ---------------------------------------------------------------------- */

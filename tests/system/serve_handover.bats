@@ -1,0 +1,164 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The job of a service hands it over to another one before its time limit, while hey asks through a
+# router: no request fails. A successor that dies in between, and one too many, do no harm. Takes 60 s
+
+load helpers
+load elastic
+load roles
+load serve
+
+setup_file() {
+    local program
+    for program in haproxy hey; do
+        [[ -x $(command -v $program) ]] || skip "$program is not installed"
+    done
+    export SERVICE=h$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 5 --cpus-per-node 4
+    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    as_user mkdir "$TB_WORK/models"
+    model one 1
+    model two 1
+    cat >"$TB_WORK/serve.yaml" <<YAML
+service: $SERVICE
+handover: HANDOVER
+models: {repository: $TB_WORK/models, every: 1s}
+roles:
+  server:
+    kind: shards
+    shards: 1:2
+    replicas: 2
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 60s, every: 200ms}
+    drain: {within: 20s}
+    capacity: 5M
+    window: 0
+YAML
+    handover 225s
+    submit -N2 --exclusive -t 4 -J serve --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/first"
+}
+
+setup() {
+    first=$(<"$TB_WORK/first")
+    DIR=$(as_user sh -c 'echo ~')/.slurm-elastic/services/$SERVICE
+}
+
+teardown_file() {
+    end_process "$TB_WORK/hey.pid" INT
+    end_process "$TB_WORK/router.pid" TERM
+    # A job that still runs would make its directory again.
+    as_user scancel -u "$TB_USER" || true
+    # shellcheck disable=SC2317 # wait_for calls it
+    nobody_runs() { [[ ! $(as_user squeue -h -u "$TB_USER") ]]; }
+    wait_for 30 nobody_runs
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
+
+teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out "$TB_WORK"/*.log; }
+
+# model NAME NUMBER [SECONDS]: a version of it, as a state; a server needs that long to start with it.
+model() {
+    local dir=$TB_WORK/models/$1/00000$2
+    as_user mkdir -p "$dir"
+    as_user sh -c "echo data >$dir/data; echo '{\"bytes\": 3000000}' >$dir/../model.json"
+    [[ ! ${3:-} ]] || as_user sh -c "echo $3 >$dir/slow"
+    as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
+}
+
+# handover TIME: jobs that start from now on submit the next one so long before their limit of 4 minutes.
+handover() {
+    sed -i "s/^handover: .*/handover: $1/" "$TB_WORK/serve.yaml"
+    chmod 0644 "$TB_WORK/serve.yaml"
+}
+
+# leader_file EXPRESSION: of leader.json.
+leader_file() { as_user cat "$DIR/leader.json" 2>/dev/null | json_value "$1" 2>/dev/null; }
+
+# serves JOB: that job has the service, and its table is out.
+serves() { [[ $(leader_file '(s["job"], s["serves"], s["ended"])') == "($1, True, False)" ]]; }
+
+# claimed_by_another JOB: prints it.
+another_serves() { local job; job=$(leader_file 's["job"]') && [[ $job != "$1" ]] && serves "$job"; }
+
+asked() { [[ $(curl -s -m 5 "http://127.0.0.1:$(<"$TB_WORK/port")/$1") == "$2" ]]; }
+
+begin_load() {
+    hey -z 10m -c 4 -q 25 "http://127.0.0.1:$(<"$TB_WORK/port")/$1" >"$TB_WORK/hey.log" 2>&1 3>&- &
+    echo $! >"$TB_WORK/hey.pid"
+}
+
+# Of more than COUNT requests none has failed.
+end_load() {
+    kill -0 "$(<"$TB_WORK/hey.pid")" # it has been there all the time
+    end_process "$TB_WORK/hey.pid" INT
+    grep -A 3 'Status code' "$TB_WORK/hey.log" | sed 's/^/# /' >&3
+    run -1 grep 'Error distribution' "$TB_WORK/hey.log"
+    [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
+    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > $1))
+}
+
+@test "a job serves, and a router has its address" {
+    wait_for 40 serves "$first"
+    handover 140s
+    /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])' >"$TB_WORK/port"
+    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
+        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$(<"$TB_WORK/port")" >"$TB_WORK/router.log" 2>&1 3>&- &
+    wait_for 20 test -s "$TB_WORK/router.own"
+    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+    wait_for 40 asked one 000001
+    wait_for 20 asked two 000001
+    begin_load one
+}
+
+@test "before its time limit the next job takes the service, and the first one ends" {
+    wait_for 120 another_serves "$first"
+    second=$(leader_file 's["job"]')
+    echo "$second" >"$TB_WORK/second"
+    wait_for 100 job_is "$first" COMPLETED
+    grep -q 'another job has its requests; this job ends' "$TB_WORK/$first.out"
+    asked one 000001
+    asked two 000001
+    # The options of the first one, and its name.
+    run -0 as_user scontrol show job "$second"
+    [[ $output == *"JobName=serve"* && $output == *"TimeLimit=00:04:00"* && $output == *"NumNodes=2"* ]]
+    [[ $(leader_file 's["term"]') == 2 ]]
+}
+
+@test "one job too many that was to follow the first one ends by itself" {
+    extra=$(submit -N1 --exclusive -t 4 --wrap "
+        export ELASTIC_HANDOVER_OF=$first
+        srun elasticrun --roles=$TB_WORK/serve.yaml")
+    wait_for 60 job_is "$extra" COMPLETED
+    grep -q 'another job than the one before has it, and this one is not needed' "$TB_WORK/$extra.out"
+    serves "$(<"$TB_WORK/second")"
+}
+
+@test "no request has failed meanwhile" {
+    run -0 as_user selastic router "$SERVICE" --status --run-dir="$TB_WORK/router"
+    [[ $output == *"job $(<"$TB_WORK/second") answers"* ]]
+    end_load 500
+}
+
+@test "a successor that dies before its replicas are ready: the job before has the service again" {
+    second=$(<"$TB_WORK/second")
+    serves "$second" # its own successor comes 100 s after its start
+    begin_load two
+    model one 2 30 # so long a replica needs to start; those that run load it in place
+    wait_for 40 asked one 000002
+    another_has_claimed() { [[ $(leader_file 's["job"]') != "$second" ]]; }
+    wait_for 120 another_has_claimed
+    third=$(leader_file 's["job"]')
+    as_user cat "$DIR/leader.json"
+    [[ $(leader_file 's["serves"]') == False ]]
+    run -0 as_user selastic shard "$SERVICE"
+    [[ $output == *"holds its table until its replicas are ready: job $second serves"* ]]
+    as_user scancel "$third"
+    wait_for 90 serves "$second"
+    [[ $(leader_file 's["term"]') == 4 ]]
+    # It decides again.
+    model two 2
+    wait_for 40 asked two 000002
+    end_load 500
+}
