@@ -16,6 +16,8 @@ enum roles_place {
     ROLES_PLACE_RESTART,
     ROLES_PLACE_UPDATE,
     ROLES_PLACE_MODELS,
+    ROLES_PLACE_FIT,
+    ROLES_PLACE_WITHIN,
 };
 
 /* How a value is read, and the type of its field. */
@@ -50,6 +52,8 @@ enum roles_kind {
     ROLES_KIND_RESTART,
     ROLES_KIND_UPDATE,
     ROLES_KIND_MODELS,
+    ROLES_KIND_FIT,
+    ROLES_KIND_WITHIN,
 };
 
 /* A row of the table. */
