@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "agent/leader/fit_runner.h"
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
@@ -155,7 +156,8 @@ static int open_service(struct leader *leader, const struct service_task *task, 
         .brain = {.capacity = role->shards.capacity * MIB,
                   .max_shards = role->shards.max,
                   .default_size = DEFAULT_SIZE,
-                  .window = role->shards.window},
+                  .window = role->shards.window,
+                  .restarts = roles->fit.run != NULL && roles->fit.replace != ROLES_FIT_LOAD},
         .replicas = role->max,
         .in_place = role->shards.load != 0,
         .surge = role->shards.surge,
@@ -235,6 +237,7 @@ static void on_timer(uv_timer_t *timer)
     if (own->phase == PHASE_CLAIMS || own->phase == PHASE_WAITS)
         watch_claim(leader);
     watch_leader(leader);
+    fit_runner_look(leader);
     if (own->phase != PHASE_SERVES || leader_has_ended(leader))
         return;
     watch_repository(leader);
@@ -287,6 +290,7 @@ void leader_service_describe(struct leader *leader, json_object *into)
     json_object_object_add(into, "repository",
                            json_object_new_string(leader->of_roles.service->repository));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
+    fit_runner_describe(leader, into);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -311,6 +315,11 @@ struct leader_service *leader_service_create(const struct leader_options *option
 
     if (own == NULL)
         return NULL;
+    own->fit = fit_runner_create();
+    if (own->fit == NULL) {
+        free(own);
+        return NULL;
+    }
     TAILQ_INIT(&own->waiters);
     own->on_timer = on_timer;
     if (options->roles == NULL || options->roles->service == NULL)
@@ -328,6 +337,7 @@ void leader_service_open(struct leader *leader)
 
 void leader_service_close(struct leader *leader)
 {
+    fit_runner_close(leader);
     leader_timer_close(&leader->of_roles.service->timer);
 }
 
@@ -348,5 +358,6 @@ void leader_service_destroy(struct leader_service *own)
     service_actions_clear(&own->actions);
     service_destroy(own->service);
     json_object_put(own->table);
+    fit_runner_destroy(own->fit);
     free(own);
 }

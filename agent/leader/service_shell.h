@@ -17,6 +17,8 @@
 
 #define SERVICE_WRITE_PAUSE 1.0 /* seconds between two tries to write a file */
 
+struct fit_runner;
+
 enum phase { PHASE_NONE, PHASE_CLAIMS, PHASE_WAITS, PHASE_SERVES, PHASE_LOST };
 
 /* A router that waits for another table. */
@@ -45,6 +47,7 @@ struct leader_service {
     double claims, beats, scans, retries; /* when that is due; 0: now */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool ended; /* … leader.json says so, or is about to */
+    struct fit_runner *fit;
     json_object *table;
     int64_t revision;
     TAILQ_HEAD(, waiter) waiters;
