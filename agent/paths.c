@@ -133,3 +133,12 @@ const char *paths_http(void)
 
     return find(path, candidates, X_OK);
 }
+
+const char *paths_fit(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-fit",
+                                             PKGLIBEXECDIR "/elastic-fit", NULL};
+
+    return find(path, candidates, X_OK);
+}

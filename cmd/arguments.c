@@ -305,6 +305,7 @@ static const struct syntax {
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */
+    {"fit", NULL, 0, 0, NULL, NULL},    /* elastic-fit reads them */
     {"router", NULL, 0, 0, NULL, NULL}, /* elastic-router reads them */
     {"doctor", "no arguments besides options", 0, 0, NULL, doctor_options},
     {"topology", "an action first: collect, show, check or describe", -1, -1, NULL,

@@ -108,6 +108,8 @@ cmd_selastic_SOURCES = \
     cmd/scale.c \
     cmd/selastic.c \
     cmd/service_commands.c \
+    cmd/service_job.c \
+    cmd/service_job.h \
     cmd/show.c \
     cmd/states_command.c \
     cmd/survey.c \

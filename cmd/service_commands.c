@@ -10,55 +10,18 @@
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/order.h"
+#include "cmd/service_job.h"
 #include "cmd/services.h"
 #include "cmd/terminal_text.h"
 #include "cmd/view.h"
-#include "common/files.h"
 #include "common/service_dir.h"
-#include "lib/json_get.h"
-#include "lib/json_text.h"
-
-/* What the leader of a service has written there. NULL: nothing. */
-static json_object *read_leader(const char *dir)
-{
-    char path[PATH_MAX];
-    json_object *leader;
-    size_t len;
-    char *text;
-
-    if ((size_t)snprintf(path, sizeof(path), "%s/" SERVICE_LEADER_FILE, dir) >= sizeof(path))
-        return NULL;
-    text = file_read(path, SERVICE_FILE_MAX, &len, NULL);
-    leader = text != NULL ? json_text_parse(text, len, NULL) : NULL;
-    free(text);
-    if (json_object_is_type(leader, json_type_object))
-        return leader;
-    json_object_put(leader);
-    return NULL;
-}
+#include "lib/text.h"
 
 /* The job that runs a service, in place of its name. */
 static int find_job(struct arguments *arguments, struct error *err)
 {
-    char dir[PATH_MAX];
-    json_object *leader;
-    int64_t job = 0;
-
-    if (arguments->service == NULL)
-        return 0;
-    if (service_dir_path(dir, sizeof(dir), arguments->service, err) != 0)
-        return -1;
-    leader = read_leader(dir);
-    if (!json_get_int(leader, "job", 1, INT32_MAX, &job))
-        error_set(err, "there is no service '%s' of yours; 'selastic services' lists them",
-                  error_value(arguments->service).text);
-    else if (json_get_bool(leader, "ended", false))
-        error_set(err, "service %s is not run by any job; the last one was job %d",
-                  arguments->service, (int)job);
-    else
-        arguments->job_id = (uint32_t)job;
-    json_object_put(leader);
-    return arguments->job_id != 0 ? 0 : -1;
+    return arguments->service != NULL ? service_job(arguments->service, &arguments->job_id, err)
+                                      : 0;
 }
 
 /* ---- look ------------------------------------------------------------------------------------ */
@@ -126,7 +89,7 @@ static int list_services(json_object *list, struct error *err)
         json_object *leader;
 
         snprintf(path, sizeof(path), "%s/%s", dir, *name);
-        leader = read_leader(path);
+        leader = service_leader(path);
         json_object_array_add(list, shape_service(*name, leader));
         json_object_put(leader);
     }

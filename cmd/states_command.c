@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic states` and `selastic router`: programs of their own do it all. elastic-state speaks to
- * S3, elastic-router drives haproxy. */
+/* `selastic states`, `fit` and `router`: programs of their own do it all. elastic-state speaks to
+ * S3, elastic-fit runs trainings of a service, elastic-router drives haproxy. */
 #include "cmd/command.h"
 #include "cmd/libexec.h"
 
@@ -17,6 +17,12 @@ static enum exit_status become_state(char **argv)
     return become("elastic-state", called, argv);
 }
 
+static enum exit_status become_fit(char **argv)
+{
+    char called[] = "selastic fit";
+    return become("elastic-fit", called, argv);
+}
+
 static enum exit_status become_router(char **argv)
 {
     char called[] = "selastic router";
@@ -27,6 +33,12 @@ const struct command states_command = {
     .name = "states",
     .summary = "list, choose, copy and remove states of trainings",
     .become = become_state,
+};
+
+const struct command fit_command = {
+    .name = "fit",
+    .summary = "train a model of a service, and serve the result",
+    .become = become_fit,
 };
 
 const struct command router_command = {

@@ -38,6 +38,7 @@ nobase_dist_doc_DATA += \
     doc/internals/takeover.md \
     doc/internals/signals.md \
     doc/internals/states.md \
+    doc/internals/fit.md \
     doc/internals/testbed.md \
     doc/stability.md \
     doc/run/demo.svg \
@@ -52,5 +53,6 @@ nobase_dist_doc_DATA += \
     doc/user/frameworks.md \
     doc/user/script.md \
     doc/user/states.md \
+    doc/user/fit.md \
     doc/user/tutorial.md \
     doc/user/watching.md

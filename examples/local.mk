@@ -41,6 +41,13 @@ dist_digits_DATA = \
     examples/digits/train_fsdp.py \
     examples/digits/train_restart.py
 
+fitdir = $(examplesdir)/fit
+dist_fit_DATA = \
+    examples/fit/README.md \
+    examples/fit/fit.yaml \
+    examples/fit/further.py
+dist_fit_SCRIPTS = examples/fit/job.sh
+
 huggingfacedir = $(examplesdir)/huggingface
 dist_huggingface_DATA = \
     examples/huggingface/README.md \

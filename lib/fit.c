@@ -35,6 +35,7 @@ static const struct step {
     {MULTI, FIT_WAIT_FOR_TRAINING_CONTAINER, FIT_DO_GRANT, LIMIT_START},
     {BOTH, FIT_WAIT_FOR_FIT, FIT_DO_FIT, LIMIT_FIT},
     {BOTH, FIT_WAIT_FOR_FIT, FIT_DO_COMPLETE, LIMIT_FIT},
+    {SINGLE, FIT_WAIT_FOR_FIT, FIT_DO_END_REPLICA, LIMIT_TARGET},
     {SINGLE, FIT_WAIT_FOR_FIT, FIT_DO_COUNT, LIMIT_TARGET},
     {SINGLE, FIT_WAIT_FOR_FIT, FIT_DO_POINT, LIMIT_TARGET},
     {SINGLE, FIT_WAIT_FOR_FIT, FIT_DO_REPLACE, LIMIT_TARGET},
@@ -56,16 +57,16 @@ static const struct {
     {FIT_DO_REPLACE, FIELD(replaced)},
 };
 
-/* What there is not any more when an action is done. The new state is complete; with the last
- * replica the new one counts, and the dedicated replica is one of them. */
+/* What there is not any more when an action is done. The new state lies where it will stay; with
+ * the last replica the new one counts. */
 static const struct {
     enum fit_action action;
     size_t field;
 } ends[] = {
-    {FIT_DO_COMPLETE, FIELD(partial)},
+    {FIT_DO_END_REPLICA, FIELD(dedicated)},
+    {FIT_DO_POINT, FIELD(partial)},
     {FIT_DO_REPLACE, FIELD(pointed)},
     {FIT_DO_REPLACE, FIELD(replaced)},
-    {FIT_DO_REPLACE, FIELD(dedicated)},
 };
 
 /* The clean-up: an action for all that may be there, in this order. First nobody else has access;

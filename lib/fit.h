@@ -45,15 +45,15 @@ enum fit_action {
     FIT_DO_STAGE,       /* get the data */
     FIT_DO_GRANT,       /* multi: let the trainer at the new state */
     FIT_DO_FIT,         /* call fit */
-    FIT_DO_COMPLETE,    /* the manifest of the new state; the pointer stays */
+    FIT_DO_COMPLETE,    /* the new state has its manifest, and all files of it */
     FIT_DO_COUNT,       /* record how many replicas there are */
-    FIT_DO_POINT,       /* the new state is the current one */
+    FIT_DO_POINT,       /* the new state lies where it will stay, and is the current one */
     FIT_DO_REPLACE,     /* bring the recorded number of replicas to the new state */
     FIT_DO_REVOKE,      /* take back what may be granted */
     FIT_DO_POINT_BACK,  /* the old state is the current one again */
     FIT_DO_RESTORE,     /* bring the recorded number of replicas to the old state */
     FIT_DO_DISCARD,     /* remove the new state if it is partial */
-    FIT_DO_END_REPLICA, /* end the dedicated replica, unless it was promoted */
+    FIT_DO_END_REPLICA, /* end the dedicated replica: others have its place */
     FIT_ACTIONS
 };
 

@@ -61,6 +61,10 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "models",
     .kind = ROLES_KIND_MODELS,
     .help = "Which models the service has: a map")
 
+ROLE_KEY(ROLES_PLACE_JOB, .name = "fit",
+    .kind = ROLES_KIND_FIT,
+    .help = "How a model of the service is trained: a map")
+
 ROLE_KEY(ROLES_PLACE_JOB, .name = "handover",
     FIELD(struct roles, handover),
     .kind = ROLES_KIND_TIME,
@@ -403,5 +407,87 @@ ROLE_KEY(ROLES_PLACE_MODELS, .name = "every",
     .min = 1000,
     .builtin = "10s",
     .help = "The time between two looks at it")
+
+/* ---- of fit ---------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "run",
+    FIELD(struct roles, fit.run),
+    .kind = ROLES_KIND_COMMAND,
+    .required = true,
+    .help = "The training and its arguments, as a list. No shell reads it")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "stage",
+    FIELD(struct roles, fit.stage),
+    .kind = ROLES_KIND_COMMAND,
+    .help = "A program that gets the data before, on the same node, as a list")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "cpus",
+    FIELD(struct roles, fit.size.cpus),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 65535,
+    .builtin = "1",
+    .help = "CPUs of the training")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "gpus",
+    FIELD(struct roles, fit.size.gpus),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 1024,
+    .builtin = "0",
+    .help = "GPUs of the training")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "memory",
+    FIELD(struct roles, fit.size.memory),
+    .kind = ROLES_KIND_MEMORY,
+    .builtin = "0",
+    .help = "Memory of the training, as `memory` of a role is written. 0: none is set aside")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "pool",
+    FIELD(struct roles, fit.pools),
+    .kind = ROLES_KIND_POOLS,
+    .max = POLICY_POOLS_MAX,
+    .help = "The pools of the training, in this order. Without it: those of the job")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "within",
+    .kind = ROLES_KIND_WITHIN,
+    .help = "How long the parts of a fit may take: a map")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "replace",
+    FIELD(struct roles, fit.replace),
+    .kind = ROLES_KIND_WORD,
+    .words = {[ROLES_FIT_ROLLING] = "rolling", [ROLES_FIT_ALL] = "all", [ROLES_FIT_LOAD] = "load"},
+    .builtin = "rolling",
+    .help = "How replicas come to another version of a model. `rolling`: they are replaced as "
+            "`update` of their role says. `all`: one is started, then all others are replaced at "
+            "once. `load`: none is replaced, the program loads the version")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "keep",
+    FIELD(struct roles, fit.keep),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 1000000,
+    .builtin = "0",
+    .help = "So many complete states of a model stay. 0: all of them")
+
+/* ---- of within ------------------------------------------------------------------------------- */
+
+ROLE_KEY(ROLES_PLACE_WITHIN, .name = "start",
+    FIELD(struct roles, fit.within.start),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "1h",
+    .help = "Until the training has a place, and the data is there")
+
+ROLE_KEY(ROLES_PLACE_WITHIN, .name = "fit",
+    FIELD(struct roles, fit.within.fit),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "12h",
+    .help = "For the training")
+
+ROLE_KEY(ROLES_PLACE_WITHIN, .name = "target",
+    FIELD(struct roles, fit.within.target),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "1h",
+    .help = "Until all replicas have the new state")
 
 #undef ROLE_KEY

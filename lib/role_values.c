@@ -655,6 +655,8 @@ int role_value_set(const struct roles_reader *reader, const struct roles_part *p
     case ROLES_KIND_UPDATE:
     case ROLES_KIND_SCALE:
     case ROLES_KIND_MODELS:
+    case ROLES_KIND_FIT:
+    case ROLES_KIND_WITHIN:
         break;
     }
     return roles_fail(reader, part, "no such kind of key");
@@ -768,6 +770,8 @@ json_object *role_value_json(const struct role_key *key, const void *base)
     case ROLES_KIND_UPDATE:
     case ROLES_KIND_SCALE:
     case ROLES_KIND_MODELS:
+    case ROLES_KIND_FIT:
+    case ROLES_KIND_WITHIN:
         break;
     }
     return NULL;

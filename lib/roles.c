@@ -28,6 +28,7 @@ static const char *const places[] = {
     [ROLES_PLACE_READY] = "ready",     [ROLES_PLACE_DRAIN] = "drain",
     [ROLES_PLACE_RESTART] = "restart", [ROLES_PLACE_UPDATE] = "update",
     [ROLES_PLACE_SCALE] = "scale",     [ROLES_PLACE_MODELS] = "models",
+    [ROLES_PLACE_FIT] = "fit",         [ROLES_PLACE_WITHIN] = "within",
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -237,6 +238,12 @@ static int read_key(const struct roles_reader *reader, const struct roles_part *
     }
 }
 
+static bool of_role(enum roles_place place)
+{
+    return place != ROLES_PLACE_JOB && place != ROLES_PLACE_MODELS && place != ROLES_PLACE_FIT &&
+           place != ROLES_PLACE_WITHIN;
+}
+
 /* The values of keys that say nothing. Of a template the role's kind is not known. */
 static int set_builtins(const struct roles_reader *reader, const struct roles_part *part,
                         struct role *role)
@@ -248,8 +255,8 @@ static int set_builtins(const struct roles_reader *reader, const struct roles_pa
         struct roles_part builtin = {NULL, part, key->name};
         int rc;
 
-        if (key->place == ROLES_PLACE_JOB || key->place == ROLES_PLACE_MODELS || text == NULL ||
-            key->kind == ROLES_KIND_WORD || (key->only_world && !world))
+        if (!of_role(key->place) || text == NULL || key->kind == ROLES_KIND_WORD ||
+            (key->only_world && !world))
             continue;
         builtin.value = json_object_new_string(text);
         rc = builtin.value != NULL ? role_value_set(reader, &builtin, key, role) : -1;
@@ -525,9 +532,117 @@ static int read_models(const struct roles_reader *reader, const struct roles_par
     return 0;
 }
 
+/* ---- a fit ----------------------------------------------------------------------------------- */
+
+static int set_fit_builtins(const struct roles_reader *reader, const struct roles_part *part,
+                            struct roles *roles)
+{
+    for (const struct role_key *key = role_keys; key->name != NULL; key++) {
+        struct roles_part builtin = {NULL, part, key->name};
+        int rc;
+
+        if ((key->place != ROLES_PLACE_FIT && key->place != ROLES_PLACE_WITHIN) ||
+            key->builtin == NULL)
+            continue;
+        builtin.value = json_object_new_string(key->builtin);
+        rc = builtin.value != NULL ? role_value_set(reader, &builtin, key, roles) : -1;
+        json_object_put(builtin.value);
+        if (rc < 0)
+            return roles_no_memory(reader, part);
+    }
+    return 0;
+}
+
+static int read_fit(const struct roles_reader *reader, const struct roles_part *part,
+                    struct roles *roles)
+{
+    if (check_map(reader, part, "a map such as {run: [python3, train.py], cpus: 4}") < 0 ||
+        set_fit_builtins(reader, part, roles) < 0)
+        return -1;
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+        const struct role_key *key = find_key(ROLES_PLACE_FIT, name);
+        int rc;
+
+        if (key == NULL)
+            return unknown_key(reader, &member, ROLES_PLACE_FIT, NULL);
+        if (key->kind == ROLES_KIND_WITHIN)
+            rc = check_map(reader, &member, "a map such as {start: 1h, fit: 12h, target: 1h}") < 0
+                     ? -1
+                     : read_map(reader, &member, ROLES_PLACE_WITHIN, roles);
+        else
+            rc = role_value_set(reader, &member, key, roles);
+        if (rc < 0)
+            return -1;
+    }
+    if (roles->fit.run == NULL)
+        return roles_fail(reader, part,
+                          "it has no run; write the training and its arguments, such as run: "
+                          "[python3, train.py]");
+    if (roles->fit.size.cpus == 0 && roles->fit.size.gpus == 0)
+        return roles_fail(reader, part,
+                          "a training without CPUs and GPUs has no place; write at least 1");
+    return 0;
+}
+
+/* The role of the training as a job file would have it. NULL: out of memory. */
+static json_object *fit_role(const struct roles *roles)
+{
+    static const char *const keys[] = {"cpus", "gpus", "memory", "pool"};
+    json_object *map = json_object_new_object(), *run = json_object_new_array();
+
+    json_object_array_add(run, json_object_new_string(ROLES_FIT_PROGRAM));
+    json_object_array_add(run, json_object_new_string("train"));
+    json_object_array_add(run, json_object_new_string(roles->service));
+    json_object_object_add(map, "run", run);
+    json_object_object_add(map, "replicas", json_object_new_string("0:1"));
+    json_object_object_add(map, "grow", json_object_new_string("ask"));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        json_object *value = role_value_json(find_key(ROLES_PLACE_FIT, keys[i]), roles);
+
+        if (value != NULL)
+            json_object_object_add(map, keys[i], value);
+    }
+    return map;
+}
+
+/* How the servers are replaced is their role's. */
+static void set_replacement(struct roles *roles)
+{
+    for (int i = 0; i < roles->count && roles->fit.replace == ROLES_FIT_ALL; i++) {
+        if (roles->list[i].kind != ROLE_SHARDS)
+            continue;
+        roles->list[i].shards.surge = (struct rollout_amount){.value = 1};
+        roles->list[i].shards.unavailable = (struct rollout_amount){.value = 100, .percent = true};
+    }
+}
+
+/* part is the fit; the other roles have been read. */
+static int add_fit(const struct roles_reader *reader, const struct roles_part *part,
+                   struct roles *roles)
+{
+    struct roles_part role = {NULL, part->in, ROLES_FIT_ROLE};
+    int rc;
+
+    if (roles->service == NULL)
+        return roles_fail(reader, part, "only a service is trained; write service: NAME");
+    if (roles_find(roles, ROLES_FIT_ROLE) >= 0)
+        return roles_fail(reader, part,
+                          "a role has the name " ROLES_FIT_ROLE ", too; give the role another one");
+    role.value = fit_role(roles);
+    rc = role.value != NULL ? add_role(reader, &role, roles, 0) : roles_no_memory(reader, part);
+    json_object_put(role.value);
+    if (rc < 0)
+        return -1;
+    roles->list[roles->count - 1].trains = true;
+    set_replacement(roles);
+    return 0;
+}
+
 static int read_job(const struct roles_reader *reader, const struct roles_part *part,
                     struct roles *roles)
 {
+    struct roles_part fit = roles_member(part, "fit");
     struct roles_part list = roles_member(part, "roles");
 
     if (check_map(reader, part, "KEY: VALUE, at least roles") < 0)
@@ -541,6 +656,9 @@ static int read_job(const struct roles_reader *reader, const struct roles_part *
         if (key->kind == ROLES_KIND_MODELS) {
             if (read_models(reader, &member, roles) < 0)
                 return -1;
+        } else if (key->kind == ROLES_KIND_FIT) {
+            if (read_fit(reader, &member, roles) < 0)
+                return -1;
         } else if (key->kind != ROLES_KIND_ROLES &&
                    role_value_set(reader, &member, key, roles) < 0) {
             return -1;
@@ -550,7 +668,9 @@ static int read_job(const struct roles_reader *reader, const struct roles_part *
         return roles_fail(reader, part,
                           "it has no roles; write roles: and below it NAME: with the "
                           "keys of each role");
-    return read_roles(reader, &list, roles);
+    if (read_roles(reader, &list, roles) < 0)
+        return -1;
+    return roles->fit.run != NULL ? add_fit(reader, &fit, roles) : 0;
 }
 
 struct roles *roles_create(const json_object *tree, roles_where *where, void *arg,
@@ -581,5 +701,8 @@ void roles_destroy(struct roles *roles)
     free(roles->shared);
     free(roles->service);
     free(roles->models.repository);
+    strings_free(roles->fit.run);
+    strings_free(roles->fit.stage);
+    strings_free(roles->fit.pools);
     free(roles);
 }

@@ -85,6 +85,7 @@ struct role {
     int after_count;
     bool asks;   /* it grows beyond min only when somebody asks; else as nodes are idle */
     bool shield; /* Slurm's SIGTERM does not reach its tasks: libelastic-shield.so */
+    bool trains; /* made of the job's fit: it runs elastic-fit, which runs the training */
     /* Of kind shards: the job file has one role, and the list one for each shard that there may
      * be: "shard-1", "shard-2", … They have no replicas until the service wants some: then max. */
     struct {
@@ -104,6 +105,17 @@ struct role {
     } shards;
 };
 
+/* How replicas come to a new state that a fit has made. */
+enum roles_fit_replace {
+    ROLES_FIT_ROLLING, /* they are replaced as `update` of their role says */
+    ROLES_FIT_ALL,     /* one with the new state first, then all others at once */
+    ROLES_FIT_LOAD,    /* none is replaced: the program loads it */
+};
+
+/* The role that trains, which the job file does not have. */
+#define ROLES_FIT_ROLE    "fit"
+#define ROLES_FIT_PROGRAM "elastic-fit"
+
 struct roles {
     enum roles_clean clean;
     char *group;    /* NULL: none */
@@ -116,6 +128,17 @@ struct roles {
         double every;     /* seconds between two looks at it */
     } models;             /* of the service */
     double handover;      /* seconds before the time limit that a successor is submitted; 0: none */
+    struct {
+        char **run;   /* the training; NULL: the service has none */
+        char **stage; /* gets the data before; NULL: nothing does */
+        struct {
+            double start, fit, target; /* seconds */
+        } within;
+        int replace; /* enum roles_fit_replace */
+        int keep;    /* complete states of a model; 0: all */
+        struct slots_size size;
+        char **pools;
+    } fit; /* of the service */
     struct {
         bool any;         /* replicas of one role own gangs of another one: lib/reconcile_pair.c */
         int owner, owned; /* the roles: aggregator and learner */

@@ -18,7 +18,7 @@ int roles_leader(const struct roles *roles)
 {
     int i = 0;
 
-    while (i + 1 < roles->count && !roles->list[i].leads)
+    while (i + 1 < roles->count && !roles->list[i].leads && !roles->list[i + 1].trains)
         i++;
     return i;
 }

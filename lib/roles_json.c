@@ -29,13 +29,20 @@ static json_object *after_json(const struct roles *roles, const struct role *rol
     return names;
 }
 
-/* The map of ready, drain, restart, update or scale of a role; of models: of the job. */
+/* The map of ready, drain, restart, update or scale of a role; of models, fit and within: of the
+ * job. */
 static json_object *inner_json(const void *base, enum roles_place place)
 {
     json_object *map = json_object_new_object();
 
     for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
-        if (key->place != place || add(map, key->name, role_value_json(key, base), false) == 0)
+        json_object *value;
+
+        if (key->place != place)
+            continue;
+        value = key->kind == ROLES_KIND_WITHIN ? inner_json(base, ROLES_PLACE_WITHIN)
+                                               : role_value_json(key, base);
+        if (add(map, key->name, value, false) == 0)
             continue;
         json_object_put(map);
         return NULL;
@@ -81,8 +88,9 @@ static json_object *list_json(const struct roles *roles)
     json_object *map = json_object_new_object();
 
     for (int i = 0; map != NULL && i < roles->count; i++) {
-        if (roles->list[i].shards.number > 1 || add(map, roles_said_name(&roles->list[i]),
-                                                    role_json(roles, &roles->list[i]), true) == 0)
+        if (roles->list[i].shards.number > 1 || roles->list[i].trains ||
+            add(map, roles_said_name(&roles->list[i]), role_json(roles, &roles->list[i]), true) ==
+                0)
             continue;
         json_object_put(map);
         return NULL;
@@ -99,10 +107,12 @@ json_object *roles_json(const struct roles *roles)
         json_object *value;
 
         if (key->place != ROLES_PLACE_JOB ||
-            (key->kind == ROLES_KIND_MODELS && roles->models.repository == NULL))
+            (key->kind == ROLES_KIND_MODELS && roles->models.repository == NULL) ||
+            (key->kind == ROLES_KIND_FIT && roles->fit.run == NULL))
             continue;
         value = list                             ? list_json(roles)
                 : key->kind == ROLES_KIND_MODELS ? inner_json(roles, ROLES_PLACE_MODELS)
+                : key->kind == ROLES_KIND_FIT    ? inner_json(roles, ROLES_PLACE_FIT)
                                                  : role_value_json(key, roles);
         if (add(map, key->name, value, list || key->builtin != NULL) == 0)
             continue;

@@ -17,6 +17,8 @@ enum roles_place {
     ROLES_PLACE_UPDATE,
     ROLES_PLACE_SCALE,
     ROLES_PLACE_MODELS,
+    ROLES_PLACE_FIT,
+    ROLES_PLACE_WITHIN,
 };
 
 /* How a value is read, and the type of its field. */
@@ -52,6 +54,8 @@ enum roles_kind {
     ROLES_KIND_UPDATE,
     ROLES_KIND_SCALE,
     ROLES_KIND_MODELS,
+    ROLES_KIND_FIT,
+    ROLES_KIND_WITHIN,
 };
 
 /* A row of the table. */

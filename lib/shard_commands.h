@@ -36,6 +36,7 @@ struct shard_commands_options {
     int max_shards;       /* at most SHARD_PLAN_SHARDS_MAX */
     int64_t default_size; /* of a model of which nothing is known */
     double window;        /* seconds that an operation waits for others, at most */
+    bool restarts;        /* another version needs an update: programs do not load it in place */
 };
 
 /* What the repository or a user says of a model. */

@@ -282,9 +282,10 @@ static bool is_due(const struct shard_commands *s, const struct shard *shard,
     return size <= s->options.capacity || size <= shard_list_size(&shard->now);
 }
 
-static bool needs_update(const struct difference *d)
+static bool needs_update(const struct shard_commands *s, const struct difference *d)
 {
-    return d->added > 0 || d->removed > 0 || d->application;
+    return d->added > 0 || d->removed > 0 || d->application ||
+           (d->changed > 0 && s->options.restarts);
 }
 
 static int say_list(struct shard_commands *s, const struct shard *shard,
@@ -323,7 +324,7 @@ static int change(struct shard_commands *s, struct shard *shard, struct differen
         if (shard_list_copy(&shard->now, &d->next) != 0 || say_list(s, shard, out) != 0)
             return -1;
     }
-    if (!needs_update(d))
+    if (!needs_update(s, d))
         return shard->update == shard->done ? shard_list_copy(&shard->good, &shard->now) : 0;
     if (!list && *application_epoch == 0)
         *application_epoch = ++s->epoch;
@@ -340,7 +341,7 @@ static int change(struct shard_commands *s, struct shard *shard, struct differen
  * goes to a shard that has more room than its own and itself together. */
 static bool waits(const struct shard_commands *s, const struct difference *d, double now)
 {
-    return d->leaving > 0 && needs_update(d) && now < s->planned + s->options.window;
+    return d->leaving > 0 && needs_update(s, d) && now < s->planned + s->options.window;
 }
 
 /* What the last leader has said, or what is so again after an update that failed. */
@@ -366,7 +367,7 @@ static int next_list(struct shard_commands *s, struct shard *shard, double now,
         s->wait = s->planned + s->options.window;
         due = false;
     }
-    if (due && needs_update(&d))
+    if (due && needs_update(s, &d))
         shard->repeat = false; /* one list and one update are enough */
     if (shard->repeat)
         status = repeat(s, shard, out);

@@ -2,6 +2,8 @@
 /* Which kind of place it is (place.h). */
 #include "state/place.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,4 +98,17 @@ int place_take(struct place *place, const struct state *state, const struct stat
 int place_remove(struct place *place, const struct state *state, struct error *err)
 {
     return place->kind->remove(place->own, state, err);
+}
+
+/* The state is written, whatever becomes of this. */
+void place_prune(struct place *place, const struct states *states, int keep, int64_t own)
+{
+    for (size_t i = 0; keep > 0 && i < states->count; i++) {
+        const struct state *state = &states->list[i];
+        struct error err;
+
+        if (states_may_go(states, state, keep, own) && place_remove(place, state, &err) != 0)
+            fprintf(stderr, "%s: %s stays: %s\n", program_invocation_short_name, state->name,
+                    err.text);
+    }
 }

@@ -202,19 +202,6 @@ static int use(struct push *push, int64_t number, struct error *err)
     return -1;
 }
 
-/* The state is written, whatever becomes of this. */
-static void prune(struct push *push, int64_t own)
-{
-    for (size_t i = 0; push->options->keep > 0 && i < push->states.count; i++) {
-        const struct state *state = &push->states.list[i];
-        struct error err;
-
-        if (states_may_go(&push->states, state, push->options->keep, own) &&
-            place_remove(push->place, state, &err) != 0)
-            fprintf(stderr, "elastic-state: %s stays: %s\n", state->name, err.text);
-    }
-}
-
 static int write_state(struct push *push, int64_t *number, struct error *err)
 {
     if (place_list(push->place, &push->states, err) != 0 || begin_manifest(push, err) != 0)
@@ -247,7 +234,7 @@ int command_push(struct place *place, const char *directory, const struct option
     if (rc == 0) {
         state_name(name, number);
         printf("%s/%s\n", place_where(place), name);
-        prune(&push, number);
+        place_prune(place, &push.states, options->keep, number);
     }
     state_manifest_destroy(push.files);
     state_manifest_destroy(push.done);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "agent/leader/fit_runner.h"
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
@@ -161,7 +162,8 @@ static int open_service(struct leader *leader, const struct service_task *task, 
         .brain = {.capacity = role->shards.capacity * MIB,
                   .max_shards = role->shards.max,
                   .default_size = DEFAULT_SIZE,
-                  .window = role->shards.window},
+                  .window = role->shards.window,
+                  .restarts = roles->fit.run != NULL && roles->fit.replace != ROLES_FIT_LOAD},
         .scale = {.least = role->max,
                   .most = role->shards.most > 0 ? role->shards.most : role->max,
                   .sessions = role->shards.sessions,
@@ -265,6 +267,7 @@ static void on_timer(uv_timer_t *timer)
         (own->phase == PHASE_HANDED && !own->next_job.stopped))
         watch_claim(leader);
     watch_leader(leader);
+    fit_runner_look(leader);
     if ((own->phase != PHASE_SERVES && own->phase != PHASE_HANDED) || leader_has_ended(leader))
         return;
     service_next_watch(leader);
@@ -331,6 +334,7 @@ void leader_service_describe(struct leader *leader, json_object *into)
     if (leader->options->roles->handover > 0)
         json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
+    fit_runner_describe(leader, into);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -354,6 +358,11 @@ struct leader_service *leader_service_create(const struct leader_options *option
 
     if (own == NULL)
         return NULL;
+    own->fit = fit_runner_create();
+    if (own->fit == NULL) {
+        free(own);
+        return NULL;
+    }
     TAILQ_INIT(&own->waiters);
     own->on_timer = on_timer;
     if (options->roles == NULL || options->roles->service == NULL)
@@ -372,6 +381,7 @@ void leader_service_open(struct leader *leader)
 
 void leader_service_close(struct leader *leader)
 {
+    fit_runner_close(leader);
     leader_timer_close(&leader->of_roles.service->timer);
 }
 
@@ -396,5 +406,6 @@ void leader_service_destroy(struct leader_service *own)
     service_destroy(own->service);
     json_object_put(own->table);
     free(own->text);
+    fit_runner_destroy(own->fit);
     free(own);
 }

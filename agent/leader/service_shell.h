@@ -18,6 +18,8 @@
 
 #define SERVICE_WRITE_PAUSE 1.0 /* seconds between two tries to write a file */
 
+struct fit_runner;
+
 enum phase { PHASE_NONE, PHASE_CLAIMS, PHASE_WAITS, PHASE_SERVES, PHASE_HANDED, PHASE_LOST };
 
 /* A router that waits for another table. */
@@ -62,6 +64,7 @@ struct leader_service {
     double claims, beats, scans, retries; /* when that is due; 0: now */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool ended; /* … leader.json says so, or is about to */
+    struct fit_runner *fit;
     struct service_next next_job;
     json_object *table; /* as routers are told … */
     char *text;         /* … as a text */

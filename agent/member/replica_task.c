@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/member/replica_private.h"
+#include "agent/paths.h"
 #include "common/files.h"
 #include "lib/role_task.h"
 
@@ -62,6 +63,14 @@ static int make_links(struct task *task, const char *files, struct error *err)
     return dir_make(task->links, err);
 }
 
+/* A job file cannot know where the program is on this node. */
+static int set_program(struct task *task)
+{
+    free(task->command[0]);
+    task->command[0] = strdup(paths_fit());
+    return task->command[0] != NULL ? 0 : -1;
+}
+
 int replica_task_prepare(struct task *task, const char *files, struct error *err)
 {
     struct replica *r = task->replica;
@@ -97,6 +106,8 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
         unlink(place.ready_file);
     task->command = role_task_command(o->role, o->role->run, &values);
     task->added = role_task_environment(o->role, &values, &place);
+    if (o->role->trains && task->command != NULL && set_program(task) != 0)
+        return error_set(err, "out of memory");
     if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0)
         return error_set(err, "out of memory");
     return 0;

@@ -29,6 +29,7 @@ EXTRA_DIST += \
     tests/system/faults/table.py \
     tests/system/faults/table.txt \
     tests/system/faults/training.py \
+    tests/system/fit.bats \
     tests/system/flush.bats \
     tests/system/frameworks.bats \
     tests/system/frameworks.py \
@@ -119,6 +120,7 @@ EXTRA_DIST += \
     tests/system/signals.bats \
     tests/system/replica.py \
     tests/system/reporter.py \
+    tests/system/fit_program.py \
     tests/system/serve_program.py \
     tests/system/signals.py \
     tests/system/slurm_client.bats \

@@ -339,6 +339,17 @@ tests_unit_test_fit_SOURCES = tests/unit/test_fit.c
 tests_unit_test_fit_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_fit_LDADD = $(UNIT_LIBS)
 
+# At each write of a record the process ends, before it and after it.
+UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash
+FIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+tests_unit_test_fit_files_SOURCES = tests/unit/test_fit_files.c
+tests_unit_test_fit_files_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_files_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
+tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write
+tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
 tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
 tests_unit_test_s3_text_LDADD = lib/libelastics3.la $(UNIT_LIBS)
@@ -738,6 +749,7 @@ EXTRA_DIST += \
     tests/unit/serve/mixed.txt \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
+    tests/unit/serve/replaced.txt \
     tests/unit/serve/takeover.txt
 UNIT_TESTS += tests/unit/test_haproxy_answers tests/unit/test_route_table tests/unit/test_router_plan
 tests_unit_test_haproxy_answers_SOURCES = tests/unit/test_haproxy_answers.c

@@ -44,7 +44,7 @@ static void test_both_paths(void **unused)
 {
     (void)unused;
     expect_path(FIT_SINGLE, "INITIAL > WAIT_FOR_START > WAIT_FOR_FIT > SUCCESS",
-                "prepare dedicate stage fit complete count point replace ");
+                "prepare dedicate stage fit complete end-replica count point replace ");
     expect_path(FIT_MULTI,
                 "INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > "
                 "WAIT_FOR_TARGET_CONTAINER > SUCCESS",
@@ -65,9 +65,10 @@ static const struct edge {
         {"WAIT_FOR_START", "stage", 100, "discard end-replica "},
         {"WAIT_FOR_FIT", "fit", 1000, "discard end-replica "},
         {"WAIT_FOR_FIT", "complete", 1000, "discard end-replica "},
-        {"WAIT_FOR_FIT", "count", 200, "end-replica "},
-        {"WAIT_FOR_FIT", "point", 200, "point-back end-replica "},
-        {"WAIT_FOR_FIT", "replace", 200, "point-back restore end-replica "},
+        {"WAIT_FOR_FIT", "end-replica", 200, "discard end-replica "},
+        {"WAIT_FOR_FIT", "count", 200, "discard "},
+        {"WAIT_FOR_FIT", "point", 200, "point-back discard "},
+        {"WAIT_FOR_FIT", "replace", 200, "point-back restore "},
 },
   multi_edges[] = {
       {"INITIAL", "prepare", 60, "discard "},
@@ -76,8 +77,8 @@ static const struct edge {
       {"WAIT_FOR_TRAINING_CONTAINER", "grant", 100, "revoke discard "},
       {"WAIT_FOR_FIT", "fit", 1000, "revoke discard "},
       {"WAIT_FOR_FIT", "complete", 1000, "revoke discard "},
-      {"WAIT_FOR_TARGET_CONTAINER", "count", 200, "revoke "},
-      {"WAIT_FOR_TARGET_CONTAINER", "point", 200, "revoke point-back "},
+      {"WAIT_FOR_TARGET_CONTAINER", "count", 200, "revoke discard "},
+      {"WAIT_FOR_TARGET_CONTAINER", "point", 200, "revoke point-back discard "},
       {"WAIT_FOR_TARGET_CONTAINER", "replace", 200, "revoke point-back restore "},
 };
 
@@ -147,7 +148,7 @@ static void test_every_edge(void **unused)
 
 static void test_over_is_over(void **unused)
 {
-    struct fit fit = at(FIT_SINGLE, 8);
+    struct fit fit = at(FIT_SINGLE, 9);
     (void)unused;
 
     assert_int_equal(fit.status, FIT_SUCCESS);
@@ -192,14 +193,14 @@ static void test_a_success_waits_for_the_revocation(void **unused)
 
 static void test_counts(void **unused)
 {
-    struct fit fit = at(FIT_SINGLE, 5);
+    struct fit fit = at(FIT_SINGLE, 6);
     struct fit_fact fact = {.kind = FIT_FACT_DONE, .action = FIT_DO_COUNT, .count = 0};
     (void)unused;
 
     assert_true(fit_tell(&fit, &fact, 11));
     assert_int_equal(fit.count, 0);
     assert_int_equal(fit_target(&fit), 1);
-    fit = at(FIT_SINGLE, 6);
+    fit = at(FIT_SINGLE, 7);
     assert_int_equal(fit.count, 3);
     assert_int_equal(fit_target(&fit), 3);
 }
@@ -289,18 +290,19 @@ static int carry_out(struct world *world, const struct fit *fit, bool half)
         world->grant = true;
         break;
     case FIT_DO_COMPLETE:
-        world->partial = false;
         world->complete = true;
         break;
     case FIT_DO_COUNT:
         return world->old_replicas;
     case FIT_DO_POINT:
+        if (half)
+            break;
+        world->partial = false;
         world->points_at_new = true;
         break;
     case FIT_DO_REPLACE:
         if (world->new_replicas == 0)
             world->new_replicas = 1;
-        world->dedicated = false; /* it is the first of them */
         if (half) {
             world->old_replicas -= world->old_replicas > 0;
             break;

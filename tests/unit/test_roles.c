@@ -301,7 +301,7 @@ static void assert_refused(const char *text, const char *message)
 }
 
 #define JOB_KEYS                                                                                   \
-    "version, clean, group, shared, max-nodes, compat, service, models, handover, roles"
+    "version, clean, group, shared, max-nodes, compat, service, models, fit, handover, roles"
 #define ROLE_KEYS                                                                                  \
     "kind, template, run, leads, replicas, tasks, per-node, cpus, gpus, memory, base, pool, "      \
     "ports, api, ready, drain, restart, after, grow, shield"
@@ -331,9 +331,9 @@ static void test_job_refusals(void **state)
         {"max_nodes: 1\n" HEAD,
          "1:1: max_nodes: there is no such key of the job; did you mean 'max-nodes'?"},
         {"cpus: 1\n" HEAD,
-         "1:1: cpus: it is a key of a role, not of the job; keys of the job: " JOB_KEYS},
-        {"within: 1\n" HEAD,
-         "1:1: within: it is a key of ready and drain, not of the job; keys of the job: " JOB_KEYS},
+         "1:1: cpus: it is a key of a role and fit, not of the job; keys of the job: " JOB_KEYS},
+        {"within: 1\n" HEAD, "1:1: within: it is a key of ready and drain and fit, not of the job; "
+                             "keys of the job: " JOB_KEYS},
         {"svc: x\n" HEAD, "1:1: svc: there is no such key of the job; its keys: " JOB_KEYS},
         {"roles: [a]\n", "1:1: roles: it is not a map; write NAME: and the keys of the role"},
         {"roles: {}\n", "1:1: roles: 0 roles; write 1 to 100"},

@@ -22,6 +22,7 @@ static const struct {
     {ROLES_PLACE_READY, "### Keys of ready"},     {ROLES_PLACE_DRAIN, "### Keys of drain"},
     {ROLES_PLACE_RESTART, "### Keys of restart"}, {ROLES_PLACE_UPDATE, "### Keys of update"},
     {ROLES_PLACE_SCALE, "### Keys of scale"},     {ROLES_PLACE_MODELS, "### Keys of models"},
+    {ROLES_PLACE_FIT, "### Keys of fit"},         {ROLES_PLACE_WITHIN, "### Keys of within"},
 };
 
 static int set_up(void **state)

@@ -172,6 +172,22 @@ static void test_refusals(void **state)
          "10:3: roles.server-1: a shard has the name server-1, too; give the role another one"},
         {JOB OTHER "    after: [server]\n",
          "12:5: roles.a.after: none of the shards has to be there; leave 'server' out"},
+        {JOB "fit: {cpus: 1}\n",
+         "10:1: fit: it has no run; write the training and its arguments, such "
+         "as run: [python3, train.py]"},
+        {JOB "fit: {run: [x], cpus: 0}\n",
+         "10:1: fit: a training without CPUs and GPUs has no place; write at least 1"},
+        {JOB "fit: {run: [x], replace: some}\n",
+         "10:17: fit.replace: 'some' is not allowed; write rolling, all or load"},
+        {JOB "fit: {run: [x], state: s}\n",
+         "10:17: fit.state: there is no such key of fit; did you mean 'stage'?"},
+        {JOB "fit: {run: [x], within: 1h}\n",
+         "10:17: fit.within: it is not a map; write a map such as {start: 1h, fit: 12h, target: "
+         "1h}"},
+        {JOB "  fit:\n    run: [x]\nfit: {run: [x]}\n",
+         "12:1: fit: a role has the name fit, too; give the role another one"},
+        {"fit: {run: [x]}\nroles:\n  a:\n    run: [a]\n    leads: yes\n",
+         "1:1: fit: only a service is trained; write service: NAME"},
         {JOB "  b:\n    run: [x, '{models}']\n",
          "11:14: roles.b.run: only a role of kind shards has {models}; write {{models}} for that "
          "text"},
@@ -193,12 +209,51 @@ static void test_refusals(void **state)
     }
 }
 
+/* The map fit makes a role that the job file does not have. */
+static void test_fit(void **state)
+{
+    struct roles *roles = create(JOB "    shards: 2\nfit: {run: [python3, t.py], cpus: 3, gpus: 1, "
+                                     "memory: 2G, pool: [spot],\n"
+                                     "  replace: all, keep: 4, within: {fit: 2h}}\n");
+    struct error err = {""};
+    char *text = roles_text(roles, &err), *other;
+    struct roles *again = roles_text_read(text, &err);
+
+    (void)state;
+    for (struct roles *r = roles; r != NULL; r = r == roles ? again : NULL) {
+        const struct role *fit = &r->list[roles_find(r, "fit")];
+
+        assert_int_equal(r->count, 3);
+        assert_true(fit->trains);
+        assert_string_equal(fit->run[0], "elastic-fit");
+        assert_string_equal(fit->run[2], "adapters");
+        assert_int_equal(fit->min, 0);
+        assert_int_equal(fit->max, 1);
+        assert_true(fit->asks);
+        assert_int_equal(fit->gang.size.cpus, 3);
+        assert_int_equal(fit->gang.size.gpus, 1);
+        assert_int_equal(fit->gang.size.memory, 2048);
+        assert_string_equal(fit->pools[0], "spot");
+        assert_string_equal(r->fit.run[1], "t.py");
+        assert_near(r->fit.within.fit, 7200, 0);
+        assert_near(r->fit.within.start, 3600, 0);
+        assert_int_equal(r->fit.keep, 4);
+        assert_int_equal(r->list[0].shards.surge.value, 1);
+        assert_int_equal(r->list[1].shards.unavailable.value, 100);
+    }
+    other = roles_text(again, &err);
+    assert_string_equal(text, other);
+    free(other);
+    free(text);
+    roles_destroy(again);
+    roles_destroy(roles);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_values),    cmocka_unit_test(test_again),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_fit),
         cmocka_unit_test(test_refusals),
     };
 

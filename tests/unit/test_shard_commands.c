@@ -103,7 +103,8 @@ static void begin(struct play *p, char *const *word)
     p->options = (struct shard_commands_options){.capacity = atoll(word[0]),
                                                  .max_shards = atoi(word[1]),
                                                  .default_size = 1,
-                                                 .window = atof(word[2])};
+                                                 .window = atof(word[2]),
+                                                 .restarts = word[3] != NULL};
     p->s = shard_commands_create(&p->options);
     assert_non_null(p->s);
 }
@@ -184,7 +185,7 @@ static void test_golden(void **state)
         "1-first",  "2-update-and-add", "3-version", "4-move", "5-remove",  "6-application",
         "7-last",   "8-nothing",        "across",    "failed", "flush",     "full",
         "leaves",   "measured",         "merge",     "mixed",  "not-ready", "repack",
-        "takeover",
+        "replaced", "takeover",
     };
 
     (void)state;
@@ -225,7 +226,7 @@ static void test_refused(void **state)
         {"c", "v1", "x\\y", 5, "is no key of c"},
         {"c", "v1", "/x", 5, "is no key of c"},
     };
-    const struct shard_commands_options options = {10, 4, 1, 60};
+    const struct shard_commands_options options = {10, 4, 1, 60, false};
     struct shard_commands *s = shard_commands_create(&options);
     struct error err;
     char name[SHARD_NAME_MAX + 2];
@@ -260,7 +261,7 @@ static void test_refused(void **state)
 
 static void test_window(void **state)
 {
-    const struct shard_commands_options options = {1000, 4, 1, 300};
+    const struct shard_commands_options options = {1000, 4, 1, 300, false};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
 
@@ -296,7 +297,7 @@ static void test_window(void **state)
 /* Facts about what there is not, or not any more. */
 static void test_stale_facts(void **state)
 {
-    const struct shard_commands_options options = {10, 4, 1, 0};
+    const struct shard_commands_options options = {10, 4, 1, 0, false};
     const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
@@ -324,7 +325,7 @@ static void test_stale_facts(void **state)
 /* A route needs a replica that is ready, and none may be that has not got the list. */
 static void test_nobody_ready(void **state)
 {
-    const struct shard_commands_options options = {10, 4, 1, 0};
+    const struct shard_commands_options options = {10, 4, 1, 0, false};
     const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};

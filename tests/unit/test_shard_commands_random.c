@@ -534,7 +534,8 @@ static void begin(struct sim *m, uint64_t seed)
     m->now = 1000;
     m->room = 40;
     m->replicas = 1 + (int)(seed % 4);
-    m->options = (struct shard_commands_options){CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20};
+    m->options = (struct shard_commands_options){CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20,
+                                                 seed % 5 == 0};
     m->s = shard_commands_create(&m->options);
     keep_record(m);
 }

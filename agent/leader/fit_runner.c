@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The process that runs the fits of the service (fit_runner.h). */
+#include "agent/leader/fit_runner.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/lease.h"
+#include "agent/leader/service_shell.h"
+#include "agent/paths.h"
+#include "common/log.h"
+#include "lib/json_get.h"
+
+#define PAUSE_FIRST 0.2 /* seconds before it is started again; twice as long each time */
+#define PAUSE_MOST  10.0
+#define STEADY      60.0 /* one that has lived so long is not one of a row */
+
+/* It outlives its place in struct fit_runner until it is reaped. */
+struct process {
+    uv_process_t handle;
+    struct leader *leader;
+};
+
+struct fit_runner {
+    struct process *process; /* NULL: there is none */
+    double started, starts;  /* the next one: not before then */
+    double pause;
+};
+
+struct fit_runner *fit_runner_create(void)
+{
+    struct fit_runner *runner = calloc(1, sizeof(*runner));
+
+    if (runner != NULL)
+        runner->pause = PAUSE_FIRST;
+    return runner;
+}
+
+void fit_runner_destroy(struct fit_runner *runner)
+{
+    free(runner);
+}
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct process *process = handle->data;
+    struct leader *leader = process->leader;
+
+    free(process);
+    leader_handle_gone(leader);
+}
+
+static void on_process_exit(uv_process_t *handle, int64_t code, int sig)
+{
+    struct process *process = handle->data;
+    struct leader *leader = process->leader;
+    struct fit_runner *runner = leader->of_roles.service->fit;
+
+    if (runner->process == process) {
+        runner->process = NULL;
+        if (leader_now(leader) - runner->started > STEADY)
+            runner->pause = PAUSE_FIRST;
+        runner->starts = leader_now(leader) + runner->pause;
+        log_error("job %u: elastic-fit has ended (%s %d); it is started again in %.1f s",
+                  leader->options->job, sig != 0 ? "signal" : "status", sig != 0 ? sig : (int)code,
+                  runner->pause);
+        service_run_in(leader, runner->pause);
+        runner->pause = 2 * runner->pause < PAUSE_MOST ? 2 * runner->pause : PAUSE_MOST;
+    }
+    uv_close((uv_handle_t *)handle, on_closed);
+}
+
+static void end(struct fit_runner *runner)
+{
+    if (runner->process != NULL)
+        uv_process_kill(&runner->process->handle, SIGTERM);
+    runner->process = NULL;
+}
+
+/* The loop does not wait for its end: it ends with this process at the latest. */
+void fit_runner_close(struct leader *leader)
+{
+    struct fit_runner *runner = leader->of_roles.service->fit;
+    struct process *process = runner->process;
+
+    end(runner);
+    if (process != NULL)
+        uv_close((uv_handle_t *)&process->handle, on_closed);
+}
+
+/* ---- its beginning --------------------------------------------------------------------------- */
+
+static int spawn(struct process *process)
+{
+    const struct leader *leader = process->leader;
+    char job[16];
+    const char *args[] = {"elastic-fit", "run", leader->options->roles->service,
+                          "--job",       job,   NULL};
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+    };
+    uv_process_options_t options = {
+        .exit_cb = on_process_exit,
+        .file = paths_fit(),
+        .args = (char **)args,
+        .stdio_count = 3,
+        .stdio = stdio,
+    };
+
+    snprintf(job, sizeof(job), "%u", leader->options->job);
+    return uv_spawn(leader->loop, &process->handle, &options);
+}
+
+static void start(struct leader *leader)
+{
+    struct fit_runner *runner = leader->of_roles.service->fit;
+    struct process *process = calloc(1, sizeof(*process));
+    int rc = UV_ENOMEM;
+
+    runner->started = leader_now(leader);
+    runner->starts = runner->started + PAUSE_MOST;
+    if (process != NULL) {
+        process->leader = leader;
+        process->handle.data = process;
+        leader->open_handles++;
+        rc = spawn(process);
+    }
+    if (rc == 0) {
+        runner->process = process;
+        return;
+    }
+    log_error("job %u: %s: %s; the service is not trained", leader->options->job, paths_fit(),
+              uv_strerror(rc));
+    if (process != NULL)
+        uv_close((uv_handle_t *)&process->handle, on_closed);
+}
+
+void fit_runner_look(struct leader *leader)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    bool wanted = leader->options->roles->fit.run != NULL && own->phase == PHASE_SERVES &&
+                  !own->ended && !leader_has_ended(leader) && !lease_deposed(leader);
+
+    if (!wanted)
+        end(own->fit);
+    else if (own->fit->process == NULL && leader_now(leader) >= own->fit->starts)
+        start(leader);
+}
+
+/* ---- for users ------------------------------------------------------------------------------- */
+
+void fit_runner_describe(const struct leader *leader, json_object *into)
+{
+    const struct roles *roles = leader->options->roles;
+    json_object *fit = roles->fit.run != NULL ? json_object_new_object() : NULL;
+
+    json_object_object_add(into, "fit", fit);
+    if (fit == NULL)
+        return;
+    json_object_object_add(fit, "run", json_from_strings(roles->fit.run));
+    json_object_object_add(fit, "stage",
+                           roles->fit.stage != NULL ? json_from_strings(roles->fit.stage) : NULL);
+    json_object_object_add(fit, "start", json_object_new_double(roles->fit.within.start));
+    json_object_object_add(fit, "fit", json_object_new_double(roles->fit.within.fit));
+    json_object_object_add(fit, "target", json_object_new_double(roles->fit.within.target));
+    json_object_object_add(fit, "keep", json_object_new_int(roles->fit.keep));
+}

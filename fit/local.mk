@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# fit/: elastic-fit, trainings of the models of a service: its runner, the replica that trains, and
+# `selastic fit`. What does not ask a leader is a library, for the tests.
+noinst_LTLIBRARIES += fit/libfit.la
+fit_libfit_la_SOURCES = \
+    fit/home.c \
+    fit/home.h \
+    fit/new_state.c \
+    fit/new_state.h \
+    fit/program.c \
+    fit/program.h \
+    fit/runner.c \
+    fit/runner.h \
+    fit/service.h \
+    fit/spec.c \
+    fit/spec.h \
+    fit/steps.c \
+    fit/steps.h
+fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+fit_libfit_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+fit_libfit_la_LIBADD = state/libstate.la common/libelasticcommon.la $(JSONC_LIBS) $(SODIUM_LIBS)
+
+pkglibexec_PROGRAMS += fit/elastic-fit
+fit_elastic_fit_SOURCES = \
+    cmd/ask.c \
+    cmd/deadline.c \
+    cmd/print.c \
+    cmd/query.c \
+    cmd/service_job.c \
+    fit/command.h \
+    fit/look.c \
+    fit/look.h \
+    fit/main.c \
+    fit/run.c \
+    fit/service.c \
+    fit/start.c \
+    fit/trainer.c
+fit_elastic_fit_CPPFLAGS = $(fit_libfit_la_CPPFLAGS) $(MUNGE_CFLAGS)
+fit_elastic_fit_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+fit_elastic_fit_LDFLAGS = $(PROGRAM_LDFLAGS)
+fit_elastic_fit_LDADD = fit/libfit.la cmd/libselastic.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS) \
+    $(MUNGE_LIBS)
+
+EXTRA_DIST += fit/README.md

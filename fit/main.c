@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* elastic-fit: trainings of the models of a service (doc/internals/fit.md).
+ *
+ * `selastic fit` becomes it. The leader of a service starts it as the runner of the fits, and it is
+ * the program of the replica that trains. */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <locale.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sodium.h>
+
+#include "cmd/terminal_text.h"
+#include "fit/command.h"
+#include "lib/number.h"
+#include "lib/states.h"
+
+#define WITHIN_MAX (366 * 86400.0)
+
+enum status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
+
+static void print_help(void)
+{
+    printf(
+        "Usage: %1$s start SERVICE --data=DATA [OPTION]...\n"
+        "       %1$s show SERVICE [FIT] [--json]\n"
+        "       %1$s list SERVICE [--json]\n"
+        "       %1$s log SERVICE [FIT]\n"
+        "       %1$s cancel SERVICE [FIT] [--reason=TEXT]\n"
+        "\n"
+        "A fit trains a model of a service, in the job of the service, and has its result served.\n"
+        "Without FIT, which is a number, the latest one is meant.\n"
+        "\n"
+        "  --model=MODEL      which model (default: the only one of the service)\n"
+        "  --data=DATA        what it is trained on: a path, or what the stage program gets\n"
+        "  --targets=DATA     the targets, if they are elsewhere\n"
+        "  --dataset=NAME     the name of the data (default: the end of its path)\n"
+        "  --format=FORMAT    the format of the data, passed on as it is\n"
+        "  --config=FILE      JSON for the training; a name without .json: of the service\n"
+        "  --from=STATE       not the latest state is passed on, but this one, or none\n"
+        "  --within=WHAT=TIME start, fit or target: how long that may take, such as fit=2h\n"
+        "  --wait             wait until the fit is over\n"
+        "  --reason=TEXT      why it is cancelled\n"
+        "  --json             print JSON\n"
+        "  --help             print this text\n"
+        "\n"
+        "Exit status: 0 success, 1 failed, 2 wrong command line.\n",
+        program_invocation_short_name);
+}
+
+static const struct {
+    const char *name;
+    bool id; /* a second argument may say which fit */
+    int (*run)(const struct fit_arguments *arguments, struct error *err);
+} commands[] = {
+    {"start", false, fit_start}, {"show", true, fit_show},     {"list", false, fit_list},
+    {"log", true, fit_log},      {"cancel", true, fit_cancel}, {"run", false, fit_run},
+    {"train", false, fit_train},
+};
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static const struct option long_options[] = {
+    {"model", required_argument, NULL, 'm'},   {"data", required_argument, NULL, 'd'},
+    {"targets", required_argument, NULL, 't'}, {"dataset", required_argument, NULL, 'n'},
+    {"format", required_argument, NULL, 'f'},  {"config", required_argument, NULL, 'c'},
+    {"from", required_argument, NULL, 'F'},    {"within", required_argument, NULL, 'w'},
+    {"wait", no_argument, NULL, 'W'},          {"reason", required_argument, NULL, 'r'},
+    {"job", required_argument, NULL, 'J'},     {"json", no_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+};
+
+/* "fit=2h". */
+static int read_within(struct fit_arguments *arguments, const char *text, struct error *err)
+{
+    static const char *const names[] = {"start", "fit", "target"};
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    const char *equals = strchr(text, '=');
+    char *end = NULL;
+    double value = equals != NULL && equals[1] >= '0' && equals[1] <= '9' ? strtod(equals + 1, &end)
+                                                                          : -1;
+
+    for (int i = 0; value > 0 && i < 3; i++) {
+        if (strlen(names[i]) != (size_t)(equals - text) ||
+            strncmp(text, names[i], strlen(names[i])) != 0)
+            continue;
+        for (size_t k = 0; k < sizeof(units) / sizeof(units[0]); k++)
+            if (strcmp(end, units[k].unit) == 0 && value * units[k].seconds <= WITHIN_MAX) {
+                arguments->within[i] = value * units[k].seconds;
+                return 0;
+            }
+    }
+    return error_set(
+        err,
+        "--within=%s: write start=, fit= or target= and a time such as 30s, 10m, 2h or "
+        "1d",
+        error_value(text).text);
+}
+
+static int read_from(struct fit_arguments *arguments, const char *text, struct error *err)
+{
+    bool partial;
+
+    arguments->from = text;
+    if (strcmp(text, "none") == 0 || (state_number(text, &partial) > 0 && !partial))
+        return 0;
+    return error_set(err, "--from=%s: write the name of a state, such as 000007, or none",
+                     error_value(text).text);
+}
+
+static int read_option(struct fit_arguments *arguments, int option, char *const *argv,
+                       struct error *err)
+{
+    int job;
+
+    switch (option) {
+    case 'm':
+        arguments->model = optarg;
+        return 0;
+    case 'd':
+        arguments->data = optarg;
+        return 0;
+    case 't':
+        arguments->targets = optarg;
+        return 0;
+    case 'n':
+        arguments->dataset = optarg;
+        return 0;
+    case 'f':
+        arguments->format = optarg;
+        return 0;
+    case 'c':
+        arguments->config = optarg;
+        return 0;
+    case 'F':
+        return read_from(arguments, optarg, err);
+    case 'w':
+        return read_within(arguments, optarg, err);
+    case 'W':
+        arguments->wait = true;
+        return 0;
+    case 'r':
+        arguments->reason = optarg;
+        return 0;
+    case 'j':
+        arguments->json = true;
+        return 0;
+    case 'J':
+        if (number_parse(optarg, strlen(optarg), 1, INT32_MAX, &job) != 0)
+            return error_set(err, "--job=%s: must be the number of a job",
+                             error_value(optarg).text);
+        arguments->job = (uint32_t)job;
+        return 0;
+    default:
+        return error_set(err, "%s: unknown option, or one without its value; see --help",
+                         error_value(argv[optind - 1]).text);
+    }
+}
+
+static int read_words(struct fit_arguments *arguments, size_t *command, int count,
+                      char *const *words, struct error *err)
+{
+    int id;
+
+    *command = 0;
+    while (count > 0 && *command < COMMANDS && strcmp(commands[*command].name, words[0]) != 0)
+        ++*command;
+    if (count == 0 || *command == COMMANDS)
+        return error_set(err, "%s%sthe commands are start, show, list, log and cancel",
+                         count > 0 ? error_value(words[0]).text : "", count > 0 ? ": " : "");
+    if (count < 2 || count > 2 + (commands[*command].id ? 1 : 0))
+        return error_set(err, "%s: needs a service%s; see --help", words[0],
+                         commands[*command].id ? ", and perhaps the number of a fit" : "");
+    arguments->service = words[1];
+    if (count == 3 && number_parse(words[2], strlen(words[2]), 1, INT32_MAX, &id) != 0)
+        return error_set(err, "'%s' is no fit: a fit has a number", error_value(words[2]).text);
+    arguments->id = count == 3 ? id : 0;
+    return 0;
+}
+
+static int read_arguments(struct fit_arguments *arguments, size_t *command, int argc, char **argv,
+                          struct error *err)
+{
+    int option;
+
+    *arguments = (struct fit_arguments){0};
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            print_help();
+            exit(STATUS_OK);
+        }
+        if (read_option(arguments, option, argv, err) != 0)
+            return -1;
+    }
+    return read_words(arguments, command, argc - optind, argv + optind, err);
+}
+
+static enum status say(enum status status, const struct error *err)
+{
+    char *clean = text_clean(err->text, 0);
+
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, clean);
+    free(clean);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct fit_arguments arguments;
+    struct error err = {""};
+    size_t command;
+
+    setlocale(LC_CTYPE, "");
+    if (read_arguments(&arguments, &command, argc, argv, &err) != 0)
+        return say(STATUS_USAGE, &err);
+    umask(077);
+    signal(SIGPIPE, SIG_IGN);
+    if (sodium_init() < 0) {
+        error_set(&err, "libsodium cannot be used");
+        return say(STATUS_FAILED, &err);
+    }
+    if (commands[command].run(&arguments, &err) != 0)
+        return say(STATUS_FAILED, &err);
+    if (fflush(stdout) == 0)
+        return STATUS_OK;
+    error_set(&err, "cannot write the output: %s", strerror(errno));
+    return say(STATUS_FAILED, &err);
+}

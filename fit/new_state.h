@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state that a fit makes, below the place of its model: 000008.partial, where the training
+ * writes, and then 000008. */
+#ifndef FIT_NEW_STATE_H
+#define FIT_NEW_STATE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+#include "lib/states.h"
+
+struct new_state {
+    const char *place; /* an absolute path */
+    int64_t number, previous;
+};
+
+struct new_state_path {
+    char text[PATH_MAX];
+};
+
+/* Where the training writes, or (whole) where it lies in the end. */
+struct new_state_path new_state_path(const char *place, int64_t number, bool whole);
+
+/* Make its directory. -1 with err, and errno EEXIST if the number is taken. */
+int new_state_make(const struct new_state *state, struct error *err);
+/* … empty once more. */
+int new_state_again(const struct new_state *state, struct error *err);
+
+/* Write complete.json for all files of it, and flush them. */
+int new_state_finish(const struct new_state *state, const char *run, struct error *err);
+/* Has it a complete.json, and the files of it? */
+int new_state_check(const struct new_state *state, struct error *err);
+
+/* It lies where it will stay. Also if it does already. */
+int new_state_publish(const struct new_state *state, struct error *err);
+int new_state_discard(const struct new_state *state, struct error *err);
+
+#endif

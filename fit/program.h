@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A program of the user that the trainer runs: its output goes to the log of the fit. */
+#ifndef FIT_PROGRAM_H
+#define FIT_PROGRAM_H
+
+#include <stdbool.h>
+
+#include <json-c/json.h>
+
+#include "lib/error.h"
+
+struct program {
+    char *const *argv;
+    char *const *added; /* "K=V", besides the environment of this process */
+    const char *log;
+    /* Asked again and again: is it to end? */
+    bool (*unwanted)(void *arg);
+    void *arg;
+};
+
+/* Run it to its end, or end it. False: it was ended because it was not wanted any more. Otherwise
+ * *code is its exit status (128 and the signal if one has ended it), and why says it in words. */
+bool program_run(const struct program *program, int *code, struct error *why);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `elastic-fit run`: the runner as a process beside the leader (command.h). */
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/stop.h"
+#include "fit/command.h"
+#include "fit/runner.h"
+
+#define LOOK_NS 200000000L /* between two looks at a fit */
+#define IDLE_NS 900000000L /* … for one */
+
+/* Until it is told to end, or another runner has come. */
+static int loop(struct runner *runner, const struct home *home, int64_t claim, struct error *err)
+{
+    struct error before = {""};
+    pid_t parent = getppid();
+
+    while (!stop_asked() && getppid() == parent) {
+        struct timespec pause = {.tv_nsec = IDLE_NS};
+        bool busy = false;
+        int rc = runner_look(runner, &busy, err);
+
+        if (rc != 0 && !home_claimed(home, claim))
+            return -1;
+        if (rc != 0 && strcmp(before.text, err->text) != 0) {
+            log_error("%s; tries again", err->text);
+            before = *err;
+        }
+        if (rc == 0 && busy)
+            pause.tv_nsec = LOOK_NS;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+int fit_run(const struct fit_arguments *arguments, struct error *err)
+{
+    struct service_link *link = NULL;
+    struct runner *runner = NULL;
+    struct home home;
+    int64_t claim;
+    int rc;
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    log_init("elastic-fit");
+    stop_watch(0);
+    if (home_open(&home, arguments->service, err) != 0 || home_claim(&home, &claim, err) != 0)
+        return -1;
+    link = service_link_create(arguments->job);
+    if (link != NULL)
+        runner = runner_create(&home, link, claim);
+    rc = runner != NULL ? loop(runner, &home, claim, err) : error_set(err, "out of memory");
+    runner_destroy(runner);
+    service_link_destroy(link);
+    return rc;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Carries out the fits of a service (runner.h). */
+#include "fit/runner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/files.h"
+#include "common/log.h"
+#include "fit/steps.h"
+
+#define REASON 256
+
+struct runner {
+    struct home home;
+    struct service_link *link;
+    int64_t claim;
+    int64_t id; /* of the fit under way; 0: none */
+    struct spec spec;
+    struct home_record record;
+    struct steps steps;
+    enum fit_action last; /* that was carried out */
+    int64_t over;         /* all fits up to this one are */
+};
+
+static double unix_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+static int save(struct steps *steps, struct error *err)
+{
+    struct runner *runner = steps->arg;
+
+    if (!home_claimed(&runner->home, runner->claim))
+        return error_set(err, "another process runs the fits of this service now");
+    return home_record_write(&runner->home, runner->id, &runner->record, err);
+}
+
+/* What has been decided holds once it is written. */
+static int tell(struct runner *runner, const struct fit_fact *fact, struct error *err)
+{
+    struct home_record before = runner->record;
+    enum fit_status status = before.fit.status;
+
+    if (!fit_tell(&runner->record.fit, fact, unix_time()))
+        return 0;
+    if (runner->record.fit.action != before.fit.action)
+        runner->record.waits[0] = '\0';
+    if (save(&runner->steps, err) != 0) {
+        runner->record = before;
+        return -1;
+    }
+    if (runner->record.fit.status != status)
+        log_info("fit %" PRId64 " of %s: %s%s%s", runner->id, runner->spec.model,
+                 fit_status_name(runner->record.fit.status),
+                 runner->record.fit.reason[0] != '\0' ? ": " : "", runner->record.fit.reason);
+    return 0;
+}
+
+static int note_waits(struct runner *runner, const char *why, struct error *err)
+{
+    if (strncmp(runner->record.waits, why, sizeof(runner->record.waits) - 1) == 0)
+        return 0;
+    snprintf(runner->record.waits, sizeof(runner->record.waits), "%.255s", why);
+    return save(&runner->steps, err);
+}
+
+/* ---- a fit ----------------------------------------------------------------------------------- */
+
+/* Its training may have no previous status. */
+static int open_fit(struct runner *runner, int64_t id, struct error *err)
+{
+    int rc;
+
+    runner->id = id;
+    rc = spec_read(&runner->home, id, &runner->spec, err);
+    if (rc == 0 && home_record_read(&runner->home, id, &runner->record, err) != 0) {
+        rc = errno == ENOENT ? 0 : -1;
+        runner->record = (struct home_record){
+            .fit = fit_begin(FIT_SINGLE, &runner->spec.limits, unix_time())};
+    }
+    runner->steps = (struct steps){
+        .home = &runner->home,
+        .link = runner->link,
+        .id = id,
+        .spec = &runner->spec,
+        .record = &runner->record,
+        .save = save,
+        .arg = runner,
+        .began = unix_time(),
+    };
+    runner->last = runner->record.fit.action;
+    if (rc == 0 && !fit_is_over(&runner->record.fit))
+        rc = save(&runner->steps, err);
+    return rc;
+}
+
+static void close_fit(struct runner *runner)
+{
+    spec_clear(&runner->spec);
+    runner->id = 0;
+}
+
+/* A fit that cannot be read is left alone, and said once. */
+static int find_fit(struct runner *runner, struct error *err)
+{
+    size_t count;
+    int64_t *list = home_list(&runner->home, &count, err);
+
+    if (list == NULL)
+        return -1;
+    for (size_t i = 0; i < count && runner->id == 0; i++) {
+        if (list[i] <= runner->over)
+            continue;
+        if (open_fit(runner, list[i], err) != 0) {
+            if (!home_claimed(&runner->home, runner->claim)) {
+                free(list);
+                return -1;
+            }
+            log_error("fit %" PRId64 ": %s", list[i], err->text);
+        } else if (!fit_is_over(&runner->record.fit)) {
+            break;
+        }
+        runner->over = list[i];
+        close_fit(runner);
+    }
+    free(list);
+    return 0;
+}
+
+static int look_for_cancel(struct runner *runner, struct error *err)
+{
+    struct fit_fact fact = {.kind = FIT_FACT_CANCEL};
+    char *reason;
+    int rc;
+
+    if (!home_has(&runner->home, runner->id, HOME_CANCEL_FILE))
+        return 0;
+    reason = file_read(home_path(&runner->home, runner->id, HOME_CANCEL_FILE).text, REASON, NULL,
+                       NULL);
+    fact.reason = reason;
+    rc = tell(runner, &fact, err);
+    free(reason);
+    return rc;
+}
+
+/* A clean-up that does not go on is written when it says something else. */
+static int act(struct runner *runner, struct error *err)
+{
+    struct fit *fit = &runner->record.fit;
+    struct fit_fact fact = {.action = fit->action};
+    struct error why = {""};
+    enum step step;
+
+    if (fit->action != runner->last) {
+        runner->last = fit->action;
+        runner->steps.began = unix_time();
+        runner->steps.flushed = runner->steps.trained = 0;
+        runner->steps.why[0] = '\0';
+    }
+    step = steps_run(&runner->steps, unix_time(), &why);
+    if (step == STEP_WAITS)
+        return note_waits(runner, why.text, err);
+    fact.kind = step == STEP_DONE ? FIT_FACT_DONE : FIT_FACT_FAILED;
+    fact.reason = why.text;
+    fact.count = runner->steps.count;
+    if (step == STEP_FAILED && fit->cleaning && strcmp(fit->trouble, why.text) == 0)
+        return 0;
+    return tell(runner, &fact, err);
+}
+
+static int work(struct runner *runner, struct error *err)
+{
+    const struct fit *fit = &runner->record.fit;
+    struct fit_fact time = {.kind = FIT_FACT_TIME};
+
+    if (look_for_cancel(runner, err) != 0 || tell(runner, &time, err) != 0 || act(runner, err) != 0)
+        return -1;
+    if (!fit_is_over(fit))
+        return 0;
+    if (fit->status == FIT_SUCCESS)
+        steps_prune(&runner->steps);
+    runner->over = runner->id;
+    close_fit(runner);
+    return 0;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+struct runner *runner_create(const struct home *home, struct service_link *link, int64_t claim)
+{
+    struct runner *runner = calloc(1, sizeof(*runner));
+
+    if (runner == NULL)
+        return NULL;
+    runner->home = *home;
+    runner->link = link;
+    runner->claim = claim;
+    return runner;
+}
+
+void runner_destroy(struct runner *runner)
+{
+    if (runner == NULL)
+        return;
+    spec_clear(&runner->spec);
+    free(runner);
+}
+
+int runner_look(struct runner *runner, bool *busy, struct error *err)
+{
+    int rc = runner->id == 0 ? find_fit(runner, err) : 0;
+
+    *busy = runner->id != 0;
+    return rc == 0 && *busy ? work(runner, err) : rc;
+}

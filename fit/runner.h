@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Carries out the fits of a service, one after the other.
+ *
+ * The record is written before each action, and after each fact. So this process may end anywhere,
+ * and the next one goes on. It looks again and again, as all that it waits for is in files or comes
+ * from the leader. */
+#ifndef FIT_RUNNER_H
+#define FIT_RUNNER_H
+
+#include <stdbool.h>
+
+#include "fit/home.h"
+#include "fit/service.h"
+
+struct runner;
+
+/* The claim is this process's (home_claim). NULL: out of memory. */
+struct runner *runner_create(const struct home *home, struct service_link *link, int64_t claim);
+void runner_destroy(struct runner *runner); /* accepts NULL */
+
+/* One look: at the fit that goes on, or for the next one. *busy: there is one. -1 with err: it is to
+ * be tried again, as long as the claim holds. */
+int runner_look(struct runner *runner, bool *busy, struct error *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leader of the service, as the runner asks it: what there is, and that it be changed. */
+#ifndef FIT_SERVICE_H
+#define FIT_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+
+struct service_link;
+
+/* Nothing is asked so far. */
+struct service_link *service_link_create(uint32_t job);
+void service_link_destroy(struct service_link *link); /* accepts NULL */
+
+/* A model, and the shard that it is in. */
+struct service_look {
+    bool known;
+    char version[64];  /* that there should be */
+    char has[64];      /* that its shard has */
+    char why[256];     /* it is not as it should be */
+    char refused[256]; /* its versions in the repository cannot be used */
+    bool routed;       /* requests for it are answered */
+    bool updating;     /* an update of its shard goes on */
+    int ready;         /* replicas of its shard */
+};
+
+/* -1 with err: the leader has not answered. */
+int service_look(struct service_link *link, const char *model, struct service_look *look,
+                 struct error *err);
+/* It looks at its repository, and does at once what waits. */
+int service_flush(struct service_link *link, struct error *err);
+
+/* There should be so many replicas that train (0 or 1). *there: so many there are, in whatever
+ * state. why: for what the replica waits, "" for nothing. */
+int service_train(struct service_link *link, int wanted, int *there, char *why, size_t size,
+                  struct error *err);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a fit is to do (spec.h). */
+#include "fit/spec.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/json_get.h"
+#include "lib/shard_commands.h"
+#include "lib/states.h"
+
+#define FORMAT       1
+#define LIMIT_MAX    (366 * 86400.0)
+#define ARGUMENT_MAX 1000
+
+static const char *const limits[] = {"start", "fit", "target"};
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void add_text(json_object *to, const char *key, const char *text)
+{
+    json_object_object_add(to, key, json_from_string(text));
+}
+
+static json_object *dataset_json(const struct spec_order *order)
+{
+    json_object *dataset = json_object_new_object();
+    const char *name = order->dataset != NULL ? order->dataset : strrchr(order->data, '/');
+
+    add_text(dataset, "id", order->data);
+    add_text(dataset, "name", name == NULL ? order->data : name[0] == '/' ? name + 1 : name);
+    add_text(dataset, "format", order->format);
+    return dataset;
+}
+
+static json_object *limits_json(const struct spec_order *order, json_object *fit)
+{
+    json_object *json = json_object_new_object();
+
+    for (int i = 0; i < 3; i++)
+        json_object_object_add(json, limits[i],
+                               json_object_new_double(order->within[i] != NULL
+                                                          ? *order->within[i]
+                                                          : json_get_double(fit, limits[i], 3600)));
+    return json;
+}
+
+static void add_copy(json_object *to, const char *key, json_object *from)
+{
+    json_object_object_add(to, key, json_object_get(json_object_object_get(from, key)));
+}
+
+json_object *spec_create(const struct spec_order *order, json_object *service, double now,
+                         struct error *err)
+{
+    json_object *fit = json_object_object_get(service, "fit"), *json, *target;
+    const char *repository = json_get_string(service, "repository");
+    char place[PATH_MAX];
+
+    if (!json_object_is_type(fit, json_type_object) || repository == NULL) {
+        error_set(err, "service %s has no training; its job file needs fit: {run: […]}",
+                  error_value(order->service).text);
+        return NULL;
+    }
+    if (!shard_name_ok(order->model)) {
+        error_set(err,
+                  "--model=%s: a model has up to %d letters, digits and ._-, a letter or digit "
+                  "first",
+                  error_value(order->model).text, SHARD_NAME_MAX - 1);
+        return NULL;
+    }
+    if (strstr(order->data, "://") != NULL && json_object_object_get(fit, "stage") == NULL) {
+        error_set(err,
+                  "--data=%s: the service has no program that gets it; its job file needs "
+                  "stage in fit",
+                  error_value(order->data).text);
+        return NULL;
+    }
+    snprintf(place, sizeof(place), "%.3000s/%s", repository, order->model);
+    json = json_object_new_object();
+    target = json_object_new_object();
+    json_object_object_add(json, "format", json_object_new_int(FORMAT));
+    add_text(json, "mode", "single");
+    add_text(json, "service", order->service);
+    add_text(json, "model", order->model);
+    add_text(json, "place", place);
+    add_text(json, "from", order->from);
+    add_copy(json, "run", fit);
+    add_copy(json, "stage", fit);
+    add_copy(json, "keep", fit);
+    json_object_object_add(json, "within", limits_json(order, fit));
+    add_text(json, "trainData", order->data);
+    add_text(json, "targetsData", order->targets);
+    json_object_object_add(json, "config", json_object_get(order->config));
+    json_object_object_add(json, "datasetInfo", dataset_json(order));
+    add_text(target, "id", order->model);
+    add_text(target, "name", order->service);
+    json_object_object_add(json, "targetServiceInfo", target);
+    json_object_object_add(json, "user", json_object_new_int64(getuid()));
+    json_object_object_add(json, "created", json_object_new_double(now));
+    return json;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool read_limits(json_object *json, struct fit_limits *to)
+{
+    json_object *within = json_object_object_get(json, "within");
+    double *fields[] = {&to->start, &to->fit, &to->target};
+
+    if (!json_object_is_type(within, json_type_object))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        *fields[i] = json_get_double(within, limits[i], -1);
+        if (!(*fields[i] > 0 && *fields[i] <= LIMIT_MAX))
+            return false;
+    }
+    return true;
+}
+
+int spec_read(const struct home *home, int64_t id, struct spec *spec, struct error *err)
+{
+    int64_t keep = 0;
+
+    *spec = (struct spec){.json = home_read(home, id, HOME_RUN_FILE, err)};
+    if (spec->json == NULL)
+        return -1;
+    spec->service = json_get_string(spec->json, "service");
+    spec->model = json_get_string(spec->json, "model");
+    spec->place = json_get_string(spec->json, "place");
+    spec->from = json_get_string(spec->json, "from");
+    spec->run = json_get_strings(spec->json, "run", ARGUMENT_MAX);
+    spec->stage = json_get_strings(spec->json, "stage", ARGUMENT_MAX);
+    json_get_int(spec->json, "keep", 0, INT_MAX, &keep);
+    spec->keep = (int)keep;
+    if (spec->service != NULL && spec->model != NULL && shard_name_ok(spec->model) &&
+        spec->place != NULL && spec->place[0] == '/' && spec->run != NULL && spec->run[0] != NULL &&
+        read_limits(spec->json, &spec->limits))
+        return 0;
+    spec_clear(spec);
+    return error_set(err, "%s: this is no run of a fit",
+                     error_path(home_path(home, id, HOME_RUN_FILE).text).text);
+}
+
+void spec_clear(struct spec *spec)
+{
+    strings_free(spec->run);
+    strings_free(spec->stage);
+    json_object_put(spec->json);
+    *spec = (struct spec){0};
+}
+
+json_object *spec_call(const struct spec *spec, const char *model_dir, const char *previous_dir,
+                       const char *staged)
+{
+    static const char *const same[] = {"trainData", "targetsData", "config", "datasetInfo",
+                                       "targetServiceInfo"};
+    json_object *call = json_object_new_object();
+
+    add_text(call, "modelDir", model_dir);
+    add_text(call, "previousModelDir", previous_dir);
+    for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+        add_copy(call, same[i], spec->json);
+    add_text(call, "stagedDir", staged);
+    return call;
+}

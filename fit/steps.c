@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The actions of a fit, carried out (steps.h). */
+#include "fit/steps.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "common/log.h"
+#include "fit/new_state.h"
+#include "lib/json_get.h"
+#include "lib/states.h"
+#include "state/place.h"
+
+#define TRAIN_PAUSE 2.0  /* seconds between two looks at the replica that trains */
+#define FLUSH_PAUSE 5.0  /* … between two requests to look at the repository */
+#define PATIENCE    10.0 /* what the leader says may be of before its look at the repository */
+#define NUMBERS_MAX 20
+
+static struct new_state new_state(const struct steps *steps)
+{
+    return (struct new_state){.place = steps->spec->place,
+                              .number = steps->record->state,
+                              .previous = steps->record->previous};
+}
+
+/* ---- prepare --------------------------------------------------------------------------------- */
+
+/* Which state is passed on to the training. */
+static int choose_previous(struct steps *steps, const struct states *states, struct error *err)
+{
+    const struct state *latest = states_latest(states);
+    const char *from = steps->spec->from;
+    bool partial;
+
+    if (from == NULL) {
+        steps->record->previous = latest != NULL ? latest->number : 0;
+        return 0;
+    }
+    steps->record->previous = strcmp(from, "none") == 0 ? 0 : state_number(from, &partial);
+    if (strcmp(from, "none") == 0)
+        return 0;
+    return states_check_use(states, steps->record->previous, err) == 0
+               ? 0
+               : error_prefix(err, "--from=%s", error_value(from).text);
+}
+
+static int choose(struct steps *steps, struct error *err)
+{
+    struct place *place = place_open(steps->spec->place, NULL, err);
+    struct states states = {0};
+    int rc = place != NULL ? place_list(place, &states, err) : -1;
+
+    if (rc == 0)
+        rc = choose_previous(steps, &states, err);
+    if (rc == 0) {
+        steps->record->state = states_next(&states);
+        rc = steps->record->state > 0
+                 ? 0
+                 : error_set(err, "%s: there is no number after the last state",
+                             error_path(steps->spec->place).text);
+    }
+    states_clear(&states);
+    place_close(place);
+    return rc;
+}
+
+/* An empty directory of a number that the record has is the one that was made before a crash. */
+static bool is_own(const struct new_state *state)
+{
+    struct new_state_path path = new_state_path(state->place, state->number, false);
+
+    return rmdir(path.text) == 0;
+}
+
+static enum step make_state(struct steps *steps, struct error *err)
+{
+    for (int i = 0; i < NUMBERS_MAX; i++) {
+        bool resumed = steps->record->state > 0;
+        struct new_state state;
+
+        if (!resumed && (choose(steps, err) != 0 || steps->save(steps, err) != 0))
+            return STEP_FAILED;
+        state = new_state(steps);
+        if (new_state_make(&state, err) == 0 ||
+            (errno == EEXIST && resumed && is_own(&state) && new_state_make(&state, err) == 0)) {
+            steps->record->made = true;
+            return steps->save(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
+        }
+        if (errno != EEXIST)
+            return STEP_FAILED;
+        steps->record->state = 0; /* somebody else has taken it */
+    }
+    return STEP_FAILED;
+}
+
+static int write_call(const struct steps *steps, struct error *err)
+{
+    struct new_state_path to = new_state_path(steps->spec->place, steps->record->state, false);
+    struct new_state_path from = new_state_path(steps->spec->place, steps->record->previous, true);
+    json_object *config = json_object_object_get(steps->spec->json, "config");
+
+    if (config != NULL &&
+        home_write(steps->home, steps->id, HOME_CONFIG_FILE, json_object_get(config), err) != 0)
+        return -1;
+    return home_write(
+        steps->home, steps->id, HOME_CALL_FILE,
+        spec_call(steps->spec, to.text, steps->record->previous > 0 ? from.text : NULL, NULL), err);
+}
+
+static enum step prepare(struct steps *steps, double now, struct error *err)
+{
+    (void)now;
+    if (!steps->record->made) {
+        enum step step = make_state(steps, err);
+
+        if (step != STEP_DONE)
+            return step;
+    }
+    return write_call(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
+}
+
+/* ---- the replica that trains ----------------------------------------------------------------- */
+
+/* There is a place for it, or there will be. Also after another leader, or another job, has come
+ * between. Always waits. */
+static enum step keep_trainer(struct steps *steps, double now, struct error *err)
+{
+    char why[200];
+    int there;
+
+    if (now >= steps->trained + TRAIN_PAUSE) {
+        steps->trained = now;
+        if (service_train(steps->link, 1, &there, why, sizeof(why), err) != 0)
+            snprintf(steps->why, sizeof(steps->why), "%.255s", err->text);
+        else if (there == 0)
+            snprintf(steps->why, sizeof(steps->why), "a place for the training%s%s",
+                     why[0] != '\0' ? ": " : "", why);
+        else
+            steps->why[0] = '\0';
+    }
+    error_set(err, "%s", steps->why);
+    return STEP_WAITS;
+}
+
+static enum step dedicate(struct steps *steps, double now, struct error *err)
+{
+    return home_has(steps->home, steps->id, HOME_TRAINER_FILE) ? STEP_DONE
+                                                               : keep_trainer(steps, now, err);
+}
+
+/* How a program has ended that the trainer runs. */
+static enum step ended(const struct steps *steps, const char *file, const char *what,
+                       struct error *err)
+{
+    json_object *json = home_read(steps->home, steps->id, file, err);
+    const char *why;
+    int64_t code = -1;
+
+    if (json == NULL) {
+        return errno == ENOENT ? STEP_WAITS : STEP_FAILED;
+    }
+    why = json_get_string(json, "why");
+    json_get_int(json, "exit", 0, 255, &code);
+    if (code != 0)
+        error_set(err, "%s: %s", what, why != NULL && why[0] != '\0' ? why : "it has failed");
+    json_object_put(json);
+    return code == 0 ? STEP_DONE : STEP_FAILED;
+}
+
+static enum step stage(struct steps *steps, double now, struct error *err)
+{
+    enum step step;
+
+    if (steps->spec->stage == NULL)
+        return STEP_DONE;
+    step = ended(steps, HOME_STAGE_FILE, "the program that gets the data", err);
+    return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
+}
+
+static enum step fit(struct steps *steps, double now, struct error *err)
+{
+    enum step step = ended(steps, HOME_FIT_FILE, "the training", err);
+
+    return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
+}
+
+static enum step end_replica(struct steps *steps, double now, struct error *err)
+{
+    char why[256];
+    int there;
+
+    (void)now;
+    if (service_train(steps->link, 0, &there, why, sizeof(why), err) != 0)
+        return STEP_WAITS;
+    if (there == 0)
+        return STEP_DONE;
+    error_set(err, "the end of the trainer");
+    return STEP_WAITS;
+}
+
+/* ---- the new state --------------------------------------------------------------------------- */
+
+static enum step complete(struct steps *steps, double now, struct error *err)
+{
+    struct new_state state = new_state(steps);
+
+    (void)now;
+    return new_state_check(&state, err) == 0 ? STEP_DONE : STEP_FAILED;
+}
+
+/* What there is now, and what comes back if the new state fails. */
+static enum step count(struct steps *steps, double now, struct error *err)
+{
+    struct service_look look;
+    struct states states;
+    struct place *place;
+    int rc;
+
+    (void)now;
+    if (service_look(steps->link, steps->spec->model, &look, err) != 0)
+        return STEP_WAITS;
+    place = place_open(steps->spec->place, NULL, err);
+    rc = place != NULL ? place_list(place, &states, err) : -1;
+    if (rc == 0) {
+        const struct state *latest = states_latest(&states);
+
+        steps->record->before = latest != NULL ? latest->number : 0;
+        steps->count = look.routed ? look.ready : 0;
+        states_clear(&states);
+    }
+    place_close(place);
+    return rc == 0 ? STEP_DONE : STEP_FAILED;
+}
+
+/* The pointer of the model names that state. */
+static int use(const struct steps *steps, int64_t number, struct error *err)
+{
+    struct place *place = place_open(steps->spec->place, NULL, err);
+    struct states states = {0};
+    const struct state *state;
+    int rc = place != NULL ? place_list(place, &states, err) : -1;
+
+    if (rc == 0)
+        rc = states_check_use(&states, number, err);
+    state = rc == 0 ? states_find(&states, number) : NULL;
+    if (state != NULL && states.current != number &&
+        place_use(place, states.current, state, err) != PLACE_OK)
+        rc = -1;
+    states_clear(&states);
+    place_close(place);
+    return rc;
+}
+
+static void flush(struct steps *steps, double now)
+{
+    struct error err;
+
+    if (now < steps->flushed + FLUSH_PAUSE)
+        return;
+    if (service_flush(steps->link, &err) == 0)
+        steps->flushed = now;
+}
+
+static enum step point(struct steps *steps, double now, struct error *err)
+{
+    struct new_state state = new_state(steps);
+
+    (void)now;
+    return new_state_publish(&state, err) == 0 && use(steps, state.number, err) == 0 ? STEP_DONE
+                                                                                     : STEP_FAILED;
+}
+
+/* ---- the replicas ---------------------------------------------------------------------------- */
+
+/* Have all replicas of the model that state? err: for what that waits. */
+static bool all_have(const struct steps *steps, const struct service_look *look, int64_t number,
+                     int replicas, struct error *err)
+{
+    char name[STATE_NAME_SIZE];
+
+    state_name(name, number);
+    if (strcmp(look->version, name) != 0)
+        error_set(err, "the service looks at its repository");
+    else if (strcmp(look->has, name) != 0 || !look->routed)
+        error_set(err, "a shard gets %s", name);
+    else if (look->updating)
+        error_set(err, "the replicas are replaced");
+    else if (look->ready < replicas)
+        error_set(err, "%d of %d replicas are ready", look->ready, replicas);
+    else
+        return true;
+    return false;
+}
+
+/* Why the new state is not served, and will not be. NULL: it may be in a while. What the leader says
+ * may be of before: unless it names the state, it has some time to say something else. */
+static const char *refusal(const struct steps *steps, const struct service_look *look, double now)
+{
+    bool patient = now <= steps->began + PATIENCE;
+    char name[STATE_NAME_SIZE];
+
+    state_name(name, steps->record->state);
+    if (strcmp(look->version, name) == 0 && strcmp(look->has, name) != 0 && look->why[0] != '\0' &&
+        (!patient || strstr(look->why, name) != NULL))
+        return look->why;
+    return look->refused[0] != '\0' && !patient ? look->refused : NULL;
+}
+
+static enum step replace(struct steps *steps, double now, struct error *err)
+{
+    const struct home_record *record = steps->record;
+    struct service_look look;
+    const char *why;
+
+    flush(steps, now);
+    if (service_look(steps->link, steps->spec->model, &look, err) != 0)
+        return STEP_WAITS;
+    why = refusal(steps, &look, now);
+    if (why != NULL) {
+        error_set(err, "%s", why);
+        return STEP_FAILED;
+    }
+    return all_have(steps, &look, record->state, fit_target(&record->fit), err) ? STEP_DONE
+                                                                                : STEP_WAITS;
+}
+
+/* Without a state before, the model has none at all. */
+static int forget(const struct steps *steps, struct error *err)
+{
+    char pointer[PATH_MAX];
+
+    snprintf(pointer, sizeof(pointer), "%.4000s/" STATE_POINTER, steps->spec->place);
+    if (dir_remove(new_state_path(steps->spec->place, steps->record->state, true).text, err) != 0)
+        return -1;
+    if (unlink(pointer) != 0 && errno != ENOENT)
+        return error_set(err, "%s: %s", error_path(pointer).text, strerror(errno));
+    return 0;
+}
+
+static enum step point_back(struct steps *steps, double now, struct error *err)
+{
+    int rc = steps->record->before > 0 ? use(steps, steps->record->before, err)
+                                       : forget(steps, err);
+
+    if (rc != 0)
+        return STEP_FAILED;
+    steps->flushed = 0;
+    flush(steps, now);
+    return STEP_DONE;
+}
+
+static enum step restore(struct steps *steps, double now, struct error *err)
+{
+    const struct home_record *record = steps->record;
+    struct service_look look;
+
+    if (record->before == 0)
+        rmdir(steps->spec->place); /* a directory without states is a model that cannot be used */
+    flush(steps, now);
+    if (service_look(steps->link, steps->spec->model, &look, err) != 0)
+        return STEP_WAITS;
+    if (record->before == 0 && (!look.known || !look.routed))
+        return STEP_DONE;
+    if (record->before == 0) {
+        error_set(err, "the model has no route any more");
+        return STEP_WAITS;
+    }
+    return all_have(steps, &look, record->before, record->fit.count, err) ? STEP_DONE : STEP_WAITS;
+}
+
+/* Nobody writes there any more once the trainer has ended. */
+static enum step discard(struct steps *steps, double now, struct error *err)
+{
+    struct new_state state = new_state(steps);
+    enum step step = steps->record->fit.dedicated ? end_replica(steps, now, err) : STEP_DONE;
+
+    if (step != STEP_DONE || state.number == 0)
+        return step;
+    if (new_state_discard(&state, err) != 0)
+        return STEP_FAILED;
+    rmdir(steps->spec->place); /* of a model that has nothing else */
+    return STEP_DONE;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static enum step not_built(struct steps *steps, double now, struct error *err)
+{
+    (void)steps;
+    (void)now;
+    error_set(err, "the service of somebody else does not train yet");
+    return STEP_FAILED;
+}
+
+static enum step nothing(struct steps *steps, double now, struct error *err)
+{
+    (void)steps;
+    (void)now;
+    (void)err;
+    return STEP_DONE;
+}
+
+enum step steps_run(struct steps *steps, double now, struct error *err)
+{
+    static enum step (*const actions[FIT_ACTIONS])(struct steps *, double, struct error *) = {
+        [FIT_DO_NOTHING] = nothing,
+        [FIT_DO_PREPARE] = prepare,
+        [FIT_DO_DEDICATE] = dedicate,
+        [FIT_DO_ENSURE] = not_built,
+        [FIT_DO_STAGE] = stage,
+        [FIT_DO_GRANT] = not_built,
+        [FIT_DO_FIT] = fit,
+        [FIT_DO_COMPLETE] = complete,
+        [FIT_DO_COUNT] = count,
+        [FIT_DO_POINT] = point,
+        [FIT_DO_REPLACE] = replace,
+        [FIT_DO_REVOKE] = nothing,
+        [FIT_DO_POINT_BACK] = point_back,
+        [FIT_DO_RESTORE] = restore,
+        [FIT_DO_DISCARD] = discard,
+        [FIT_DO_END_REPLICA] = end_replica,
+    };
+
+    return actions[steps->record->fit.action](steps, now, err);
+}
+
+void steps_prune(struct steps *steps)
+{
+    struct error err = {""};
+    struct place *place = steps->spec->keep > 0 ? place_open(steps->spec->place, NULL, &err) : NULL;
+    struct states states = {0};
+
+    if (place != NULL && place_list(place, &states, &err) == 0)
+        place_prune(place, &states, steps->spec->keep, steps->record->state);
+    if (err.text[0] != '\0')
+        log_error("fit %lld: older states stay: %s", (long long)steps->id, err.text);
+    states_clear(&states);
+    place_close(place);
+}

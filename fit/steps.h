@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The actions of a fit (lib/fit.h), carried out. Each may be begun again, also by another process
+ * that knows no more than the record. */
+#ifndef FIT_STEPS_H
+#define FIT_STEPS_H
+
+#include "fit/home.h"
+#include "fit/service.h"
+#include "fit/spec.h"
+
+struct steps {
+    const struct home *home;
+    struct service_link *link;
+    int64_t id;
+    const struct spec *spec;
+    struct home_record *record;
+    /* Writes the record. -1 with err: another process has it by now. */
+    int (*save)(struct steps *steps, struct error *err);
+    void *arg;
+    /* Of this action, since this process carries it out. */
+    double began, flushed, trained;
+    char why[256]; /* the trainer does not run, as was known last */
+    int count;     /* of FIT_DO_COUNT */
+};
+
+enum step { STEP_WAITS, STEP_DONE, STEP_FAILED };
+
+/* One more try of the present action. STEP_WAITS: err says for what, "" if that is clear; it is to
+ * be tried again. STEP_FAILED: err says why. */
+enum step steps_run(struct steps *steps, double now, struct error *err);
+
+/* The fit has succeeded: older states go. */
+void steps_prune(struct steps *steps);
+
+#endif

@@ -1,0 +1,299 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fits: a model of a service is trained in its job, and its replicas are replaced by ones with the
+# new state. Processes are killed at every step. Takes 120 s
+
+load helpers
+load elastic
+load roles
+
+setup_file() {
+    export SERVICE=f$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 2 --cpus-per-node 8
+    cp "$TREE/tests/system/serve_program.py" "$TREE/tests/system/fit_program.py" "$TB_WORK/"
+    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
+    cat >"$TB_WORK/fit.yaml" <<YAML
+service: $SERVICE
+models: {repository: $TB_WORK/models, every: 1s}
+fit:
+  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
+  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
+  cpus: 2
+  within: {start: 60s, fit: 60s, target: 60s}
+  keep: 3
+roles:
+  server:
+    kind: shards
+    replicas: 2
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+    update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/fit.yaml"
+    submit -N2 --exclusive -t 10 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+}
+
+setup() { job=$(<"$TB_WORK/job"); }
+
+teardown_file() {
+    end_process "$TB_WORK/hey.pid" INT
+    end_process "$TB_WORK/router.pid" TERM
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
+
+teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit list "$SERVICE"; }; }
+
+# end_process FILE SIGNAL: of which FILE has the number, if it is there.
+end_process() {
+    local pid
+    [[ -s $1 ]] || return 0
+    pid=$(<"$1")
+    rm "$1"
+    kill -"$2" "$pid" 2>/dev/null || return 0
+    gone() { [[ ! -d /proc/$pid ]]; }
+    wait_for 40 gone
+}
+
+# data NAME WORDS...: what a model is trained on.
+data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
+
+# fit NAME OPTION...: a training on that data, which waits for its end.
+fit() { as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" --wait "${@:2}"; }
+
+# begin NAME OPTION...: the same, without.
+begin() { as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" "${@:2}"; }
+
+fit_json() { as_user selastic fit show "$SERVICE" "$@" --json; }
+
+path_of() { fit_json "$@" | json_value '" > ".join(h["status"] for h in s["history"])'; }
+
+ended_as() { [[ $(fit_json 2>/dev/null | json_value 's["status"]') == "$1" ]]; }
+acts() { [[ $(fit_json 2>/dev/null | json_value 's["action"]') == "$1" ]]; }
+
+current() { as_user readlink "$TB_WORK/models/m/current"; }
+
+partials() { find "$TB_WORK/models" -name '*.partial' | wc -l; }
+
+serves() { [[ $(as_user curl -s "http://$1/m") == "$2" ]]; }
+
+service_dir() { as_user selastic shard "$SERVICE" --json | json_value 's["dir"]'; }
+
+# Lines "ADDRESS:PORT" of the replicas that are ready.
+servers() {
+    as_user cat "$(service_dir)/routes.json" |
+        json_value "'\\n'.join(f'{r[\"address\"]}:{r[\"port\"]}' for x in s['shards'] for r in x['replicas'] if r['state'] == 'ready')"
+}
+
+# serves_all VERSION COUNT
+serves_all() {
+    local at count=0
+    for at in $(servers); do
+        serves "$at" "$1" || return 1
+        count=$((count + 1))
+    done
+    ((count == $2))
+}
+
+# Processes of elastic-fit that run fits, or train, of this service.
+processes() { pgrep -u "$TB_USER" -f "^[^ ]*elastic-fit $1 $SERVICE" || true; }
+
+trains_nobody() { [[ -z $(processes train) ]]; }
+
+@test "the service begins without a model; a fit makes the first state, and it is served" {
+    runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
+    wait_for 40 runs_it
+    data first A
+    run -0 fit first
+    [[ $output == "fit 1 of $SERVICE: model m has been trained, and is served" ]]
+    [[ $(path_of 1) == "INITIAL > WAIT_FOR_START > WAIT_FOR_FIT > SUCCESS" ]]
+    [[ $(current) == 000001 ]]
+    wait_for 20 serves_all 000001 2
+    [[ $(as_user cat "$TB_WORK/models/m/000001/model") == A ]]
+    run -0 as_user selastic states show "$TB_WORK/models/m" --verify
+    [[ $output == *"Run:      fit 1 of $SERVICE"* ]]
+    run -0 as_user selastic fit log "$SERVICE" 1
+    [[ $output == staged*"trains None from None" ]]
+    wait_for 20 trains_nobody
+}
+
+@test "a router takes the address of the service, and requests come all the time" {
+    if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
+    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    echo "$port" >"$TB_WORK/port"
+    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
+        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$port" >"$TB_WORK/router.out" 2>&1 3>&- &
+    wait_for 20 test -s "$TB_WORK/router.own"
+    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+    wait_for 40 serves "127.0.0.1:$port" 000001
+    hey -z 10m -c 4 -q 15 "http://127.0.0.1:$port/m" >"$TB_WORK/hey.log" 2>&1 3>&- &
+    echo $! >"$TB_WORK/hey.pid"
+}
+
+@test "a second fit gets the state before; its replicas are new ones, and answers change once" {
+    before=$(servers | sort)
+    data second B sleep 1
+    as_user sh -c "echo '{\"rate\": 0.1}' >$TB_WORK/data/config.json"
+    begin second --config="$TB_WORK/data/config.json"
+    if [[ -s $TB_WORK/port ]]; then
+        until ended_as SUCCESS; do curl -s "http://127.0.0.1:$(<"$TB_WORK/port")/m" && echo; done >"$TB_WORK/answers"
+        # New ones and old ones answer side by side while replicas are replaced.
+        [[ $(head -n 1 "$TB_WORK/answers") == 000001 && $(tail -n 1 "$TB_WORK/answers") == 000002 ]]
+        [[ $(sort -u "$TB_WORK/answers" | tr '\n' ' ') == "000001 000002 " ]]
+    fi
+    wait_for 60 ended_as SUCCESS
+    serves_all 000002 2
+    [[ $(as_user cat "$TB_WORK/models/m/000002/model") == "A B" ]]
+    [[ -z $(comm -12 <(echo "$before") <(servers | sort)) ]]
+    [[ $(as_user selastic fit log "$SERVICE") == *"'rate': 0.1"*"/m/000001" ]]
+    [[ $(fit_json | json_value 's["count"]') == 2 ]]
+}
+
+@test "a fit that fails is skipped: the next one gets the state before it" {
+    data fails X fail
+    run -1 fit fails
+    [[ $output == *"fit 3 has ended as FAILED: the training: exit status 3;"* ]]
+    data empty X empty
+    run -1 fit empty
+    [[ $output == *"fit 4 has ended as FAILED: the training: the training has written no files" ]]
+    [[ $(current) == 000002 && $(partials) == 0 ]]
+    data third C
+    fit third
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C" ]]
+    serves_all "$(current)" 2
+}
+
+@test "replicas that do not get ready with the new state bring the old one back" {
+    old=$(current)
+    data broken X broken
+    run -1 fit broken
+    [[ $output == *"FAILED: shard_1 did not get ready with "*": 2 new replicas in a row did not get ready" ]]
+    [[ $(current) == "$old" ]]
+    serves_all "$old" 2
+}
+
+@test "a fit can be cancelled, and its time can be over; nothing of it stays" {
+    old=$(current)
+    data long X sleep 50
+    begin long
+    wait_for 30 acts fit
+    run -0 as_user selastic fit cancel "$SERVICE" --reason="not needed"
+    wait_for 40 ended_as CANCELLED
+    [[ $(fit_json | json_value 's["reason"]') == "not needed" ]]
+    run -1 as_user selastic fit cancel "$SERVICE"
+    [[ $output == *"is over already: CANCELLED" ]]
+    run -1 fit long --within=fit=2s
+    [[ $output == *"FAILED: WAIT_FOR_FIT: not done in time, after 2 s (fit)" ]]
+    [[ $(current) == "$old" && $(partials) == 0 ]]
+    wait_for 20 trains_nobody
+}
+
+@test "a runner that is killed at each step is followed by another one, which goes on" {
+    data killed D sleep 2
+    begin killed
+    until ended_as SUCCESS; do
+        action=$(fit_json | json_value 's["action"]')
+        if [[ $action != "${last:-}" ]]; then
+            pid=$(processes run)
+            [[ ! $pid ]] || as_user kill -KILL $pid || true
+            echo "killed $pid at $action"
+            last=$action
+            kills=$((${kills:-0} + 1))
+        fi
+        ended_as FAILED && return 1
+    done
+    ((kills >= 4))
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
+    [[ $(partials) == 0 ]]
+    serves_all "$(current)" 2
+}
+
+@test "a trainer that is killed trains once more, and not a third time" {
+    data again E sleep 3
+    begin again
+    wait_for 30 acts fit
+    trains() { [[ $(as_user selastic fit log "$SERVICE" 2>/dev/null | grep -c ^trains) == "$1" ]]; }
+    wait_for 20 trains 1
+    as_user kill -KILL "$(processes train)"
+    wait_for 20 trains 2
+    wait_for 60 ended_as SUCCESS
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D E" ]]
+    data thrice X sleep 20
+    begin thrice
+    for n in 1 2; do
+        wait_for 30 trains "$n"
+        as_user kill -KILL "$(processes train)"
+    done
+    wait_for 60 ended_as FAILED
+    [[ $(fit_json | json_value 's["reason"]') == "the training: it was lost with its node or its replica, 2 times" ]]
+}
+
+@test "the leader is killed while a fit goes on: the next one has it end well" {
+    data led F sleep 4
+    begin led
+    wait_for 30 acts fit
+    term=$(show_json "$job" | json_value 's["term"]')
+    as_user kill -KILL "$(agent_of "$job" "$(show_json "$job" | json_value 's["leader"]')")"
+    led_on() { (($(show_json "$job" | json_value 's["term"]') > term)); }
+    wait_for 60 led_on
+    wait_for 60 ended_as SUCCESS
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D E F" ]]
+    wait_for 40 serves_all "$(current)" 2
+}
+
+@test "no request has failed meanwhile" {
+    [[ -s $TB_WORK/hey.pid ]] || skip "without haproxy and hey"
+    end_process "$TB_WORK/hey.pid" INT
+    cat "$TB_WORK/hey.log"
+    grep -q 'Error distribution' "$TB_WORK/hey.log" && return 1
+    [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
+    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > 500))
+    end_process "$TB_WORK/router.pid" TERM
+}
+
+# refused STATUS TEXT ARGUMENT...: one line says why.
+refused() {
+    run -"$1" as_user selastic fit "${@:3}"
+    echo "$output"
+    ((${#lines[@]} == 1))
+    [[ $output == *"$2"* ]]
+}
+
+@test "what is wrong has one line" {
+    data good X
+    refused 1 "there is no service 'nobody' of yours" start nobody --data="$TB_WORK/data/good"
+    refused 1 "--data=/nonexistent: No such file or directory" start "$SERVICE" --data=/nonexistent
+    refused 1 "start: needs --data=DATA" start "$SERVICE"
+    refused 1 "--model=../x: a model has up to" start "$SERVICE" --data="$TB_WORK/data/good" --model=../x
+    as_user sh -c "printf '{\n\n\n\n\n\n  \"a\": ,\n}' >$TB_WORK/data/torn.json"
+    refused 1 "torn.json: line 7" start "$SERVICE" --data="$TB_WORK/data/good" --config="$TB_WORK/data/torn.json"
+    refused 1 "configs/other.json: No such file" start "$SERVICE" --data="$TB_WORK/data/good" --config=other
+    refused 2 "--from=7: write the name of a state" start "$SERVICE" --data=x --from=7
+    refused 2 "--within=fit=soon: write start=, fit= or target= and a time" start "$SERVICE" --data=x --within=fit=soon
+    refused 2 "the commands are start, show, list, log and cancel" stop "$SERVICE"
+    refused 2 "'x' is no fit: a fit has a number" show "$SERVICE" x
+    refused 1 "there is no fit 99" show "$SERVICE" 99
+    run -1 fit good --from=000099
+    [[ $output == *"FAILED: --from=000099: "* ]]
+}
+
+@test "the job ends in the middle of a fit: the next job of the service goes on with it" {
+    data last G sleep 3
+    begin last
+    wait_for 30 acts fit
+    as_user scancel "$job"
+    wait_for 30 job_ended "$job"
+    next=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml")
+    echo "$next" >"$TB_WORK/job"
+    wait_for 100 ended_as SUCCESS
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D E F G" ]]
+    [[ $(partials) == 0 ]]
+    (($(find "$TB_WORK/models/m" -maxdepth 1 -name '0*' | wc -l) <= 4))
+    as_user scancel "$next"
+    wait_for 30 job_ended "$next"
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fit/runner and fit/steps on a real directory, with a model of the leader and of the trainer. The
+ * runner's process ends before, or after, each write of its record. Whoever follows comes to the
+ * same end. */
+#include "tests/unit/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "common/files.h"
+#include "fit/new_state.h"
+#include "fit/runner.h"
+#include "fit/spec.h"
+#include "lib/json_text.h"
+#include "lib/states.h"
+
+#define LOOKS_MAX  2000
+#define WRITES_MAX 40 /* more than a fit has */
+#define CRASHED    77
+
+enum end { ENDS_WELL, TRAINING_FAILS, REPLICAS_FAIL, IS_CANCELLED };
+
+/* What the leader knows lies in files: it outlives the runner. */
+static struct home home;
+static char place[sizeof(home.dir) + 16];
+static enum end wanted;
+static int crash_at; /* the write that is the last one; 0: none is */
+static bool crash_after;
+static int writes;
+
+/* ---- the end of the process ------------------------------------------------------------------ */
+
+int __real_home_record_write(const struct home *of, int64_t id, struct home_record *record,
+                             struct error *err);
+int __wrap_home_record_write(const struct home *of, int64_t id, struct home_record *record,
+                             struct error *err);
+
+int __wrap_home_record_write(const struct home *of, int64_t id, struct home_record *record,
+                             struct error *err)
+{
+    bool last = ++writes == crash_at;
+    int rc;
+
+    if (last && !crash_after)
+        _exit(CRASHED);
+    rc = __real_home_record_write(of, id, record, err);
+    if (last)
+        _exit(CRASHED);
+    return rc;
+}
+
+/* ---- the leader ------------------------------------------------------------------------------ */
+
+static void path_of(char path[PATH_MAX], const char *name)
+{
+    snprintf(path, PATH_MAX, "%s/%s", home.dir, name);
+}
+
+static void set_text(const char *name, const char *text)
+{
+    char path[PATH_MAX];
+
+    path_of(path, name);
+    assert_int_equal(file_replace(path, text, strlen(text), 0600, NULL), 0);
+}
+
+static void get_text(const char *name, char *text, size_t size)
+{
+    char path[PATH_MAX], *read;
+
+    path_of(path, name);
+    read = file_read(path, 100, NULL, NULL);
+    snprintf(text, size, "%s", read != NULL ? read : "");
+    free(read);
+}
+
+/* The model's pointer, as the leader sees it in its repository. */
+static void see_current(char name[64])
+{
+    char path[PATH_MAX];
+    ssize_t len;
+
+    snprintf(path, sizeof(path), "%s/" STATE_POINTER, place);
+    len = readlink(path, name, 63);
+    name[len > 0 ? len : 0] = '\0';
+}
+
+int service_look(struct service_link *link, const char *model, struct service_look *look,
+                 struct error *err)
+{
+    char served[64], broken[64];
+
+    (void)link;
+    (void)model;
+    (void)err;
+    *look = (struct service_look){0};
+    get_text("served", served, sizeof(served));
+    get_text("broken", broken, sizeof(broken));
+    see_current(look->version);
+    look->known = look->version[0] != '\0' || served[0] != '\0';
+    if (strcmp(look->version, served) != 0 && strcmp(look->version, broken) != 0) {
+        if (wanted == REPLICAS_FAIL && strcmp(look->version, "000001") != 0) {
+            set_text("broken", look->version);
+            snprintf(broken, sizeof(broken), "%s", look->version);
+        } else {
+            set_text("served", look->version);
+            look->updating = true;
+        }
+    }
+    if (broken[0] != '\0' && strcmp(look->version, broken) == 0)
+        snprintf(look->why, sizeof(look->why), "shard_1 did not get ready with %s", broken);
+    snprintf(look->has, sizeof(look->has), "%s", served);
+    look->routed = served[0] != '\0';
+    look->ready = look->routed ? 2 : 0;
+    return 0;
+}
+
+int service_flush(struct service_link *link, struct error *err)
+{
+    (void)link;
+    (void)err;
+    return 0;
+}
+
+int service_train(struct service_link *link, int count, int *there, char *why, size_t size,
+                  struct error *err)
+{
+    (void)link;
+    (void)err;
+    snprintf(why, size, "%s", "");
+    set_text("trainers", count > 0 ? "1" : "");
+    *there = count;
+    return 0;
+}
+
+/* ---- the trainer ----------------------------------------------------------------------------- */
+
+static void say(const char *file, int code)
+{
+    json_object *json = json_object_new_object();
+
+    json_object_object_add(json, "exit", json_object_new_int(code));
+    assert_int_equal(home_write(&home, 1, file, json, NULL), 0);
+}
+
+/* It does what the record on disk says, as a process of its own does. */
+static void train(void)
+{
+    struct home_record record;
+    struct new_state state = {.place = place};
+    char trainers[8], file[PATH_MAX + 16];
+
+    get_text("trainers", trainers, sizeof(trainers));
+    if (trainers[0] == '\0' || home_record_read(&home, 1, &record, NULL) != 0)
+        return;
+    if (record.fit.dedicated && !home_has(&home, 1, HOME_TRAINER_FILE))
+        say(HOME_TRAINER_FILE, 0);
+    if (record.fit.action != FIT_DO_FIT || home_has(&home, 1, HOME_FIT_FILE) || record.fit.cleaning)
+        return;
+    state.number = record.state;
+    if (wanted == IS_CANCELLED) {
+        home_make(&home, 1, HOME_CANCEL_FILE);
+        return;
+    }
+    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, state.number, false).text);
+    assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
+    assert_int_equal(new_state_finish(&state, "fit 1", NULL), 0);
+    say(HOME_FIT_FILE, wanted == TRAINING_FAILS ? 3 : 0);
+}
+
+/* ---- a history ------------------------------------------------------------------------------- */
+
+static void begin(void)
+{
+    struct new_state first;
+    struct spec_order order = {.service = "s", .model = "m", .data = "/d"};
+    char text[PATH_MAX + 128], file[PATH_MAX + 16];
+    struct error err = {""};
+    json_object *service;
+    int64_t id;
+
+    strcpy(home.dir, "/tmp/test-fit-XXXXXX");
+    assert_non_null(mkdtemp(home.dir));
+    snprintf(place, sizeof(place), "%s/models/m", home.dir);
+    first = (struct new_state){.place = place, .number = 1};
+    assert_int_equal(new_state_make(&first, &err), 0);
+    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 1, false).text);
+    assert_int_equal(file_replace(file, "w", 1, 0600, &err), 0);
+    assert_int_equal(new_state_finish(&first, "by hand", &err), 0);
+    assert_int_equal(new_state_publish(&first, &err), 0);
+    snprintf(file, sizeof(file), "%s/" STATE_POINTER, place);
+    assert_int_equal(symlink("000001", file), 0);
+    set_text("served", "000001");
+    snprintf(text, sizeof(text), "{\"repository\": \"%s/models\", \"fit\": {\"run\": [\"t\"]}}",
+             home.dir);
+    service = json_text_parse(text, strlen(text), &err);
+    assert_int_equal(home_add(&home, spec_create(&order, service, 1, &err), &id, &err), 0);
+    json_object_put(service);
+}
+
+/* Of a child: until the fit is over, or its write has come. */
+static void run_once(void)
+{
+    struct home_record record;
+    struct runner *runner;
+    struct error err = {""};
+    int64_t claim;
+    bool busy;
+
+    if (home_claim(&home, &claim, &err) != 0)
+        _exit(1);
+    runner = runner_create(&home, NULL, claim);
+    for (int i = 0; i < LOOKS_MAX; i++) {
+        train();
+        if (runner_look(runner, &busy, &err) != 0) {
+            fprintf(stderr, "%s\n", err.text);
+            _exit(1);
+        }
+        if (home_record_read(&home, 1, &record, &err) == 0 && fit_is_over(&record.fit)) {
+            runner_destroy(runner);
+            _exit(0);
+        }
+    }
+    _exit(2);
+}
+
+static int run_in_child(void)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        close(STDERR_FILENO);
+        run_once();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int count_partials(void)
+{
+    char path[PATH_MAX];
+    int count = 0;
+
+    for (int i = 1; i < 9; i++) {
+        snprintf(path, sizeof(path), "%s", new_state_path(place, i, false).text);
+        count += access(path, F_OK) == 0;
+    }
+    return count;
+}
+
+static void check_end(void)
+{
+    static const enum fit_status ends[] = {[ENDS_WELL] = FIT_SUCCESS,
+                                           [TRAINING_FAILS] = FIT_FAILED,
+                                           [REPLICAS_FAIL] = FIT_FAILED,
+                                           [IS_CANCELLED] = FIT_CANCELLED};
+    struct home_record record;
+    char current[64], served[64], trainers[8];
+
+    assert_int_equal(home_record_read(&home, 1, &record, NULL), 0);
+    assert_int_equal(record.fit.status, ends[wanted]);
+    see_current(current);
+    get_text("served", served, sizeof(served));
+    get_text("trainers", trainers, sizeof(trainers));
+    assert_string_equal(current, wanted == ENDS_WELL ? "000002" : "000001");
+    assert_string_equal(served, current);
+    assert_string_equal(trainers, "");
+    assert_int_equal(record.previous, 1);
+    assert_int_equal(count_partials(), 0);
+    if (wanted == ENDS_WELL)
+        assert_int_equal(record.fit.count, 2);
+}
+
+/* A crash at the n-th write of the first process. False: it did not come to that write. */
+static bool play(enum end end, int write, bool after)
+{
+    bool crashed;
+    int code;
+
+    wanted = end;
+    begin();
+    crash_at = write;
+    crash_after = after;
+    code = run_in_child();
+    crashed = code == CRASHED;
+    crash_at = 0;
+    if (crashed)
+        code = run_in_child();
+    if (code != 0)
+        fail_msg("end %d, write %d: the process has ended with %d", end, write, code);
+    check_end();
+    assert_int_equal(dir_remove(home.dir, NULL), 0);
+    return crashed;
+}
+
+static void test_each_write(void **state)
+{
+    (void)state;
+    for (int end = ENDS_WELL; end <= IS_CANCELLED; end++)
+        for (int after = 0; after < 2; after++) {
+            int write = 1;
+
+            while (play((enum end)end, write, after == 1))
+                assert_true(++write < WRITES_MAX);
+            /* There is more than one or two of them. */
+            assert_true(write > 5);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write)};
+
+    return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}

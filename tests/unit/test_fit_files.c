@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fit/: the files of a fit, what it is to do, and its new state. */
+#include "tests/unit/support.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "common/files.h"
+#include "fit/home.h"
+#include "fit/new_state.h"
+#include "fit/program.h"
+#include "fit/spec.h"
+#include "lib/json_text.h"
+
+static struct home home;
+static char place[sizeof(home.dir) + 16];
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(home.dir, "/tmp/test-fit-XXXXXX");
+    assert_non_null(mkdtemp(home.dir));
+    snprintf(place, sizeof(place), "%s/models/m", home.dir);
+    return sodium_init() >= 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return dir_remove(home.dir, NULL);
+}
+
+static void write_text_to(const char *path, const char *text)
+{
+    assert_int_equal(file_replace(path, text, strlen(text), 0600, NULL), 0);
+}
+
+static json_object *parse(const char *text)
+{
+    struct error err = {""};
+    json_object *json = json_text_parse(text, strlen(text), &err);
+
+    if (json == NULL)
+        fail_msg("%s", err.text);
+    return json;
+}
+
+/* ---- what is to be done ---------------------------------------------------------------------- */
+
+#define SERVICE                                                                                    \
+    "{\"repository\": \"/r\", \"fit\": {\"run\": [\"t\", \"x\"], \"stage\": null, \"start\": 10, " \
+    "\"fit\": 20, \"target\": 30, \"keep\": 2}}"
+
+static json_object *create(const char *service, const char *model, const char *data,
+                           struct error *err)
+{
+    static const double two = 2;
+    json_object *json = parse(service), *run;
+    struct spec_order order = {
+        .service = "s", .model = model, .data = data, .format = "csv", .within = {NULL, &two}};
+
+    run = spec_create(&order, json, 1000, err);
+    json_object_put(json);
+    return run;
+}
+
+static void test_spec(void **state)
+{
+    struct error err = {""};
+    json_object *run = create(SERVICE, "m", "/data/d1", &err), *call;
+    struct spec spec;
+    int64_t id;
+
+    (void)state;
+    assert_int_equal(home_add(&home, run, &id, &err), 0);
+    assert_int_equal(id, 1);
+    assert_int_equal(home_add(&home, create(SERVICE, "m", "/d", &err), &id, &err), 0);
+    assert_int_equal(id, 2);
+    assert_int_equal(spec_read(&home, 1, &spec, &err), 0);
+    assert_string_equal(spec.place, "/r/m");
+    assert_string_equal(spec.run[1], "x");
+    assert_null(spec.stage);
+    assert_int_equal(spec.keep, 2);
+    assert_near(spec.limits.start, 10, 0);
+    assert_near(spec.limits.fit, 2, 0);
+    call = spec_call(&spec, "/new", NULL, NULL);
+    assert_string_equal(
+        json_object_to_json_string_ext(call,
+                                       JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE),
+        "{\"modelDir\":\"/new\",\"previousModelDir\":null,\"trainData\":\"/data/d1\","
+        "\"targetsData\":null,\"config\":null,\"datasetInfo\":{\"id\":\"/data/d1\","
+        "\"name\":\"d1\",\"format\":\"csv\"},\"targetServiceInfo\":{\"id\":\"m\","
+        "\"name\":\"s\"},\"stagedDir\":null}");
+    json_object_put(call);
+    spec_clear(&spec);
+}
+
+static void test_spec_refusals(void **state)
+{
+    static const struct {
+        const char *service, *model, *data, *want;
+    } cases[] = {
+        {"{\"repository\": \"/r\", \"fit\": null}", "m", "/d", "service s has no training"},
+        {SERVICE, "../m", "/d", "--model=../m: a model has"},
+        {SERVICE, "m", "web://x", "--data=web://x: the service has no program"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct error err = {""};
+
+        assert_null(create(cases[i].service, cases[i].model, cases[i].data, &err));
+        if (strstr(err.text, cases[i].want) == NULL)
+            fail_msg("%s instead of %s", err.text, cases[i].want);
+    }
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void test_record(void **state)
+{
+    const struct fit_limits limits = {1, 2, 3};
+    struct home_record record = {.fit = fit_begin(FIT_SINGLE, &limits, 5), .state = 8}, read;
+    struct error err = {""};
+    int64_t id;
+
+    (void)state;
+    assert_int_equal(home_add(&home, create(SERVICE, "m", "/d", &err), &id, &err), 0);
+    assert_int_equal(home_record_read(&home, id, &read, &err), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(home_record_write(&home, id, &record, &err), 0);
+    fit_tell(&record.fit, &(struct fit_fact){.kind = FIT_FACT_CANCEL, .reason = "why"}, 6);
+    fit_tell(&record.fit, &(struct fit_fact){.kind = FIT_FACT_DONE, .action = FIT_DO_DISCARD}, 7);
+    assert_int_equal(home_record_write(&home, id, &record, &err), 0);
+    assert_int_equal(home_record_read(&home, id, &read, &err), 0);
+    assert_int_equal(read.state, 8);
+    assert_int_equal(read.steps, 2);
+    assert_int_equal(read.history[0].status, FIT_INITIAL);
+    assert_int_equal(read.history[1].status, FIT_CANCELLED);
+    assert_near(read.history[1].at, 7, 0);
+    assert_string_equal(read.fit.reason, "why");
+    write_text_to(home_path(&home, id, HOME_STATUS_FILE).text, "{\"format\": 1}");
+    assert_int_equal(home_record_read(&home, id, &read, &err), -1);
+    assert_int_not_equal(errno, ENOENT);
+    assert_non_null(strstr(err.text, "this is no status of a fit"));
+}
+
+static void test_one_runner(void **state)
+{
+    struct error err = {""};
+    int64_t first, second;
+
+    (void)state;
+    assert_int_equal(home_claim(&home, &first, &err), 0);
+    assert_true(home_claimed(&home, first));
+    assert_int_equal(home_claim(&home, &second, &err), 0);
+    assert_true(second > first);
+    assert_false(home_claimed(&home, first));
+    assert_true(home_claimed(&home, second));
+}
+
+/* ---- the new state --------------------------------------------------------------------------- */
+
+static void test_new_state(void **state)
+{
+    struct new_state new_state = {.place = place, .number = 3, .previous = 2};
+    struct new_state_path path = new_state_path(place, 3, false), whole;
+    char file[PATH_MAX + 16];
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(new_state_make(&new_state, &err), 0);
+    assert_int_equal(new_state_make(&new_state, &err), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(new_state_check(&new_state, &err), -1);
+    assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);
+    assert_string_equal(err.text, "the training has written no files");
+    snprintf(file, sizeof(file), "%s/weights", path.text);
+    write_text_to(file, "abc");
+    assert_int_equal(new_state_finish(&new_state, "fit 1", &err), 0);
+    assert_int_equal(new_state_check(&new_state, &err), 0);
+    write_text_to(file, "abcd");
+    assert_int_equal(new_state_check(&new_state, &err), -1);
+    write_text_to(file, "abc");
+    assert_int_equal(new_state_publish(&new_state, &err), 0);
+    assert_int_equal(new_state_publish(&new_state, &err), 0);
+    whole = new_state_path(place, 3, true);
+    assert_int_equal(access(whole.text, F_OK), 0);
+    assert_int_not_equal(access(path.text, F_OK), 0);
+    new_state.number = 4;
+    assert_int_equal(new_state_publish(&new_state, &err), -1);
+    assert_int_equal(new_state_discard(&new_state, &err), 0);
+}
+
+/* A link out of the state is no file of it. */
+static void test_links(void **state)
+{
+    struct new_state new_state = {.place = place, .number = 9};
+    char file[PATH_MAX + 16];
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(new_state_make(&new_state, &err), 0);
+    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 9, false).text);
+    assert_int_equal(symlink("/etc/passwd", file), 0);
+    assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);
+    assert_string_equal(err.text, "weights is no regular file");
+    assert_int_equal(new_state_again(&new_state, &err), 0);
+    assert_int_not_equal(access(file, F_OK), 0);
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static bool after_looks(void *looks)
+{
+    return --*(int *)looks == 0;
+}
+
+static void test_programs(void **state)
+{
+    char log[sizeof(home.dir) + 8], *added[] = {(char[]){"WHAT=more"}, NULL};
+    struct program program = {.added = added, .log = log, .unwanted = after_looks};
+    char *good[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"echo $WHAT"}, NULL};
+    char *bad[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"exit 3"}, NULL};
+    char *missing[] = {(char[]){"/nonexistent"}, NULL};
+    char *long_one[] = {(char[]){"sleep"}, (char[]){"1000"}, NULL};
+    struct error why = {""};
+    int code, looks = -1;
+    char *text;
+
+    (void)state;
+    snprintf(log, sizeof(log), "%s/log", home.dir);
+    program.arg = &looks;
+    program.argv = good;
+    assert_true(program_run(&program, &code, &why));
+    assert_int_equal(code, 0);
+    text = file_read(log, 100, NULL, NULL);
+    assert_string_equal(text, "more\n");
+    free(text);
+    program.argv = bad;
+    assert_true(program_run(&program, &code, &why));
+    assert_int_equal(code, 3);
+    assert_non_null(strstr(why.text, "exit status 3"));
+    program.argv = missing;
+    assert_true(program_run(&program, &code, &why));
+    assert_non_null(strstr(why.text, "/nonexistent cannot be run"));
+    program.argv = long_one;
+    looks = 2;
+    assert_false(program_run(&program, &code, &why));
+    assert_int_equal(code, 128 + 15);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spec),      cmocka_unit_test(test_spec_refusals),
+        cmocka_unit_test(test_record),    cmocka_unit_test(test_one_runner),
+        cmocka_unit_test(test_new_state), cmocka_unit_test(test_links),
+        cmocka_unit_test(test_programs),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
