@@ -539,7 +539,8 @@ static pid_t begin_stranger(int *port)
     if (pid == 0) {
         int fd = -1;
 
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && setuid(65534) == 0)
+        /* Another user is not killed with this process unless it says so afterwards. */
+        if (setuid(65534) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
             fd = socket(AF_INET, SOCK_STREAM, 0);
         if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 1) == 0 &&
             getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
