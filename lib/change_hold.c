@@ -92,8 +92,8 @@ void break_off(struct change *c)
     check_drained(c);
 }
 
-/* Any user of a node can take its ports. That is no failure of the program, unless nothing else ever
- * happens. */
+/* Any user of a node can take its ports. That is no failure of the program, unless nothing else
+ * ever happens. */
 bool count_failure(struct change *c)
 {
     const struct budget *budget = &c->options->policy->restarts;
