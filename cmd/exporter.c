@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cmd/command.h"
@@ -17,6 +16,7 @@
 #include "cmd/survey.h"
 #include "cmd/terminal_text.h"
 #include "common/log.h"
+#include "common/monotonic.h"
 #include "lib/metrics.h"
 
 #define OPTION_SIZE 128
@@ -88,14 +88,7 @@ static bool may_ask_all(const struct site *site)
            (slurm_client_is_operator(geteuid(), &is_operator, NULL) == 0 && is_operator);
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static int look(struct site *site, int most, double began, struct error *err)
+static int look(struct site *site, int most, long long began, struct error *err)
 {
     struct job_info *list = NULL;
     struct metrics_site all = {0};
@@ -117,7 +110,7 @@ static int look(struct site *site, int most, double began, struct error *err)
     }
     deadline_leave();
     rc = survey_run(site, rows, asked, "metrics", "metrics", err);
-    all.seconds = now() - began;
+    all.seconds = (double)(monotonic_ms() - began) / 1000;
     if (rc == 0)
         print_metrics(rows, asked, &all);
     survey_clear(rows, asked);
@@ -130,7 +123,7 @@ static int look(struct site *site, int most, double began, struct error *err)
 static enum exit_status once(const struct arguments *arguments)
 {
     struct error err = {""};
-    double began = now();
+    long long began = monotonic_ms();
     deadline_start_for(arguments->timeout * 1000, STATUS_FAILED);
     struct site *site = site_create(&err);
     int rc = site != NULL ? look(site, arguments->jobs, began, &err) : -1;

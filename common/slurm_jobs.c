@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/admission.h"
 #include "lib/names.h"
 #include "lib/text.h"
 
@@ -230,8 +231,7 @@ static void fill_job(struct job_info *info, slurm_job_info_t *job)
                                                                                 : job->time_limit;
     info->time_min = job->time_min == INFINITE || job->time_min == NO_VAL ? 0 : job->time_min;
     if (info->state == JOB_KIND_PENDING ||
-        (info->state >= JOB_KIND_ENDING && info->comment != NULL &&
-         strncmp(info->comment, "elastic-extension-of=", 21) == 0))
+        (info->state >= JOB_KIND_ENDING && admission_is_marked(info->comment)))
         fill_reason(info, job); /* last: it may change the record */
 }
 
@@ -479,9 +479,9 @@ int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t ui
     struct job_info *list = NULL;
     int count = 0, cancelled = 0;
     bool broken = false;
-    char mark[64];
+    char mark[ADMISSION_NOTE_MAX];
 
-    snprintf(mark, sizeof(mark), "elastic-extension-of=%u.%u", base_id, restarts);
+    admission_note(base_id, restarts, NULL, mark, sizeof(mark));
     if (slurm_client_jobs(uid, &list, &count, err) != 0)
         return -1;
     for (int i = 0; i < count; i++) {

@@ -161,9 +161,9 @@ enum change_fact_kind {
     CHANGE_FACT_STEPPING,   /* generation, live, signature, gate, aware */
     CHANGE_FACT_AT_WORK,    /* it makes no steps that we see, and works all the same */
     CHANGE_FACT_HELD,       /* generation, held */
-    CHANGE_FACT_EXITED,     /* started, rank, code, signal, told, early, text: the failure */
-    CHANGE_FACT_DRAINED,    /* started, held, completed: all of them have ended with 0 */
-    CHANGE_FACT_BEAT,       /* generation, slowest, asks, moved */
+    CHANGE_FACT_EXITED,  /* started, rank, code, signal, told, early, stolen, text: the failure */
+    CHANGE_FACT_DRAINED, /* started, held, completed: all of them have ended with 0 */
+    CHANGE_FACT_BEAT,    /* generation, slowest, asks, moved */
     /* About the job. */
     CHANGE_FACT_PLAN,     /* what should be: plan, time_is_over */
     CHANGE_FACT_STOP,     /* the job is to end: text */
@@ -203,6 +203,7 @@ struct change_fact {
     int port;
     int rank, code, signal;
     bool told, early, completed;
+    bool stolen; /* another user has its port */
     bool live, gate, aware, asks;
     int64_t signature;
     uint32_t slowest;

@@ -332,6 +332,7 @@ void form_on_stepping(struct change *c, struct change_member *m, const struct ch
     if (!is_of_world(c, m, fact))
         return;
     m->begun = m->stepping = m->stateful = true;
+    c->stolen = 0;
     live_note(m, fact);
     live_require(c, m);
     c->script.waits = fact->gate;

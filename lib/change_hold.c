@@ -21,6 +21,7 @@
 #define KILL_LIMIT   10.0 /* seconds to reap what has been killed */
 #define GRACE_MARGIN 2.0  /* seconds of Slurm's grace time that are kept for leaving */
 #define ASK_AGAIN    0.2  /* seconds until a leader that may not act asks again */
+#define STOLEN_MAX   20   /* ports that others take, one after the other */
 #define TERM_SETTLE  1.0  /* seconds for the reason of a SIGTERM that no agent has sent */
 
 /* ---- stopping workers ------------------------------------------------------------------------ */
@@ -91,13 +92,17 @@ void break_off(struct change *c)
     check_drained(c);
 }
 
+/* Any user of a node can take its ports. That is no failure of the program, unless nothing else
+ * ever happens. */
 bool count_failure(struct change *c)
 {
     const struct budget *budget = &c->options->policy->restarts;
     char text[32];
 
-    c->faults++;
     act_text(c, CHANGE_CAUSE, NULL, "%s", c->failure.text);
+    if (c->failure.stolen && ++c->stolen <= STOLEN_MAX)
+        return true;
+    c->faults++;
     if (c->failure.fatal)
         return false;
     if (recovery_count(c->options->recovery, c->now))
@@ -120,6 +125,7 @@ void fail(struct change *c, const char *why)
     if (c->failure.known || !is_in_phase(c, PHASES_TRAINING))
         return;
     c->failure.known = true;
+    c->failure.stolen = false;
     c->failure.code = 1;
     snprintf(c->failure.text, sizeof(c->failure.text), "%s", why);
     abort_or_kill(c);
@@ -229,6 +235,7 @@ static void note_failure(struct change *c, struct change_member *m, const struct
     c->failure.known = true;
     c->failure.code = fact->code != 0 ? fact->code : 128 + fact->signal;
     c->failure.fatal = fact->signal == 0 && recovery_is_final(fact->code);
+    c->failure.stolen = fact->stolen;
     recovery_failed(c->options->recovery, m->node, c->world->node_count, c->now);
     snprintf(c->failure.text, sizeof(c->failure.text), "%s", fact->text != NULL ? fact->text : "?");
     if (is_in_phase(c, PHASES_TRAINING | PHASE(ABORTED)))

@@ -51,10 +51,12 @@ struct change {
     bool settled;    /* a SIGTERM of unknown origin has been waited for */
     bool saved_only; /* its workers have left from ABORTED: the result is a checkpoint */
     int faults;      /* of the job, so far */
+    int stolen;      /* ports, since a world has made steps */
     struct {
         bool known;
         int code;   /* exit status */
         bool fatal; /* nothing is started again */
+        bool stolen;
         char text[512];
     } failure; /* the first failure of a worker in this world */
 

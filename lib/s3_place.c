@@ -220,3 +220,18 @@ bool s3_endpoint_ok(const char *endpoint)
         host = endpoint + 8;
     return host != NULL && host[0] != '\0' && strspn(host, LETTERS ".-:[]") == strlen(host);
 }
+
+bool s3_endpoint_is_open(const char *endpoint)
+{
+    static const char *const here[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = endpoint + strlen("http://");
+    size_t len;
+
+    if (strncmp(endpoint, "http://", strlen("http://")) != 0)
+        return false;
+    len = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    for (size_t i = 0; i < sizeof(here) / sizeof(*here); i++)
+        if (strlen(here[i]) == len && strncmp(host, here[i], len) == 0)
+            return false;
+    return true;
+}

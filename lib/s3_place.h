@@ -49,4 +49,7 @@ char *s3_request_url(const char *endpoint, const char *region, const char *bucke
 /* Is it an endpoint? http://HOST or https://HOST, with a port or without, and no path. */
 bool s3_endpoint_ok(const char *endpoint);
 
+/* Does what is said to it go over a network as it is? http:// to another machine. */
+bool s3_endpoint_is_open(const char *endpoint);
+
 #endif

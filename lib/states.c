@@ -50,16 +50,24 @@ int64_t state_pointer_number(const char *text, size_t len)
 /* ---- what is there --------------------------------------------------------------------------- */
 
 /* Behind the others: who lists says in which order names come, and that may be any. */
-static struct state *append(struct states *states, int64_t number)
+static struct state *append(struct states *states, int64_t number, struct error *err)
 {
-    if (states->count == STATES_MAX)
-        return NULL;
+    /* A server may list names twice. */
+    if (states->count == 2 * STATES_MAX) {
+        states_sort(states);
+        if (states->count > STATES_MAX) {
+            error_set(err, "there are more than %d states", STATES_MAX);
+            return NULL;
+        }
+    }
     if (states->count == states->room) {
         size_t room = states->room > 0 ? 2 * states->room : 16;
         struct state *grown = reallocarray(states->list, room, sizeof(*grown));
 
-        if (grown == NULL)
+        if (grown == NULL) {
+            error_set(err, "out of memory");
             return NULL;
+        }
         states->list = grown;
         states->room = room;
     }
@@ -67,7 +75,7 @@ static struct state *append(struct states *states, int64_t number)
     return &states->list[states->count++];
 }
 
-int states_add(struct states *states, const char *name)
+int states_add(struct states *states, const char *name, struct error *err)
 {
     bool partial;
     int64_t number = state_number(name, &partial);
@@ -75,7 +83,7 @@ int states_add(struct states *states, const char *name)
 
     if (number == 0)
         return 0;
-    state = append(states, number);
+    state = append(states, number, err);
     if (state == NULL)
         return -1;
     state->kind = partial ? STATE_IS_PARTIAL : STATE_IS_TORN;

@@ -15,7 +15,7 @@
 #define STATE_POINTER   "current"
 #define STATE_PARTIAL   ".partial"
 #define STATE_NAME_SIZE 32
-#define STATES_MAX      100000 /* of a place */
+#define STATES_MAX      100000 /* of a place, about */
 
 enum state_kind {
     STATE_IS_COMPLETE,
@@ -45,8 +45,8 @@ void state_name(char name[STATE_NAME_SIZE], int64_t number);
 int64_t state_pointer_number(const char *text, size_t len);
 
 /* Add what a name says; a name of no state is left out. states_sort() has to follow before anything
- * else is asked. -1: out of memory, or there are STATES_MAX already. */
-int states_add(struct states *states, const char *name);
+ * else is asked. -1 with err: out of memory, or there are too many. */
+int states_add(struct states *states, const char *name, struct error *err);
 /* Each number once, in order. A state with two names (7 digits and 8) is torn. */
 void states_sort(struct states *states);
 

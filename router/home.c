@@ -88,10 +88,21 @@ int home_open(struct home *home, const char *service, struct error *err)
     return error_set(err, "%s/lock: %s", home->dir, strerror(errno));
 }
 
+/* Where everybody may make files, somebody else may have made that directory, and what is in it. */
+static bool is_own(const char *dir)
+{
+    struct stat st;
+
+    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 bool home_is_held(const struct home *home)
 {
-    int fd = try_lock(home, 0);
+    int fd = -1;
 
+    if (!is_own(home->dir))
+        return false;
+    fd = try_lock(home, 0);
     if (fd >= 0)
         close(fd);
     return fd < 0 && errno == EWOULDBLOCK;

@@ -5,6 +5,7 @@
  * then, puts the files where they stay, and complete.json last. Its claim must still be there at
  * that time: whoever removes what a writer has left replaces the claim first, and deletes it
  * last. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,16 @@ static void close_bucket(void *arg)
     free(own);
 }
 
+/* Keys are not sent, but states are, and may hold pickles, which are programs. */
+static void warn_if_open(const struct bucket *own)
+{
+    if (own->account.endpoint != NULL && s3_endpoint_is_open(own->account.endpoint))
+        fprintf(stderr,
+                "%s: note: %s is not encrypted: whoever is on the way can read and change states; "
+                "use https\n",
+                program_invocation_short_name, own->account.endpoint);
+}
+
 void *place_bucket_open(const char *url, const struct s3_limits *limits, struct error *err)
 {
     struct bucket *own = calloc(1, sizeof(*own));
@@ -59,8 +70,10 @@ void *place_bucket_open(const char *url, const struct s3_limits *limits, struct 
     }
     if (s3_place_parse(url, &own->where, err) == 0 && s3_account_load(&own->account, err) == 0)
         own->s3 = s3_open(&own->account, own->where.bucket, limits, err);
-    if (own->s3 != NULL)
+    if (own->s3 != NULL) {
+        warn_if_open(own);
         return own;
+    }
     close_bucket(own);
     return NULL;
 }
@@ -83,9 +96,7 @@ static int add_entry(const struct s3_entry *entry, void *arg, struct error *err)
     snprintf(name, sizeof(name), "%s", entry->key + listing->prefix);
     if (entry->bytes < 0)
         name[len - 1] = '\0'; /* the slash */
-    return states_add(listing->states, name) == 0
-               ? 0
-               : error_set(err, "out of memory, or more than %d states", STATES_MAX);
+    return states_add(listing->states, name, err);
 }
 
 /* The sizes of the files of a state, for states_judge(). */

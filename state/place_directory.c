@@ -116,10 +116,10 @@ static int list_open(int base, struct states *states, struct error *err)
     if (list == NULL)
         return error_set(err, "%s", strerror(errno));
     while (rc == 0 && (name = entry_next(list)) != NULL)
-        rc = states_add(states, name);
+        rc = states_add(states, name, err);
     closedir(list);
     if (rc != 0)
-        return error_set(err, "out of memory, or more than %d states", STATES_MAX);
+        return -1;
     states_sort(states);
     states->current = read_pointer(base);
     for (size_t i = 0; i < states->count && !stop_asked(); i++)

@@ -154,7 +154,7 @@ static struct state *note(struct push *push, int64_t number, const char *text)
     struct state *state;
 
     state_name(name, number);
-    if (states_add(&push->states, name) != 0)
+    if (states_add(&push->states, name, NULL) != 0)
         return NULL;
     states_sort(&push->states);
     state = (struct state *)(uintptr_t)states_find(&push->states, number);

@@ -135,6 +135,7 @@ void facts_exit(struct leader *leader, struct leader_member *m, json_object *msg
     fact.signal = number_of(msg, "signal", 255);
     fact.told = json_get_bool(msg, "told", false);
     fact.early = json_get_bool(msg, "early", false);
+    fact.stolen = json_get_bool(msg, "stolen", false);
     if (m->part->place >= 0)
         note_end_of_rank(leader, m, msg, &fact);
     if (fact.code != 0 || fact.signal != 0)

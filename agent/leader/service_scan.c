@@ -78,7 +78,7 @@ static int list_states(int base, struct states *states)
     int rc = list != NULL ? 0 : -1;
 
     while (rc == 0 && (name = entry_next(list)) != NULL)
-        rc = states_add(states, name);
+        rc = states_add(states, name, NULL);
     if (list != NULL)
         closedir(list);
     states_sort(states);

@@ -20,6 +20,7 @@
 #include "agent/leader/slurm_update.h"
 #include "agent/leader/submit.h"
 #include "common/log.h"
+#include "lib/admission.h"
 #include "lib/roles.h"
 #include "lib/slurm_words.h"
 
@@ -243,14 +244,13 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
 static void cancel_leftovers(struct leader *leader, struct slurm_view *view)
 {
     uint32_t *jobs = calloc((size_t)view->count + 1, sizeof(*jobs));
-    char marker[64], own[96];
+    char own[ADMISSION_NOTE_MAX];
     int count = 0;
 
-    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.", leader->options->job);
-    snprintf(own, sizeof(own), "%s%u", marker, leader->options->restarts);
+    admission_note(leader->options->job, leader->options->restarts, NULL, own, sizeof(own));
     for (int i = 0; jobs != NULL && i < view->count; i++)
-        if (alive(&view->list[i]) && view->list[i].comment != NULL &&
-            strncmp(view->list[i].comment, marker, strlen(marker)) == 0 &&
+        if (alive(&view->list[i]) &&
+            admission_marked_base(view->list[i].comment) == leader->options->job &&
             (leader->options->term == 0 || view->list[i].state == JOB_KIND_PENDING ||
              strcmp(view->list[i].comment, own) != 0))
             jobs[count++] = view->list[i].id;
@@ -261,10 +261,9 @@ static void cancel_leftovers(struct leader *leader, struct slurm_view *view)
 
 static void adopt(struct leader *leader, struct slurm_view *view)
 {
-    char marker[64];
+    char marker[ADMISSION_NOTE_MAX];
 
-    snprintf(marker, sizeof(marker), "elastic-extension-of=%u.%u", leader->options->job,
-             leader->options->restarts);
+    admission_note(leader->options->job, leader->options->restarts, NULL, marker, sizeof(marker));
     for (int i = 0; i < view->count; i++) {
         struct job_info *info = &view->list[i];
         struct extension *ext;

@@ -226,6 +226,7 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     json_object_object_add(msg, "signal", json_object_new_int(ended->signal));
     json_object_object_add(msg, "told", json_object_new_boolean(ended->told));
     json_object_object_add(msg, "early", json_object_new_boolean(ended->early));
+    json_object_object_add(msg, "stolen", json_object_new_boolean(group->stolen));
     json_object_object_add(msg, "error", error);
     member_send(m, msg);
     member_output_ended(m, ended->rank);
@@ -427,7 +428,7 @@ struct group *group_start(struct member *m, struct world *world, int index, int 
 }
 
 /* The others must not be let through their gates, to a program of another user. The world begins
- * anew, with another port, as after the end of any worker. */
+ * anew, with another port, as after the end of any worker; but that does not count as a failure. */
 static void refuse_stranger(struct group *group)
 {
     struct rank_tail *tail = tail_find(group, 0);
@@ -435,7 +436,7 @@ static void refuse_stranger(struct group *group)
 
     if (tail == NULL)
         return;
-    tail->failed = true;
+    tail->failed = group->stolen = true;
     snprintf(text, sizeof(text), "a program of another user listens on port %d, MASTER_PORT",
              group->world->master_port);
     tail_set(&tail->last, text);

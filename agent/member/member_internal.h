@@ -46,6 +46,7 @@ struct group {
     bool gated;      /* the world has not begun */
     bool ready;      /* all workers have been executed */
     bool torn;       /* a worker has failed, and its state is lost */
+    bool stolen;     /* another user listens on MASTER_PORT */
     bool stateful;   /* the workers have made a step */
     int completed;   /* workers that have ended by themselves with status 0 */
     uv_timer_t look; /* polls whether rank 0 listens */

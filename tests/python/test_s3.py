@@ -4,6 +4,7 @@
 tests/system/s3.bats."""
 
 import http.server
+import io
 import json
 import os
 import pathlib
@@ -81,11 +82,11 @@ class HostileServer(unittest.TestCase):
         self.addCleanup(self.server.shutdown)
         Server.asked, Server.token = [], ""
 
-    def states(self, *arguments):
+    def states(self, *arguments, host="127.0.0.1"):
         return subprocess.run(
             [str(STATE), *arguments],
             env={
-                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.server.server_port}",
+                "AWS_ENDPOINT_URL": f"http://{host}:{self.server.server_port}",
                 "AWS_ACCESS_KEY_ID": "a",
                 "AWS_SECRET_ACCESS_KEY": "b",
             },
@@ -93,6 +94,11 @@ class HostileServer(unittest.TestCase):
             stderr=subprocess.PIPE,
             check=False,
         )
+
+    def test_a_server_without_encryption_is_noted(self):
+        for host, noted in (("127.0.0.1", False), ("127.0.0.2", True)):
+            done = self.states("list", "s3://bucket/p", "--tries=1", host=host)
+            self.assertEqual(b"is not encrypted: whoever is on the way" in done.stderr, noted)
 
     def test_keys_that_were_not_asked_for_are_not_deleted(self):
         Server.keys = ("p/000001.partial", "p/000002/a", "q/of others")
@@ -280,6 +286,35 @@ class S3(unittest.TestCase):
         writer.wait()
         slurm_elastic.save(2, URL, rank=0)
         self.assertEqual(list((self.top / "tmp").glob("*/new-*")), [])
+
+    def test_what_others_have_left_is_removed_by_a_reader(self):
+        slurm_elastic.save(1, URL, rank=0)
+        slurm_elastic.load_latest(URL)
+        (scratch,) = (self.top / "tmp").iterdir()
+        (copies,) = (path for path in scratch.iterdir() if path.is_dir())
+        left = [scratch / "new-killed", scratch / "old"]
+        for path in [*left, scratch / "young"]:
+            path.mkdir()
+            (path / ("lock" if path == left[0] else ".lock")).touch()
+        for path in (left[1], copies):
+            os.utime(path / ".lock", (1, 1))
+        self.assertEqual(slurm_elastic.load_latest(URL), 1)
+        self.assertEqual([path for path in left if path.exists()], [])
+        self.assertTrue((scratch / "young").is_dir())
+        self.assertGreater((copies / ".lock").stat().st_mtime, 1)
+
+    def test_a_note_is_passed_on_once(self):
+        program = self.top / "bin" / "selastic"
+        program.write_text("#!/bin/sh\necho 'elastic-state: note: it is open' >&2\nexit $CODE\n")
+        for number, code in enumerate(("3", "1", "3")):
+            self.set(CODE=code)
+            with mock.patch.object(sys, "stderr", io.StringIO()) as said:
+                if code == "3":
+                    self.assertIsNone(slurm_elastic.latest_checkpoint(URL))
+                else:
+                    with self.assertRaisesRegex(slurm_elastic.CheckpointError, "status 1"):
+                        slurm_elastic.latest_checkpoint(URL)
+            self.assertEqual(said.getvalue().count("it is open"), int(number == 0))
 
     def test_names_do_not_steer_a_terminal(self):
         files = self.top / "files"

@@ -244,6 +244,8 @@ END
     chmod 755 "$DIR/garbage"
 }
 
+is_locked() { ! flock -n "$1" true; }
+
 started() { [[ -e $DIR/starts ]] && (($(wc -l <"$DIR/starts") >= $1)); }
 
 @test "elastic-router: a haproxy that answers garbage is ended and started again" {
@@ -290,6 +292,17 @@ started() { [[ -e $DIR/starts ]] && (($(wc -l <"$DIR/starts") >= $1)); }
         --table "$DIR/table" --run-dir "$DIR/a b"
     run elastic_router --listen :8080 --haproxy
     [[ $status == 2 ]]
+    # What another user has put in the place of the router's directory is not printed.
+    if ((UID == 0)); then
+        mkdir "$DIR/theirs"
+        printf '{"service": "\\u001b[2J"}' >"$DIR/theirs/status.json"
+        touch "$DIR/theirs/lock"
+        chown -R 65534 "$DIR/theirs"
+        begin flock "$DIR/theirs/lock" sleep 100
+        wait_for 20 is_locked "$DIR/theirs/lock"
+        run -1 "$prefix/bin/selastic" router s --run-dir "$DIR/theirs" --status
+        [[ $output == *"no router of service s runs on this machine"* ]]
+    fi
     # Where there is no haproxy, the package is named.
     [[ -x /usr/sbin/haproxy || -x /usr/local/sbin/haproxy ]] ||
         PATH=$prefix/bin refused "install the package haproxy" --listen :8080 --no-tokens --table "$DIR/table"

@@ -148,7 +148,7 @@ class Soak:
     def resize(self):
         size = self.chance.randint(BASE, MOST)
         self.say(f"to {size} nodes")
-        catalogue.resize(self.training, size)
+        self.training.resize(size)
         return True
 
     # ---- the run ----
@@ -179,7 +179,7 @@ class Soak:
         while self.undone:
             time.sleep(1)
             self.repair(all_of_it=True)
-        catalogue.resize(self.training, MOST)
+        self.training.resize(MOST)
         wrong = self.training.end()
         steps, repeated = live_faults.differences(self.training.log, 1e-10)[1:3]
         faults, resizes = sum(self.counts.values()) - self.counts["resize"], self.counts["resize"]

@@ -286,7 +286,7 @@ static int first_of_next(const struct job *job)
     return 0;
 }
 
-void job_start(struct job *job)
+void job_form(struct job *job)
 {
     if (change_next(job->change)->world == NULL)
         job_plan(job);
@@ -301,6 +301,11 @@ void job_start(struct job *job)
         job_tell(job, CHANGE_FACT_PROMOTED, 0);
     job_ready(job);
     assert_string_equal(job_phase(job), "RUNNING");
+}
+
+void job_start(struct job *job)
+{
+    job_form(job);
     job_step(job);
     job_forget(job);
 }

@@ -54,6 +54,7 @@ void job_pass(struct job *job, double seconds);
 void job_forget(struct job *job); /* what has been said */
 
 /* Shorthands for whole passages. */
+void job_form(struct job *job);                /* the planned world begins */
 void job_start(struct job *job);               /* the planned world begins and makes a step */
 void job_step(struct job *job);                /* all members of the world report a first step */
 void job_ready(struct job *job);               /* all members of the world say ready */

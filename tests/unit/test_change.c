@@ -225,6 +225,54 @@ static void test_worker_fails(void **state)
     job_end(&job);
 }
 
+/* Another user has taken MASTER_PORT. */
+static void lose_port(struct job *job)
+{
+    struct change_fact fact = job_fact(job, CHANGE_FACT_EXITED, 1);
+
+    fact.started = change_member(job->change, 1)->started;
+    fact.signal = SIGKILL;
+    fact.stolen = true;
+    job_feed(job, &fact);
+    job_leave(job);
+}
+
+static void test_port_is_stolen(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    for (int i = 0; i < 30; i++) {
+        lose_port(&job);
+        in_phase(&job, "RESERVING");
+        job_start(&job);
+    }
+    assert_int_equal(change_faults(job.change), 0);
+    /* What follows counts. */
+    failed_exit(&job, 2, 1, 0);
+    job_leave(&job);
+    assert_int_equal(change_faults(job.change), 1);
+    job_end(&job);
+}
+
+/* Nothing else ever happens. */
+static void test_ports_are_stolen_for_ever(void **state)
+{
+    struct job job;
+    int starts = 0;
+
+    (void)state;
+    begin_trained(&job, "2:4", CHANGE_RESTART);
+    for (; !job.finished && starts < 100; starts++) {
+        lose_port(&job);
+        if (!job.finished)
+            job_form(&job);
+    }
+    assert_int_equal(starts, 20 + job.policy.restarts.restarts + 1);
+    job_end(&job);
+}
+
 static void test_final_status(void **state)
 {
     struct job job;
@@ -1044,6 +1092,8 @@ int main(void)
         cmocka_unit_test(test_early_start),
         cmocka_unit_test(test_workers_do_not_leave),
         cmocka_unit_test(test_worker_fails),
+        cmocka_unit_test(test_port_is_stolen),
+        cmocka_unit_test(test_ports_are_stolen_for_ever),
         cmocka_unit_test(test_final_status),
         cmocka_unit_test(test_sigterm_settles),
         cmocka_unit_test(test_all_end),

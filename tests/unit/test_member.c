@@ -2,8 +2,12 @@
 /* agent/member: a node of a job with roles, and a leader that says what the test says. */
 #include "tests/unit/support.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -520,6 +524,66 @@ static void test_scripts_of_two_worlds(void **state)
     end_scripts(&s);
 }
 
+/* ---- MASTER_PORT ----------------------------------------------------------------------------- */
+
+/* A program of another user, until it is killed. Sets *port. */
+static pid_t begin_stranger(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    int ends[2];
+    pid_t pid;
+
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (pid == 0) {
+        int fd = -1;
+
+        /* Another user is not killed with this process unless it says so afterwards. */
+        if (setuid(65534) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+            fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 1) == 0 &&
+            getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+            write(ends[1], &address.sin_port, sizeof(address.sin_port)) > 0)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ends[0], &address.sin_port, sizeof(address.sin_port)),
+                     sizeof(address.sin_port));
+    close(ends[0]);
+    close(ends[1]);
+    *port = ntohs(address.sin_port);
+    return pid;
+}
+
+static void test_a_stranger_at_the_port(void **state)
+{
+    struct scene_of_member s;
+    json_object *exit, *msg;
+    pid_t stranger;
+    int port;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can begin a program of another user */
+    stranger = begin_stranger(&port);
+    begin(&s, "[\"sleep\",\"1000\"]");
+    await(&s, "room", 1);
+    msg = json_tokener_parse("{\"t\":\"start\",\"attempt\":1,\"gate\":false,\"node_index\":0,"
+                             "\"gen\":1,\"nodes\":\"n1\",\"slots\":\"1\",\"world\":1,"
+                             "\"restarts\":0,\"kind\":\"start\",\"reason\":\"r\","
+                             "\"master_addr\":\"127.0.0.1\"}");
+    json_object_object_add(msg, "master_port", json_object_new_int(port));
+    tell(&s, msg);
+    exit = await(&s, "exit", 1);
+    assert_true(json_get_bool(exit, "stolen", false));
+    assert_non_null(strstr(message_of(exit), "a program of another user listens on port"));
+    await(&s, "drained", 1);
+    end_scripts(&s);
+    kill(stranger, SIGKILL);
+    waitpid(stranger, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +595,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_scripts_that_fail),
         cmocka_unit_test(test_scripts_that_are_given_up),
         cmocka_unit_test(test_scripts_of_two_worlds),
+        cmocka_unit_test(test_a_stranger_at_the_port),
     };
 
     if (argc > 1 && strcmp(argv[1], EXEC_WORKER_OPTION) == 0)

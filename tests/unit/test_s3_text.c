@@ -320,14 +320,39 @@ static void test_kinds_of_faults(void **unused)
     assert_true(s3_fault_is_clash(409, &fault));
 }
 
+static void test_open_endpoints(void **state)
+{
+    static const struct {
+        const char *endpoint;
+        bool open;
+    } cases[] = {
+        {"https://s3.example.org", false}, {"http://s3.example.org", true},
+        {"http://10.0.0.1:9000", true},    {"http://127.0.0.1:9000", false},
+        {"http://127.0.0.1", false},       {"http://127.0.0.1.example.org", true},
+        {"http://localhost:9000", false},  {"http://localhost2", true},
+        {"http://[::1]:9000", false},      {"http://[::1", true},
+        {"http://[fd00::2]:9000", true},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_int_equal(s3_endpoint_is_open(cases[i].endpoint), cases[i].open);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),       cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_decoding),     cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_profiles),     cmocka_unit_test(test_listings),
-        cmocka_unit_test(test_bad_listings), cmocka_unit_test(test_uploads),
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_kinds_of_faults),
+        cmocka_unit_test(test_open_endpoints),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_decoding),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_profiles),
+        cmocka_unit_test(test_listings),
+        cmocka_unit_test(test_bad_listings),
+        cmocka_unit_test(test_uploads),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_kinds_of_faults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

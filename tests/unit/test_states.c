@@ -151,7 +151,7 @@ static struct states make(const char *text, int64_t current)
         int job, restarts, generation;
 
         snprintf(name, sizeof(name), "%06ld%s", number, *word == 'p' ? STATE_PARTIAL : "");
-        assert_int_equal(states_add(&states, name), 0);
+        assert_int_equal(states_add(&states, name, NULL), 0);
         states_sort(&states);
         state = (struct state *)(uintptr_t)states_find(&states, number);
         if (sscanf(word, "@%d.%d.%d", &job, &restarts, &generation) == 3)
@@ -259,13 +259,13 @@ static void test_two_names_of_a_number(void **unused)
     struct states states = {0};
     (void)unused;
 
-    assert_int_equal(states_add(&states, "000007"), 0);
-    assert_int_equal(states_add(&states, "000007.partial"), 0);
+    assert_int_equal(states_add(&states, "000007", NULL), 0);
+    assert_int_equal(states_add(&states, "000007.partial", NULL), 0);
     states_sort(&states);
     assert_int_equal(states.count, 1);
     assert_int_equal(states.list[0].kind, STATE_IS_TORN);
     assert_null(states.list[0].why);
-    assert_int_equal(states_add(&states, "0000007"), 0);
+    assert_int_equal(states_add(&states, "0000007", NULL), 0);
     states_sort(&states);
     assert_int_equal(states.count, 1);
     assert_string_equal(states.list[0].why, "there are two names of this number");
@@ -280,19 +280,35 @@ static void test_hostile_listing(void **unused)
     (void)unused;
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began);
-    for (int i = STATES_MAX; i > 0; i--) {
+    for (int i = 4 * STATES_MAX; i > 0; i--) {
         char name[STATE_NAME_SIZE];
 
-        state_name(name, i);
-        assert_int_equal(states_add(&states, name), 0);
+        state_name(name, i % STATES_MAX + 1);
+        assert_int_equal(states_add(&states, name, NULL), 0);
     }
-    assert_int_equal(states_add(&states, "123456"), -1);
     states_sort(&states);
     assert_int_equal(states.count, STATES_MAX);
     assert_true(states.list[0].number == 1);
     assert_true(states_find(&states, 4711) == &states.list[4710]);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     assert_true(now.tv_sec - began.tv_sec < 2);
+    states_clear(&states);
+}
+
+static void test_too_many(void **unused)
+{
+    struct states states = {0};
+    struct error err = {""};
+    char name[STATE_NAME_SIZE];
+    int i = 0, rc = 0;
+    (void)unused;
+
+    for (; rc == 0 && i < 3 * STATES_MAX; i++) {
+        state_name(name, i + 1);
+        rc = states_add(&states, name, &err);
+    }
+    assert_int_equal(rc, -1);
+    assert_string_equal(err.text, "there are more than 100000 states");
     states_clear(&states);
 }
 
@@ -350,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_what_a_user_may),
         cmocka_unit_test(test_two_names_of_a_number),
         cmocka_unit_test(test_hostile_listing),
+        cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_random_histories),
     };
 

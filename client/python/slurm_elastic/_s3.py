@@ -13,13 +13,20 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Iterable, Iterator, Optional, Set
 
 from . import _world
 
 _NOTHING = 3  # exit status: there are no states yet
+_NOTE = "elastic-state: note: "
+_LOCK = ".lock"  # of copies; `selastic states pull` locks it
+_KEPT = 86400  # seconds for which a copy stays that nobody asks for
+
+_said: Set[str] = set()
 
 
 class S3Error(OSError):
@@ -28,6 +35,14 @@ class S3Error(OSError):
 
 def is_url(place: object) -> bool:
     return isinstance(place, str) and place.startswith("s3:")
+
+
+def _pass_on(notes: Iterable[str]) -> None:
+    """Each once in a process."""
+    for note in notes:
+        if note not in _said:
+            _said.add(note)
+            print(f"slurm_elastic: {note[len(_NOTE) :]}", file=sys.stderr, flush=True)
 
 
 def _run(*arguments: str) -> Optional[str]:
@@ -42,11 +57,13 @@ def _run(*arguments: str) -> Optional[str]:
         stderr=subprocess.PIPE,
         check=False,
     )
+    lines = done.stderr.decode(errors="replace").split("\n")
+    faults = [line for line in lines if not line.startswith(_NOTE)]
+    _pass_on(line for line in lines if line.startswith(_NOTE))
     if done.returncode == _NOTHING:
         return None
     if done.returncode != 0:
-        lines = done.stderr.decode(errors="replace").split("\n")
-        raise S3Error(lines[0] or f"selastic states: status {done.returncode}")
+        raise S3Error(faults[0] or f"selastic states: status {done.returncode}")
     return done.stdout.decode().strip()
 
 
@@ -91,12 +108,22 @@ def _spare(base: Path, name: str) -> Path:
         return found[0] if found else Path(tempfile.mkdtemp(dir=base, prefix=f"{name}-"))
 
 
+def _remove_unlocked(path: Path, lock: str) -> None:
+    with contextlib.suppress(OSError), open(path / lock, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _remove_leftovers(scratch: Path) -> None:
-    """Remove what killed writers have left: nobody has their locks."""
+    """Remove what killed writers have left, of which nobody has the locks; and copies that nobody
+    has asked for of late.
+    """
     for path in scratch.glob("new-*"):
-        with contextlib.suppress(OSError), open(path / "lock", "a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
+        _remove_unlocked(path, "lock")
+    for used in scratch.glob(f"*/{_LOCK}"):
+        with contextlib.suppress(OSError):
+            if time.time() - used.stat().st_mtime > _KEPT:
+                _remove_unlocked(used.parent, _LOCK)
 
 
 @contextlib.contextmanager
@@ -127,7 +154,11 @@ def pull(url: str) -> Optional[Path]:
     A copy of an earlier state goes.
     """
     name = hashlib.blake2b(url.encode(), digest_size=8).hexdigest()
-    copies = _scratch() / name
-    copies.mkdir(mode=0o700, exist_ok=True)
+    scratch = _scratch()
+    with _locked(scratch / "lock"):
+        _remove_leftovers(scratch)
+        copies = scratch / name
+        copies.mkdir(mode=0o700, exist_ok=True)
+        (copies / _LOCK).touch(mode=0o600)  # it is used
     found = _run("pull", url, str(copies), "--keep=1")
     return None if found is None else Path(found)

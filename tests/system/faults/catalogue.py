@@ -103,16 +103,12 @@ def stop_node(training, row, member):
     the leader yet.
     """
     for size in (MOST - 1, MOST):
-        resize(training, size)
+        training.resize(size)
         training.before = wait(60, f"{size} nodes", lambda: newer_world(training))
     member = wait(5, "its worker", lambda: training.member(row.where))
     send([member.agent, member.worker], "STOP")
     training.hit = now()
     return lambda: send([member.agent, member.worker], "CONT")
-
-
-def resize(training, size):
-    as_user("selastic", "resize", training.job, str(size))
 
 
 def comes_back(training, row, *how):
@@ -351,6 +347,14 @@ FAULTS = {
     "memory full, worker killed": fill_and_kill,
     "disk of the checkpoints full": fill_disk,
 }
+# On a node of the base: the rows after them need another node in its place before Slurm has called
+# it down.
+NEEDS_ROOM = (
+    "node crashed",
+    "crashed node comes back",
+    "node cut off",
+    "cut-off node comes back",
+)
 LEADER_STAYS = (
     "worker killed",
     "worker stopped",

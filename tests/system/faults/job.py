@@ -20,6 +20,9 @@ from training import SAVE_EVERY
 GRACE = 8  # seconds
 # Nodes of the base, which are also the fewest that train; and with the extensions.
 BASE, MOST = 3, 5
+# With so many as MAX, a training of MOST nodes gets extensions in place of two nodes of the base at
+# once. Slurm still counts these, and job_submit/elastic lets no job have more than MAX.
+ROOMY = MOST + BASE - 1
 
 # The batch script. An srun that is killed ends the step, not the job. Slurm's mpi/pmix could not
 # start the step again on a node that has crashed (doc/admin/faults.md).
@@ -96,18 +99,18 @@ def send(pids, name):
 class TrainingJob:
     """A job that is trained, and all that can be done to it."""
 
-    def __init__(self, mode, snapshots=False):
+    def __init__(self, mode, snapshots=False, roomy=False):
         work = os.environ["TB_WORK"]
         command = f"{'ELASTIC_DEBUG=1 ' if 'FAULTS_DEBUG' in os.environ else ''}{f'SNAPSHOT_EVERY={SAVE_EVERY} ' if snapshots else ''}srun --mpi=none elasticrun --max-restarts=1000 --checkpoint-dir={work}/disk/$SLURM_JOB_ID"
         command += f" /usr/bin/python3 {work}/training.py train {mode} {work}/log-$SLURM_JOB_ID 0.1"
         options = [
-            f"--elastic={BASE}:{MOST}",
+            f"--elastic={BASE}:{ROOMY if roomy else MOST}",
             "--elastic-grow-delay=0",
             "--elastic-fault-wait=30",
             "--elastic-hang-wait=5",
             f"--elastic-grace={GRACE}",
         ]
-        self.mode = mode
+        self.mode, self.is_roomy = mode, roomy
         self.job = as_user(
             "sbatch",
             "--parsable",
@@ -128,14 +131,20 @@ class TrainingJob:
         self.lost = 0  # nodes of the base, for good
         self.kept = 0  # of these: they still are the job's for Slurm, and count for its MAX
         self.away = []  # what brings these back, if that has not been tried: when the job has ended
+        if roomy:
+            wait(60, "the first step", lambda: newest(self.log)[1] > 0)
+            self.resize(MOST)
         self.settle()
+
+    def resize(self, size):
+        as_user("selastic", "resize", self.job, str(size))
 
     def settle(self):
         """Until all are there that can be, and have made some steps."""
         # An extension takes the place of a lost node of the base. At MAX, Slurm allows that once it
-        # has called the node down, after SlurmdTimeout (120 s).
+        # has called the node down, after SlurmdTimeout (120 s); a roomy job is not at MAX.
         size = MOST - self.kept
-        wait(130, f"{size} nodes", lambda: newest(self.log)[2] == size)
+        wait(30 if self.is_roomy else 130, f"{size} nodes", lambda: newest(self.log)[2] == size)
         generation, step, _ = newest(self.log)
         wait(
             20,

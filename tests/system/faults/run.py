@@ -13,7 +13,7 @@ import argparse
 import subprocess
 import sys
 
-from catalogue import FAULTS, LEADER_STAYS
+from catalogue import FAULTS, LEADER_STAYS, NEEDS_ROOM
 from job import BASE, Failed, TrainingJob
 from table import Row, rows, write_table
 
@@ -51,11 +51,20 @@ class Run:
         )
         # After these the leader is not where it was at first, or there is none.
         fresh = row.where == "all" or (row.where == "leader" and row.fault not in LEADER_STAYS)
-        if self.training and (self.training.mode != row.mode or full or fresh or self.alone):
+        roomy = row.where == "base" and row.fault in NEEDS_ROOM
+        if self.training and (
+            self.training.mode != row.mode
+            or self.training.is_roomy != roomy
+            or full
+            or fresh
+            or self.alone
+        ):
             self.close()
         self.alone = fresh
         try:
-            self.training = self.training or TrainingJob(row.mode, snapshots=self.alone)
+            self.training = self.training or TrainingJob(
+                row.mode, snapshots=self.alone, roomy=roomy
+            )
             seconds, steps = self.training.suffer(row, FAULTS[row.fault])
         except (
             Failed,
