@@ -154,7 +154,8 @@ static void test_grow(void **state)
     job_end(&job);
 }
 
-/* No worker has attached in time: the user hears once what that means, unless he has said the mode. */
+/* No worker has attached in time: the user hears once what that means, unless he has said the
+ * mode. */
 static void test_unheard_script(void **state)
 {
     static const struct {
