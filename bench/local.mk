@@ -11,6 +11,8 @@ EXTRA_DIST += \
     bench/efficiency \
     bench/figures.py \
     bench/foresight.py \
+    bench/gpu \
+    bench/gpu_worker.py \
     bench/memory \
     bench/overhead \
     bench/page.py \

@@ -158,7 +158,7 @@ enum change_fact_kind {
     CHANGE_FACT_READY,      /* generation */
     CHANGE_FACT_LISTENING,  /* generation: rank 0 listens, or is not waited for any longer */
     CHANGE_FACT_BEGUN,      /* generation */
-    CHANGE_FACT_STEPPING,   /* generation, live, signature, gate, aware */
+    CHANGE_FACT_STEPPING,   /* generation, live, signature, gate, aware, unheard */
     CHANGE_FACT_AT_WORK,    /* it makes no steps that we see, and works all the same */
     CHANGE_FACT_HELD,       /* generation, held */
     CHANGE_FACT_EXITED,  /* started, rank, code, signal, told, early, stolen, text: the failure */
@@ -205,6 +205,7 @@ struct change_fact {
     bool told, early, completed;
     bool stolen; /* another user has its port */
     bool live, gate, aware, asks;
+    int unheard; /* seconds in which no worker has attached; 0: one has, or need not */
     int64_t signature;
     uint32_t slowest;
     int64_t moved;

@@ -327,6 +327,19 @@ void form_on_begun(struct change *c, struct change_member *m, const struct chang
     decide(c, 0);
 }
 
+/* A script that imports for long is taken for one that does not know our library. */
+static void say_unheard(struct change *c, int seconds)
+{
+    if (seconds == 0 || c->script.unheard_said || c->options->mode != CHANGE_AUTO)
+        return;
+    c->script.unheard_said = true;
+    act_text(
+        c, CHANGE_SAY, NULL,
+        "no worker has used slurm_elastic within %d s: workers are started anew at each change "
+        "(restart mode); a script that uses it imports slurm_elastic before what takes long",
+        seconds);
+}
+
 void form_on_stepping(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     if (!is_of_world(c, m, fact))
@@ -335,6 +348,7 @@ void form_on_stepping(struct change *c, struct change_member *m, const struct ch
     c->stolen = 0;
     live_note(m, fact);
     live_require(c, m);
+    say_unheard(c, fact->unheard);
     c->script.waits = fact->gate;
     act(c, CHANGE_STEPPED, NULL)->flag = fact->aware;
     decide(c, 0);

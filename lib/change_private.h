@@ -88,6 +88,8 @@ struct change {
         bool waits;      /* at a gate: its workers may be started early */
         bool unprepared; /* … which did not work for the change that is due */
         bool cold_said;  /* the user has been told why */
+        /* … or that no worker has used our library in time. */
+        bool unheard_said;
     } script;
     char newcomer_error[256];
 

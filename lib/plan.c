@@ -432,8 +432,8 @@ static bool is_spared(const struct plan_output *out, const struct plan_member *m
     return m->going;
 }
 
-/* Where no larger size is allowed, some retained units make room for those of newcomers: the last of
- * them, so that at least `keep` members stay. Units with the state are at the front of the list.
+/* Where no larger size is allowed, some retained units make room for those of newcomers: the last
+ * of them, so that at least `keep` members stay. Units with the state are at the front of the list.
  * Members that make up no unit are at its end, and stay there. Returns how many members of the
  * former stay. */
 static int make_room(const struct plan_output *out, const struct plan_member **list, int unit,

@@ -209,8 +209,8 @@ json_object *policy_to_json(const struct policy *policy);
 /* A job that begins now cannot have a deadline before that. Returns -1 with the message. */
 int policy_check_deadline(const struct policy *policy, double now, struct error *err);
 
-/* Fit the sizes to --elastic-replica, if it is more than one node. Once all layers are merged. Returns
- * -1 with the message. */
+/* Fit the sizes to --elastic-replica, if it is more than one node. Once all layers are merged.
+ * Returns -1 with the message. */
 int policy_keep_together(struct policy *policy, struct error *err);
 
 /* Fill each value that is not set in policy from lower (copying). */

@@ -30,9 +30,9 @@ struct sizes {
  * right. The caller adds where the value came from (policy_set does). */
 int sizes_parse(const char *text, struct sizes *sizes, struct error *err);
 
-/* The sizes of a job whose nodes come and go by so many: each size has to be a multiple of it. A STEP
- * of 1, which is also that of MIN:MAX, becomes this one. Returns -1 with sizes unchanged and a text
- * that says what is wrong and what would be right. */
+/* The sizes of a job whose nodes come and go by so many: each size has to be a multiple of it. A
+ * STEP of 1, which is also that of MIN:MAX, becomes this one. Returns -1 with sizes unchanged and a
+ * text that says what is wrong and what would be right. */
 int sizes_keep_together(struct sizes *sizes, int nodes, struct error *err);
 
 /* Write the canonical form ("2:8", "2:8:2", "2,4,8"), which sizes_parse reads back, into buf;

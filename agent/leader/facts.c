@@ -11,6 +11,8 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
+#define UNHEARD_MAX 86400 /* seconds */
+
 static int number_of(json_object *msg, const char *key, int64_t max)
 {
     int64_t number = 0;
@@ -99,10 +101,13 @@ void facts_begun(struct leader *leader, struct leader_member *m, json_object *ms
 void facts_stepping(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     struct change_fact fact = fact_of(CHANGE_FACT_STEPPING, m, msg);
+    int64_t unheard;
 
     add_model(&fact, msg);
     fact.gate = json_get_bool(msg, "gate", false);
     fact.aware = json_get_bool(msg, "aware", true);
+    if (json_get_int(msg, "unheard", 1, UNHEARD_MAX, &unheard))
+        fact.unheard = (int)unheard;
     post_fact(leader, fact);
 }
 

@@ -152,6 +152,9 @@ static void on_stepping(void *arg)
     group->stateful = true;
     json_object_object_add(msg, "aware", json_object_new_boolean(workers_step(group->workers) > 0));
     json_object_object_add(msg, "gate", json_object_new_boolean(passed_gate(group)));
+    if (workers_unheard(group->workers) > 0)
+        json_object_object_add(msg, "unheard",
+                               json_object_new_int(workers_unheard(group->workers)));
     say_live(group, msg);
     member_send(group->member, msg);
 }

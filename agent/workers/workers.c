@@ -132,13 +132,20 @@ static void on_poll(uv_timer_t *timer)
         set->begun = true;
         set->handlers.begun(set->arg);
     }
-    if (!attached &&
-        (set->declared || joined || uv_now(set->loop) - set->ready_at >= set->unaware_ms))
+    if (!attached && (set->declared || joined)) {
         set->stepping = true;
+    } else if (!attached && uv_now(set->loop) - set->ready_at >= set->unaware_ms) {
+        set->stepping = set->unheard = true;
+    }
     if (!set->stepping)
         return;
     uv_timer_stop(&set->poll);
     set->handlers.stepping(set->arg);
+}
+
+int workers_unheard(const struct workers *set)
+{
+    return set->unheard ? (int)((set->unaware_ms + 999) / 1000) : 0;
 }
 
 void workers_poll_every(struct workers *set, int ms)

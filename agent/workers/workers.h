@@ -71,6 +71,10 @@ struct workers *workers_start(uv_loop_t *loop, const struct world *world,
                               const struct workers_handlers *handlers, void *arg,
                               struct error *err);
 
+/* Has stepping() been called only because no worker had attached after so many seconds? 0: no. A
+ * script that imports for longer may use libelastic all the same. */
+int workers_unheard(const struct workers *workers);
+
 /* Live mode: can all workers go on in another world? */
 bool workers_live(const struct workers *workers);
 /* Have all workers that have not ended said that they can? */

@@ -71,6 +71,7 @@ struct workers {
     uint64_t ready_at, unaware_ms;
     int patience_ms;
     bool ready, begun, stepping, paused;
+    bool unheard;  /* no worker had attached after unaware_ms */
     bool declared; /* a worker has said how it wants to be told to leave, so it is at work */
     bool noticed;  /* the workers have been told to leave, each in its own way */
     bool gated;    /* waiting for workers_open */

@@ -30,7 +30,8 @@ PYTHON_TESTS = \
     tests/python/test_snapshot.py \
     tests/python/test_store.py \
     tests/python/test_suitable.py \
-    tests/python/test_torch_compat.py
+    tests/python/test_torch_compat.py \
+    tests/python/test_units.py
 
 EXTRA_DIST += \
     $(PYTHON_TESTS) \

@@ -5,6 +5,7 @@
 import datetime
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -408,6 +409,35 @@ class SpotTraces(unittest.TestCase):
         first = spot_traces.spread(1000, 10, 3)
         self.assertEqual({b - a for a, b in zip(first, first[1:])}, {100})
         self.assertTrue(first[0] >= 0 and first[-1] < 1000)
+
+
+class Gpus(unittest.TestCase):
+    """bench/gpu on a machine with too few GPUs ends with one line."""
+
+    def said(self, listed):
+        with tempfile.TemporaryDirectory() as directory:
+            if listed is not None:
+                fake = os.path.join(directory, "nvidia-smi")
+                with open(fake, "w") as file:
+                    file.write(f"#!/bin/sh\nprintf '{listed}'\n")
+                os.chmod(fake, 0o755)
+            done = subprocess.run(
+                [sys.executable, os.path.join(sys.path[0], "gpu")],
+                env={"PATH": directory},
+                capture_output=True,
+                text=True,
+            )
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        return done.stderr
+
+    def test_too_few(self):
+        for listed, found in ((None, 0), ("", 0), ("GPU 0: NVIDIA H100 (UUID: x)\\n", 1)):
+            with self.subTest(listed):
+                self.assertEqual(
+                    self.said(listed),
+                    f"bench/gpu: GPUs here: {found} (nvidia-smi --list-gpus), two or more are "
+                    "needed; --cpu tries the script itself on the host\n",
+                )
 
 
 if __name__ == "__main__":

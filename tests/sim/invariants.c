@@ -129,8 +129,8 @@ static int place_of(const struct node *node, struct workers **members, int nodes
     return -1;
 }
 
-/* A world is made of whole units. One of the world before whose workers have all lived on stays one,
- * in its order, or leaves. */
+/* A world is made of whole units. One of the world before whose workers have all lived on stays
+ * one, in its order, or leaves. */
 void invariants_units(struct training *t, struct workers **members, int nodes)
 {
     int unit = t->policy->replica;

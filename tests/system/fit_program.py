@@ -17,7 +17,9 @@ assert call["modelDir"] == os.environ["ELASTIC_MODEL_DIR"], call
 assert call["previousModelDir"] == os.environ.get("ELASTIC_PREVIOUS_MODEL_DIR"), call
 data = call["trainData"]
 if sys.argv[1:] == ["stage"]:
-    Path(os.environ["ELASTIC_STAGED"], "data").write_text(Path(data.removeprefix("test://")).read_text())
+    Path(os.environ["ELASTIC_STAGED"], "data").write_text(
+        Path(data.removeprefix("test://")).read_text()
+    )
     print("staged")
     sys.exit(0)
 

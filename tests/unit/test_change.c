@@ -154,6 +154,37 @@ static void test_grow(void **state)
     job_end(&job);
 }
 
+/* No worker has attached in time: the user hears once what that means, unless he has said the
+ * mode. */
+static void test_unheard_script(void **state)
+{
+    static const struct {
+        enum change_mode mode;
+        int seconds;
+        bool said;
+    } cases[] = {{CHANGE_AUTO, 15, true}, {CHANGE_AUTO, 0, false}, {CHANGE_RESTART, 15, false}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct job job;
+        struct change_fact fact;
+
+        begin_trained(&job, "2:4", cases[i].mode);
+        fact = job_fact(&job, CHANGE_FACT_STEPPING, 1);
+        fact.generation = 1;
+        fact.unheard = cases[i].seconds;
+        for (int time = 0; time < 2; time++) {
+            int lines = 0;
+
+            job_feed(&job, &fact);
+            for (int k = 0; k < job.out.count; k++)
+                lines += job.out.list[k].kind == CHANGE_SAY;
+            assert_int_equal(lines, time == 0 && cases[i].said);
+        }
+        job_end(&job);
+    }
+}
+
 static void test_early_start(void **state)
 {
     struct job job;
@@ -1089,6 +1120,7 @@ int main(void)
         cmocka_unit_test(test_no_base),
         cmocka_unit_test(test_port_is_not_said),
         cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_unheard_script),
         cmocka_unit_test(test_early_start),
         cmocka_unit_test(test_workers_do_not_leave),
         cmocka_unit_test(test_worker_fails),

@@ -216,6 +216,8 @@ static void test_unaware(void **state)
         until = uv_now(&run->loop) + 700;
         AWAIT(run, uv_now(&run->loop) > until);
         assert_int_equal(run->stepping, cases[i].stepping);
+        assert_int_equal(workers_unheard(run->workers),
+                         cases[i].stepping); /* seconds, rounded up */
         run_destroy(run);
     }
 }

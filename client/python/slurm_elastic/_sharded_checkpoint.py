@@ -103,8 +103,8 @@ def load_latest(state: State, sharding: Sharding) -> str:
     if path is None or found is not None:
         _events.training()
         return "" if found is None else "snapshot"
-    saved = checkpoint.load_latest()
-    if saved is None or _PARTS not in saved:
+    saved = checkpoint.load_from(path)
+    if _PARTS not in saved:
         raise ValueError(f"{path} is of a state that was not sharded: this one is")
     with torch.no_grad():
         for name, tensor in replicated(state.model).items():

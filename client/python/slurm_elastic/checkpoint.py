@@ -524,7 +524,15 @@ def load_latest(
         _events.training()
         return state
     path = latest_checkpoint(directory)
-    state = None if path is None else _read_state(path, map_location)
+    if path is None:
+        _events.training()
+        return None
+    return load_from(path, map_location)
+
+
+def load_from(path: Path, map_location: Any = "cpu") -> Any:
+    """The state of that checkpoint, which latest_checkpoint() has returned."""
+    state = _read_state(path, map_location)
     _events.training()
     return state
 
