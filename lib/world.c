@@ -168,7 +168,7 @@ json_object *world_to_json(const struct world *world)
     add_int(msg, "master_port", world->master_port);
     add_int(msg, "restarts", world->restarts);
     if (world->replica > 1)
-        add_int(msg, "replica", world->replica);
+        add_int(msg, "unit_nodes", world->replica);
     add_string(msg, "kind", world->kind);
     add_string(msg, "reason", world->reason);
     return msg;
@@ -233,10 +233,10 @@ static int fill_from_json(struct world *world, json_object *msg, struct error *e
         return error_set(err, "master_port: a number of 0 to 65535 is expected");
     if (!json_get_int(msg, "restarts", 0, RESTARTS_MAX, &restarts))
         return error_set(err, "restarts: a number of 0 to %d is expected", RESTARTS_MAX);
-    if (json_object_object_get_ex(msg, "replica", NULL) &&
-        (!json_get_int(msg, "replica", 1, SIZES_NODES_MAX, &replica) ||
+    if (json_object_object_get_ex(msg, "unit_nodes", NULL) &&
+        (!json_get_int(msg, "unit_nodes", 1, SIZES_NODES_MAX, &replica) ||
          world->node_count % replica != 0))
-        return error_set(err, "replica: a number that divides the %d nodes is expected",
+        return error_set(err, "unit_nodes: a number that divides the %d nodes is expected",
                          world->node_count);
     if (kind == NULL || reason == NULL)
         return error_set(err, "kind and reason: texts are expected");
