@@ -101,7 +101,7 @@ end_load() {
 
 @test "a job serves, and a router has its address" {
     wait_for 40 serves "$first"
-    handover 140s
+    handover 185s
     /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])' >"$TB_WORK/port"
     as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
         --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$(<"$TB_WORK/port")" >"$TB_WORK/router.log" 2>&1 3>&- &
@@ -143,7 +143,7 @@ end_load() {
 
 @test "a successor that dies before its replicas are ready: the job before has the service again" {
     second=$(<"$TB_WORK/second")
-    serves "$second" # its own successor comes 100 s after its start
+    serves "$second" # its own successor comes 55 s after its start
     begin_load two
     model one 2 30 # so long a replica needs to start; those that run load it in place
     wait_for 40 asked one 000002

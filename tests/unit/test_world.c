@@ -336,6 +336,12 @@ static void test_units_in_messages(void **state)
     assert_non_null(back);
     assert_int_equal(back->replica, 2);
     world_destroy(back);
+    /* The world of a gang travels with the number of its replica. */
+    json_object_object_add(msg, "replica", json_object_new_int(3));
+    back = world_from_json(msg, &err);
+    assert_non_null(back);
+    assert_int_equal(back->replica, 2);
+    world_destroy(back);
     json_object_object_add(msg, "unit_nodes", json_object_new_int(3));
     assert_null(world_from_json(msg, &err));
     assert_string_equal(err.text, "unit_nodes: a number that divides the 2 nodes is expected");
