@@ -143,7 +143,10 @@ is_dir = pathlib.Path.is_dir
 def fail(*arguments):
     if how == "killed":
         os._exit(0)
-    raise OSError(errno.ENOSPC, "No space left on device")
+    error = OSError(errno.ENOSPC, "No space left on device")
+    if how == "cannot be pickled":
+        error.lock = threading.Lock()
+    raise error
 if process == 1:
     if how == "elsewhere":
         pathlib.Path.is_dir = lambda self: ".new-" not in self.name and is_dir(self)
@@ -247,7 +250,7 @@ class Processes(Base):
         (self.directory / "0").unlink(missing_ok=True)
 
     def test_one_rank_cannot_write(self):
-        for how in "full", "full, background", "elsewhere":
+        for how in "full", "full, background", "elsewhere", "cannot be pickled":
             with self.subTest(how=how):
                 self.failing(how)
 
