@@ -118,6 +118,9 @@ int slurm_client_requeue(uint32_t job_id, struct error *err);
 /* End a job whose batch script cannot end it any more, with that exit status. All steps of the job
  * are ended, with the caller's step. */
 int slurm_client_complete(uint32_t job_id, int code, struct error *err);
+/* Once srun has heard that a node of its step is lost, does it end with status 1, however well the
+ * tasks end? Never blocks. */
+bool slurm_client_srun_fails_with_node(void);
 /* The file for the output of the batch script: a new string. -1: there is no such job, or no such
  * file. */
 int slurm_client_stdout(uint32_t job_id, char **path, struct error *err);

@@ -9,6 +9,13 @@
 #include "common/slurm_private.h"
 #include "lib/slurm_words.h"
 
+/* ---- srun ------------------------------------------------------------------------------------ */
+
+bool slurm_client_srun_fails_with_node(void)
+{
+    return SLURM_SINCE(23, 2);
+}
+
 /* ---- reasons --------------------------------------------------------------------------------- */
 
 #if SLURM_SINCE(24, 5)

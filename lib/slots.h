@@ -37,9 +37,10 @@ void slots_take(struct slots_size *free, const struct slots_size *size);
 void slots_give(struct slots_size *free, const struct slots_size *size);
 
 /* Finds a slot for each task, as the index of its node, in where[tasks]. It takes nothing. Tasks of
- * a gang are on as few nodes as it can be. Of the nodes that can hold them, they get the one that is
- * least avoided, and of equal ones the one with the least left: GPUs count before CPUs, CPUs before memory, and then the first one. False: they
- * do not fit. Without memory for the search a gang of several nodes does not fit. */
+ * a gang are on as few nodes as it can be. Of the nodes that can hold them, they get the one that
+ * is least avoided, and of equal ones the one with the least left: GPUs count before CPUs, CPUs
+ * before memory, and then the first one. False: they do not fit. Without memory for the search a
+ * gang of several nodes does not fit. */
 bool slots_place(const struct slots_node *nodes, int count, const struct slots_gang *gang,
                  int *where);
 

@@ -306,9 +306,11 @@ bool srun_busy(const struct leader *leader)
 bool srun_misleads(const struct leader *leader)
 {
     const struct srun *srun = leader->srun;
-    bool misleads = srun->spoiled && leader->exit.code == 0;
+    bool fails = srun->spoiled, waits = false;
 
-    for (int i = 0; i < srun->count; i++)
-        misleads = misleads || (srun->nodes[i].unwatched && !srun->nodes[i].told);
-    return misleads;
+    for (int i = 0; i < srun->count; i++) {
+        fails = fails || (srun->nodes[i].told && slurm_client_srun_fails_with_node());
+        waits = waits || (srun->nodes[i].unwatched && !srun->nodes[i].told);
+    }
+    return waits || (fails && leader->exit.code == 0);
 }

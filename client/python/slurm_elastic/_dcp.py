@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from . import _events, _s3, _world, checkpoint
-from ._torch_compat import local
+from ._torch_compat import failures_reach_all_ranks, local
 
 LEAST = (2, 6)  # of PyTorch: before, optimizers' states could not be resharded for all placements
 _METADATA = ".metadata"
@@ -192,7 +192,7 @@ def _write_parts(ranks: _Ranks, state: Dict[str, Any], path: Optional[Path]) -> 
     if failure:
         return failure
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), failures_reach_all_ranks():
             warnings.filterwarnings("ignore", message=".*in a single process")
             dcp.save(state, storage_writer=dcp.FileSystemWriter(path), process_group=ranks.group)
     except (Exception, dcp.api.CheckpointException) as error:
@@ -337,7 +337,7 @@ def load(
         raise checkpoint.CheckpointError(f"{path} was not written by save(dcp=True)")
     state = _state_of(objects)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), failures_reach_all_ranks():
             warnings.filterwarnings("ignore", message=".*in a single process")
             dcp.load(state, storage_reader=dcp.FileSystemReader(path))
     except (Exception, dcp.api.CheckpointException) as error:

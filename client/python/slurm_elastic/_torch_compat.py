@@ -232,6 +232,38 @@ def abort(backend: Any) -> None:
         function()
 
 
+# ---- torch.distributed.checkpoint ----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def failures_reach_all_ranks() -> Iterator[None]:
+    """In here, what fails on one rank while all save or load makes the call fail on all of them.
+
+    The rank sends its exception to the others with the frames of its traceback. Where that cannot
+    be pickled, the others wait for ever: from Python 3.13 on frames have code, which newer versions
+    of 2.x leave out; and an exception may have anything in it. So its words alone are sent. In
+    torch.distributed.checkpoint.utils it is _wrap_exception that makes of an exception what is
+    sent, in all 2.x.
+    """
+    import traceback
+
+    import torch.distributed.checkpoint.utils as utils
+
+    function = getattr(utils, "_wrap_exception", None)
+    if function is None:
+        yield
+        return
+
+    def words_of(error: BaseException) -> Any:
+        return RuntimeError(str(error) or type(error).__name__), traceback.StackSummary()
+
+    utils._wrap_exception = words_of
+    try:
+        yield
+    finally:
+        utils._wrap_exception = function
+
+
 # ---- DistributedDataParallel ---------------------------------------------------------------------
 
 
