@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define PACKET_SIZE 16384
+#define ASKED_SHARE 20 /* of the time */
 
 struct question {
     struct nlmsghdr header;
@@ -349,4 +350,11 @@ bool tcp_peer_uid(int fd, uid_t *uid)
         return false;
     *uid = end.uid;
     return true;
+}
+
+uint64_t tcp_pause(uint64_t took, uint64_t least)
+{
+    uint64_t pause = took / 1000000 * (ASKED_SHARE - 1);
+
+    return pause > least ? pause : least;
 }

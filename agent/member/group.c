@@ -18,7 +18,6 @@
 
 #define FILES_BYTES 48  /* of the beginning of the names of workers' files */
 #define LOOK_MS     5   /* for rank 0 to listen */
-#define LOOK_SHARE  20  /* of the time at most one in so many is spent on it */
 #define LISTEN_MS   300 /* rank 0 may listen much later, or never */
 /* For rank 0 to come to its gate; other ranks may need what rank 0 does before. */
 #define GATE_MS 20000
@@ -450,7 +449,7 @@ static void refuse_stranger(struct group *group)
 static void on_look(uv_timer_t *look)
 {
     struct group *group = look->data;
-    uint64_t now = uv_now(look->loop), began, pause;
+    uint64_t now = uv_now(look->loop), began;
     enum tcp_listener listener;
 
     if (!group->first_passed && workers_gate_of(group->workers, 0) >= EVENT_PASSED_LOAD) {
@@ -460,9 +459,7 @@ static void on_look(uv_timer_t *look)
     began = uv_hrtime();
     listener = tcp_listener(group->world->master_port);
     if (listener == TCP_NOBODY && now < group->look_until) {
-        /* Any user may have so many sockets that a look takes long. */
-        pause = (uv_hrtime() - began) / 1000000 * LOOK_SHARE;
-        uv_timer_start(look, on_look, pause > LOOK_MS ? pause : LOOK_MS, 0);
+        uv_timer_start(look, on_look, tcp_pause(uv_hrtime() - began, LOOK_MS), 0);
         return;
     }
     if (listener == TCP_STRANGER) {

@@ -15,6 +15,7 @@
 #include "agent/node_room.h"
 #include "common/log.h"
 #include "common/roles_file.h"
+#include "common/tcp_sockets.h"
 #include "lib/json_get.h"
 #include "lib/role_task.h"
 
@@ -23,7 +24,6 @@
 #define UNKNOWN     (-1)
 #define LOOK_MS     1000
 #define LOOK_NS     100000000 /* that one look may take, about */
-#define LOOK_SHARE  20        /* of the time at most one in so many is spent on looks */
 
 /* A replica on this node. */
 struct entry {
@@ -111,8 +111,7 @@ static void send_late(json_object *msg, void *arg)
 
 /* ---- looking at ports ------------------------------------------------------------------------ */
 
-/* Any user may have so many sockets that it takes long to ask whose a port is. What does not fit
- * into one look is for the next one. */
+/* What does not fit into one look is for the next one. */
 static void on_look(uv_timer_t *timer)
 {
     struct replicas *all = timer->data;
@@ -130,8 +129,7 @@ static void on_look(uv_timer_t *timer)
     }
     if (took <= LOOK_NS)
         all->looked = 0;
-    took = took / 1000000 * LOOK_SHARE;
-    uv_timer_start(timer, on_look, took > LOOK_MS ? took : LOOK_MS, 0);
+    uv_timer_start(timer, on_look, tcp_pause(took, LOOK_MS), 0);
 }
 
 static void start_looking(struct replicas *all)

@@ -5,4 +5,6 @@
 #SBATCH --nodes=1 --exclusive
 #SBATCH --time=30
 
+# The matrices are small. More threads of BLAS would only wait for each other, and take a CPU for that.
+export OMP_NUM_THREADS=1
 srun elasticrun

@@ -80,3 +80,10 @@ without() {
         comm -23 - <(printf '%s\n' "$archive"))
     nothing "$forgotten" "not in EXTRA_DIST or any other list of a local.mk"
 }
+
+# tests/tap/run reads them so.
+@test "how long a test takes, and may take, has a line of its own" {
+    inside=$(tracked 'tests/*.bats' 'tests/*.py' 'tests/sim/check' |
+        xargs grep -nE '^#.*(Takes|Time limit:) [0-9]+ s' | grep -vE ':# (Takes|Time limit:) [0-9]+ s$' || true)
+    nothing "$inside" "tests/tap/run does not see that"
+}

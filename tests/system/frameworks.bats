@@ -10,7 +10,8 @@ load helpers
 load elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
-EPOCHS=300 # more than are made before a test is content; what is left is made quickly
+# More than are made before a test is content. What is left is made quickly, but takes processor time.
+EPOCHS=75
 
 has() { [[ -n $NEWER ]] && "$PYTHON" -c "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, sys.argv[1:])))" "$@"; }
 
@@ -19,6 +20,8 @@ setup_file() {
     testbed_up --nodes 2
     cp -r "$TREE"/examples/{accelerate,digits,huggingface,lightning} "$TREE/tests/system/frameworks.py" "$TB_WORK/"
     mkdir "$TB_WORK/alone"
+    SELDOM=$(seldom_collects)
+    export SELDOM
     chown "$TB_USER" "$TB_WORK/alone"
     as_user env PYTHONPATH="$TREE/client/python" "$PYTHON" "$TB_WORK/frameworks.py" reference "$TB_WORK/alone" "$EPOCHS"
 }
@@ -39,7 +42,7 @@ made_by() { grep -hqs "\"world\": $1," "$LOG"/*; }
 lives_through() {
     job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 10 --wrap \
         "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
-         OMP_NUM_THREADS=1 srun elasticrun --max-restarts=0 $PYTHON $TB_WORK/$1 --epochs $EPOCHS --step-time 0.1 --log $TB_WORK/log-\$SLURM_JOB_ID ${*:2}")
+         OMP_NUM_THREADS=1 PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun --max-restarts=0 $PYTHON $TB_WORK/$1 --epochs $EPOCHS --step-time 0.4 --log $TB_WORK/log-\$SLURM_JOB_ID ${*:2}")
     LOG=$TB_WORK/log-$job
     wait_for 90 made_by 1
     as_user selastic resize "$job" 2
@@ -83,7 +86,7 @@ lives_through() {
 # starts_again SCRIPT...: a job in restart mode, which grows from one node to two.
 starts_again() {
     job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 10 --wrap \
-        "OMP_NUM_THREADS=1 srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u $TB_WORK/$* --step-time 0.1")
+        "OMP_NUM_THREADS=1 PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u $TB_WORK/$* --step-time 0.1")
     wait_for 90 says "$TB_WORK/$job.out" "step [0-9]+ world 1"
     as_user selastic resize "$job" 2
     wait_for 90 job_is "$job" COMPLETED

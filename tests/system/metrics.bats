@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Metrics of one job and of a site, for curl, promtool and Prometheus; a worker that is slow.
-# Takes 120 s, most of which is waiting for the slow one
+# Most of the time is waiting for the slow one.
+# Takes 120 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Logic learners of DI-engine: aggregators with their gangs on several nodes, found by name, and
-# over a takeover. Takes 30 s
+# over a takeover.
+# Takes 30 s
 
 load helpers
 load elastic

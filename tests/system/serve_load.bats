@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A service that makes its servers load and unload models: the server of examples/serve by the Open
-# Inference Protocol, with real models, and a server that speaks vLLM's API of adapters. Takes 80 s
+# Inference Protocol, with real models, and a server that speaks vLLM's API of adapters.
+# Takes 80 s
 
 load helpers
 load elastic

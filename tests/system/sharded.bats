@@ -17,6 +17,8 @@ setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 3
     cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
+    SELDOM=$(seldom_collects)
+    export SELDOM
     # The same training by one process, not sharded.
     as_user env -C "$TB_WORK" PYTHONPATH="$TREE/client/python" "$PYTHON" train_fsdp.py \
         --epochs "$EPOCHS" --dtype float64 --log "$TB_WORK/alone" >"$TB_WORK/out-alone"
@@ -35,7 +37,7 @@ teardown() {
 # training SIZES NAME [OPTION...]: one that grows when it is told to.
 training() {
     job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.1 --log $TB_WORK/$2 ${*:3}")
+        "PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.1 --log $TB_WORK/$2 ${*:3}")
 }
 
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
@@ -97,7 +99,7 @@ loses() {
 
 @test "restart mode: a world of another size goes on from the parts that all have saved" {
     job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.2 --log $TB_WORK/restarted")
+        "PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.2 --log $TB_WORK/restarted")
     wait_for 60 has_stepped_at 2
     resize 3
     wait_for 120 job_is "$job" COMPLETED

@@ -777,6 +777,15 @@ static void steal_end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
+/* A case with a stranger, on a node of this address. */
+static void begin_at(struct scene *s, const char *address)
+{
+    if (geteuid() != 0)
+        skip(); /* steal() could not become another user */
+    begin(s);
+    replicas_welcomed(s->all, address);
+}
+
 static void assert_lost(json_object *msg, int task, int status, int port)
 {
     char text[80];
@@ -815,10 +824,7 @@ static void test_a_stranger_has_the_port(void **state)
     int port;
 
     (void)state;
-    if (geteuid() != 0)
-        skip(); /* it could not become another user */
-    begin(&s);
-    replicas_welcomed(s.all, "127.0.0.1");
+    begin_at(&s, "127.0.0.1");
     start_role(&s, 4, "web", 1);
     port = port_in(await(&s, "task_running", 0), 0, 0);
     thief = steal("127.0.0.1", port);
@@ -838,10 +844,7 @@ static void test_a_stranger_follows(void **state)
     int port;
 
     (void)state;
-    if (geteuid() != 0)
-        skip();
-    begin(&s);
-    replicas_welcomed(s.all, "127.0.0.1");
+    begin_at(&s, "127.0.0.1");
     start_role(&s, 4, "closer", 1);
     port = port_in(await(&s, "task_running", 0), 0, 0);
     await(&s, "task_ready", 0);
@@ -862,15 +865,12 @@ static void test_a_stranger_at_a_port_without_use(void **state)
     static const char *const roles[] = {"idle", "later"};
 
     (void)state;
-    if (geteuid() != 0)
-        skip();
     for (size_t i = 0; i < COUNT(roles); i++) {
         struct scene s;
         pid_t thief;
         int port;
 
-        begin(&s);
-        replicas_welcomed(s.all, "127.0.0.1");
+        begin_at(&s, "127.0.0.1");
         put_file(&s, "go", true);
         start_role(&s, 4, roles[i], 1);
         port = port_in(await(&s, "task_running", 0), 0, 1);
@@ -894,10 +894,7 @@ static void test_a_stranger_at_another_address(void **state)
     int port;
 
     (void)state;
-    if (geteuid() != 0)
-        skip();
-    begin(&s);
-    replicas_welcomed(s.all, "127.0.0.1");
+    begin_at(&s, "127.0.0.1");
     start_role(&s, 4, "idle", 1);
     elsewhere = steal("127.0.0.2", port_in(await(&s, "task_running", 0), 0, 0));
     start_role(&s, 5, "web", 1);
@@ -920,10 +917,7 @@ static void test_a_stranger_has_a_port_of_a_gang(void **state)
     int port;
 
     (void)state;
-    if (geteuid() != 0)
-        skip();
-    begin(&s);
-    replicas_welcomed(s.all, "127.0.0.1");
+    begin_at(&s, "127.0.0.1");
     start_role(&s, 4, "two", 2);
     port = port_in(await(&s, "task_running", 0), 1, 0);
     thief = steal("127.0.0.1", port);
@@ -948,15 +942,12 @@ static void test_a_program_finds_a_stranger(void **state)
     static const char *const strangers[] = {"127.0.0.1", "127.0.0.2"};
 
     (void)state;
-    if (geteuid() != 0)
-        skip();
     for (size_t i = 0; i < COUNT(strangers); i++) {
         struct scene s;
         pid_t thief;
         int port;
 
-        begin(&s);
-        replicas_welcomed(s.all, "127.0.0.3");
+        begin_at(&s, "127.0.0.3");
         start_role(&s, 4, "server", 1);
         port = port_in(await(&s, "task_running", 0), 0, 1);
         thief = steal(strangers[i], port);
@@ -987,10 +978,7 @@ static void test_a_stranger_at_the_leading_replica(void **state)
     pid_t thief;
 
     (void)state;
-    if (geteuid() != 0)
-        skip();
-    begin(&s);
-    replicas_welcomed(s.all, "127.0.0.1");
+    begin_at(&s, "127.0.0.1");
     put_file(&s, "stay", true);
     start_role(&s, 4, "lead", 1);
     thief = steal("127.0.0.1", port_in(await(&s, "task_running", 0), 0, 0));

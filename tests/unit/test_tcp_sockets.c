@@ -310,6 +310,16 @@ static void addresses_of_this_machine(void **state)
     }
 }
 
+static void a_long_question_is_asked_seldom(void **state)
+{
+    (void)state;
+    assert_int_equal(tcp_pause(0, 5), 5);
+    assert_int_equal(tcp_pause(999999, 5), 5);
+    assert_int_equal(tcp_pause(1000000, 5), 19);
+    assert_int_equal(tcp_pause(100000000, 1000), 1900);
+    assert_int_equal(tcp_pause(52000000, 1000), 1000);
+}
+
 int main(void)
 {
     static char by_table[] = "by /proc/net/tcp";
@@ -323,6 +333,7 @@ int main(void)
         cmocka_unit_test(who_listens_at_an_address),
         cmocka_unit_test(a_stranger_elsewhere_does_not_count),
         cmocka_unit_test(addresses_of_this_machine),
+        cmocka_unit_test(a_long_question_is_asked_seldom),
         cmocka_unit_test_prestate(listeners_are_seen, by_table),
         cmocka_unit_test_prestate(who_listens_at_an_address, by_table),
         cmocka_unit_test_prestate(ends_of_a_connection_are_ours, by_table),
