@@ -245,9 +245,8 @@ void mlflow_run_add(const struct leader *leader, json_object *msg)
 
     if (own->id[0] == '\0')
         return;
-    json_object_object_add(
-        msg, "mlflow_uri",
-        json_object_new_string(leader->options->policy->mlflow_tracking_uri));
+    json_object_object_add(msg, "mlflow_uri",
+                           json_object_new_string(leader->options->policy->mlflow_tracking_uri));
     json_object_object_add(msg, "mlflow_run", json_object_new_string(own->id));
 }
 
