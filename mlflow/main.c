@@ -298,6 +298,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     (void)link;
     if (p->over || type == NULL)
         return;
+    if (strcmp(type, "news") == 0) {
+        look(p);
+        return;
+    }
     p->looking = false;
     if (strcmp(type, "state") != 0)
         return; /* "later": it may not lead yet */

@@ -270,6 +270,7 @@ static void begin_world(struct leader *leader, const struct change_action *actio
     leader->relay = leader->next_relay;
     leader->next_relay = (struct pmix_relay){0};
     report_generation(leader, action->seconds, costs_total(leader), pools_of_world(leader));
+    mlflow_run_news(leader);
     uv_update_time(leader->loop);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
 }

@@ -260,6 +260,11 @@ void mlflow_run_say(struct leader *leader, json_object *msg)
         json_object_put(msg);
 }
 
+void mlflow_run_news(struct leader *leader)
+{
+    mlflow_run_say(leader, leader_message("news", -1));
+}
+
 bool mlflow_run_busy(const struct leader *leader)
 {
     return leader->watches.mlflow->child != NULL;

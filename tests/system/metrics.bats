@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Metrics of one job and of a site, for curl, promtool and Prometheus; a worker that is slow.
-# Takes 120 s, most of which is waiting for the slow one
+# Metrics of one job and of a site, for curl, promtool and Prometheus; the page; a worker that is slow; scripts around training.
+# Takes 200 s, most of which is waiting for the slow ones
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
@@ -9,7 +9,7 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 3
+    testbed_up --nodes 4
     cp "$TREE/tests/system/slow_rank.py" "$TB_WORK/"
     job=$(submit -J '<b id="taken">x</b>' -N2 --exclusive --elastic=2:3 -t 10 --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000")
     export job
@@ -161,4 +161,41 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
     [[ $output == *"generation 2: rank 1 on n2 needs 2.5 times as long"* ]]
     on_testbed selastic exporter --once |
         grep -qE "^elastic_job_straggler_ratio\{jobid=\"$job\",user=\"$TB_USER\",node=\"n2\",rank=\"1\",cause=\"[a-z]+\"\} 2.[45]"
+}
+
+is_as_expected() { cmp -s <(sort "$TB_WORK/around.log") "$BATS_TEST_TMPDIR/expected"; }
+trains_without() { size_is "$job" 3 && ! grep -q "\"$1\"" "$TB_DIR/jobs/$TB_USER-$job/generation.json"; }
+
+@test "the node of a slow worker is replaced, and scripts around training run once for each node and world" {
+    as_user scancel "$job"
+    wait_for 60 job_ended "$job"
+    script around <<SH
+#!/bin/bash
+echo "\$* in world \$ELASTIC_GENERATION on \$SLURMD_NODENAME" >>$TB_WORK/around.log
+SH
+    job=$(submit -N2 --exclusive --elastic=2:3 --elastic-grow-delay=0 --elastic-straggler=replace -t 10 --wrap \
+        "srun elasticrun --pre-train-script=$TB_WORK/around --pre-train-args='before it' --post-train-script=$TB_WORK/around \
+        --post-train-args=after $PYTHON $TB_WORK/slow_rank.py 100000")
+    wait_for 60 size_is "$job" 3
+    wait_for 150 grep -q 'rank 1 on n2 needs .*; another node takes its place' "$TB_WORK/$job.out"
+    wait_for 90 trains_without n2
+    [[ -z $(sort "$TB_WORK/around.log" | uniq -d) ]]
+    # Each world that has begun, on each of its nodes; and after each that is over.
+    history_json "$job" >"$BATS_TEST_TMPDIR/history"
+    /usr/bin/python3 -c 'import json, sys
+for g in json.load(open(sys.argv[1]))["generations"]:
+    for node in g["nodes"]:
+        print("before it in world", g["generation"], "on", node)
+        if g["until"] is not None:
+            print("after in world", g["generation"], "on", node)' "$BATS_TEST_TMPDIR/history" | sort >"$BATS_TEST_TMPDIR/expected"
+    wait_for 20 is_as_expected || { diff <(sort "$TB_WORK/around.log") "$BATS_TEST_TMPDIR/expected"; return 1; }
+}
+
+@test "a script before training that fails is a failure, with its reason" {
+    as_user scancel "$job"
+    wait_for 60 job_ended "$job"
+    job=$(submit -N1 --exclusive --elastic=1:1 -t 10 --wrap "srun elasticrun --max-restarts=0 --pre-train-script=/bin/false $PYTHON slow_rank.py 1")
+    wait_for 60 job_ended "$job"
+    [[ $(job_state "$job") == FAILED ]]
+    grep -q -- '--pre-train-script /bin/false ended with exit code 1' "$TB_WORK/$job.out"
 }
