@@ -88,25 +88,24 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
 
     chromium=$(command -v chromium) || skip "Chromium is not installed"
     mkdir -m 0777 "$TB_WORK/browser"
-    # shellcheck disable=SC2086 # a list of words
-    as_user timeout 60 "$chromium" $browser_flags --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
+    as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
         "$url/#$job" >"$BATS_TEST_TMPDIR/dom" 2>"$TB_HOME/chromium.err"
     for text in "<a href=\"#$job\">$job</a>" '&lt;b id="taken"&gt;x&lt;/b&gt;' '<dd>MAX is 3</dd>' '<td>n3</td>' \
         "<td>extension</td>" 'id="picture" alt="Nodes of the job over time" src="jobs/'; do
         grep -qF -- "$text" "$BATS_TEST_TMPDIR/dom" || { cat "$BATS_TEST_TMPDIR/dom" "$TB_HOME/chromium.err"; return 1; }
     done
-    ! grep -qF '<b id="taken"' "$BATS_TEST_TMPDIR/dom"
+    run -1 grep -F '<b id="taken"' "$BATS_TEST_TMPDIR/dom"
     grep -qE '<img [^>]*src="jobs/[0-9]+/picture' "$BATS_TEST_TMPDIR/dom"
-    ! grep -qE '<img [^>]*hidden' "$BATS_TEST_TMPDIR/dom"
+    run -1 grep -E '<img [^>]*hidden' "$BATS_TEST_TMPDIR/dom"
     if [[ -n ${PAGE_PICTURE:-} ]]; then
-        as_user timeout 60 "$chromium" $browser_flags --user-data-dir="$TB_WORK/browser" --timeout=12000 \
+        as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 \
             --window-size=1100,1000 --screenshot="$TB_WORK/browser/page.png" "$url/#$job" 2>/dev/null
         cp "$TB_WORK/browser/page.png" "$PAGE_PICTURE"
     fi
 }
 
-browser_flags='--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync'
+browser_flags=(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync)
 
 @test "selastic exporter tells of the site, and of Slurm that is away" {
     on_testbed selastic exporter --once >"$BATS_TEST_TMPDIR/text"
