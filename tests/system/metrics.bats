@@ -165,9 +165,10 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
 is_as_expected() { cmp -s <(sort "$TB_WORK/around.log") "$BATS_TEST_TMPDIR/expected"; }
 trains_without() { size_is "$job" 3 && ! grep -q "\"$1\"" "$TB_DIR/jobs/$TB_USER-$job/generation.json"; }
 
+# shellcheck disable=SC2030,SC2031 # each test has a job of its own
 @test "the node of a slow worker is replaced, and scripts around training run once for each node and world" {
-    as_user scancel "$job"
-    wait_for 60 job_ended "$job"
+    cancel_all
+    wait_for 60 no_jobs
     script around <<SH
 #!/bin/bash
 echo "\$* in world \$ELASTIC_GENERATION on \$SLURMD_NODENAME" >>$TB_WORK/around.log
@@ -190,9 +191,10 @@ for g in json.load(open(sys.argv[1]))["generations"]:
     wait_for 20 is_as_expected || { diff <(sort "$TB_WORK/around.log") "$BATS_TEST_TMPDIR/expected"; return 1; }
 }
 
+# shellcheck disable=SC2030,SC2031
 @test "a script before training that fails is a failure, with its reason" {
-    as_user scancel "$job"
-    wait_for 60 job_ended "$job"
+    cancel_all
+    wait_for 60 no_jobs
     job=$(submit -N1 --exclusive --elastic=1:1 -t 10 --wrap "srun elasticrun --max-restarts=0 --pre-train-script=/bin/false $PYTHON slow_rank.py 1")
     wait_for 60 job_ended "$job"
     [[ $(job_state "$job") == FAILED ]]
