@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Metrics of one job and of a site, for curl, promtool and Prometheus; the page; a worker that is slow; scripts around training.
-# Takes 200 s, most of which is waiting for the slow ones
+# Takes 120 s, most of which is waiting for the slow one
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
@@ -88,20 +88,24 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
 
     chromium=$(command -v chromium) || skip "Chromium is not installed"
     mkdir -m 0777 "$TB_WORK/browser"
-    as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
-        "$url/#$job" >"$BATS_TEST_TMPDIR/dom" 2>"$TB_HOME/chromium.err"
-    for text in "<a href=\"#$job\">$job</a>" '&lt;b id="taken"&gt;x&lt;/b&gt;' '<dd>MAX is 3</dd>' '<td>n3</td>' \
-        "<td>extension</td>" 'id="picture" alt="Nodes of the job over time" src="jobs/'; do
-        grep -qF -- "$text" "$BATS_TEST_TMPDIR/dom" || { cat "$BATS_TEST_TMPDIR/dom" "$TB_HOME/chromium.err"; return 1; }
-    done
+    wait_for 60 shows_page || { cat "$BATS_TEST_TMPDIR/dom" "$TB_HOME/chromium.err"; return 1; }
     run -1 grep -F '<b id="taken"' "$BATS_TEST_TMPDIR/dom"
-    grep -qE '<img [^>]*src="jobs/[0-9]+/picture' "$BATS_TEST_TMPDIR/dom"
-    run -1 grep -E '<img [^>]*hidden' "$BATS_TEST_TMPDIR/dom"
     if [[ -n ${PAGE_PICTURE:-} ]]; then
         as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 \
             --window-size=1100,1000 --screenshot="$TB_WORK/browser/page.png" "$url/#$job" 2>/dev/null
         cp "$TB_WORK/browser/page.png" "$PAGE_PICTURE"
     fi
+}
+
+# What the page is when all is there; on a busy machine that may be later.
+shows_page() {
+    as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
+        "$url/#$job" >"$BATS_TEST_TMPDIR/dom" 2>"$TB_HOME/chromium.err" || return 1
+    for text in "<a href=\"#$job\">$job</a>" '&lt;b id="taken"&gt;x&lt;/b&gt;' '<dd>MAX is 3</dd>' '<td>n3</td>' \
+        "<td>extension</td>" 'alt="Nodes of the job over time" src="jobs/'; do
+        grep -qF -- "$text" "$BATS_TEST_TMPDIR/dom" || return 1
+    done
+    ! grep -qE '<img [^>]*hidden' "$BATS_TEST_TMPDIR/dom"
 }
 
 browser_flags=(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
@@ -160,35 +164,6 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
     [[ $output == *"generation 2: rank 1 on n2 needs 2.5 times as long"* ]]
     on_testbed selastic exporter --once |
         grep -qE "^elastic_job_straggler_ratio\{jobid=\"$job\",user=\"$TB_USER\",node=\"n2\",rank=\"1\",cause=\"[a-z]+\"\} 2.[45]"
-}
-
-is_as_expected() { cmp -s <(sort "$TB_WORK/around.log") "$BATS_TEST_TMPDIR/expected"; }
-trains_without() { size_is "$job" 3 && ! grep -q "\"$1\"" "$TB_DIR/jobs/$TB_USER-$job/generation.json"; }
-
-# shellcheck disable=SC2030,SC2031 # each test has a job of its own
-@test "the node of a slow worker is replaced, and scripts around training run once for each node and world" {
-    cancel_all
-    wait_for 60 no_jobs
-    script around <<SH
-#!/bin/bash
-echo "\$* in world \$ELASTIC_GENERATION on \$SLURMD_NODENAME" >>$TB_WORK/around.log
-SH
-    job=$(submit -N2 --exclusive --elastic=2:3 --elastic-grow-delay=0 --elastic-straggler=replace -t 10 --wrap \
-        "srun elasticrun --pre-train-script=$TB_WORK/around --pre-train-args='before it' --post-train-script=$TB_WORK/around \
-        --post-train-args=after $PYTHON $TB_WORK/slow_rank.py 100000")
-    wait_for 60 size_is "$job" 3
-    wait_for 150 grep -q 'rank 1 on n2 needs .*; another node takes its place' "$TB_WORK/$job.out"
-    wait_for 90 trains_without n2
-    [[ -z $(sort "$TB_WORK/around.log" | uniq -d) ]]
-    # Each world that has begun, on each of its nodes; and after each that is over.
-    history_json "$job" >"$BATS_TEST_TMPDIR/history"
-    /usr/bin/python3 -c 'import json, sys
-for g in json.load(open(sys.argv[1]))["generations"]:
-    for node in g["nodes"]:
-        print("before it in world", g["generation"], "on", node)
-        if g["until"] is not None:
-            print("after in world", g["generation"], "on", node)' "$BATS_TEST_TMPDIR/history" | sort >"$BATS_TEST_TMPDIR/expected"
-    wait_for 20 is_as_expected || { diff <(sort "$TB_WORK/around.log") "$BATS_TEST_TMPDIR/expected"; return 1; }
 }
 
 # shellcheck disable=SC2030,SC2031
