@@ -88,7 +88,7 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
 
     chromium=$(command -v chromium) || skip "Chromium is not installed"
     mkdir -m 0777 "$TB_WORK/browser"
-    wait_for 60 shows_page || { cat "$BATS_TEST_TMPDIR/dom" "$TB_HOME/chromium.err"; return 1; }
+    wait_for 60 shows_page "$chromium" || { cat "$BATS_TEST_TMPDIR/dom" "$TB_HOME/chromium.err"; return 1; }
     run -1 grep -F '<b id="taken"' "$BATS_TEST_TMPDIR/dom"
     if [[ -n ${PAGE_PICTURE:-} ]]; then
         as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 \
@@ -97,9 +97,9 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
     fi
 }
 
-# What the page is when all is there; on a busy machine that may be later.
+# shows_page CHROMIUM: what the page is when all is there; on a busy machine that may be later.
 shows_page() {
-    as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
+    as_user timeout 60 "$1" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
         "$url/#$job" >"$BATS_TEST_TMPDIR/dom" 2>"$TB_HOME/chromium.err" || return 1
     for text in "<a href=\"#$job\">$job</a>" '&lt;b id="taken"&gt;x&lt;/b&gt;' '<dd>MAX is 3</dd>' '<td>n3</td>' \
         "<td>extension</td>" 'alt="Nodes of the job over time" src="jobs/'; do
