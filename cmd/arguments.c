@@ -294,7 +294,7 @@ static const struct syntax {
     {"logs", "one or two arguments: JOB and ROLE or REPLICA", 1, 2, take_name, logs_options},
     {"reports", "one or two arguments: JOB and ROLE or REPLICA", 1, 2, take_reporter,
      reports_options},
-    {"proxy", "one argument: JOB", 1, 1, take_job, proxy_options},
+    {"proxy", "at most one argument: JOB", 0, 1, take_job_if, proxy_options},
     {"usage", "at most one argument: JOB", 0, 1, take_job_if, usage_options},
     {"exporter", "no arguments besides options", 0, 0, NULL, exporter_options},
     {"services", "no arguments besides options", 0, 0, NULL, order_options},

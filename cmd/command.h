@@ -40,6 +40,7 @@ int terminal_width(void);
 void print_text(char *text);
 
 /* Write a text into a file that all may read whom the umask lets, and free it. */
+/* … "-": standard output. */
 int write_text(const char *path, char *text, struct error *err);
 
 /* Print an object as JSON and put it: indented, or on one line for a stream of objects. */

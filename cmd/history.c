@@ -256,7 +256,7 @@ const struct command history_command = {
         "\n"
         "      --timeline       draw a chart as well: one row for each node, time to the right\n"
         "      --svg FILE       write a picture: nodes over time by pool, pauses, steps a second.\n"
-        "                       The table is not printed then\n"
+        "                       The table is not printed then. FILE -: on standard output\n"
         "      --html FILE      the same in a page with a table of all changes\n"
         "      --title TEXT     of the picture (default: the number of the job)\n"
         "      --user USER      the user of the job, if Slurm does not know the job any more\n"

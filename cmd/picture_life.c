@@ -9,14 +9,10 @@
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
 #include "lib/json_get.h"
+#include "lib/number.h"
 
 #define LENGTH_MAX 1e10 /* seconds: keeps hostile times inside the range of the calculation */
 #define NODES_MOST 65536
-
-static double clamp(double x, double low, double high)
-{
-    return !(x > low) ? low : x > high ? high : x;
-}
 
 /* The label of entry i of "pools". Nodes of a history without them are all alike. */
 static const char *label_of(json_object *generation, size_t i)
@@ -91,9 +87,9 @@ static void take_part(struct life *life, int i, json_object *generations, json_o
     reason = json_get_string(part->json, "reason");
     part->kind = kind != NULL ? kind : "";
     part->reason = reason != NULL ? reason : "";
-    part->generation = (int)clamp((double)field_int(part->json, "generation", 0), 0, 2e9);
-    part->size = (int)clamp((double)field_int(part->json, "size", 0), 0, NODES_MOST);
-    part->begin = clamp(field_double(part->json, "time") - life->start, 0, LENGTH_MAX);
+    part->generation = (int)number_clamp((double)field_int(part->json, "generation", 0), 0, 2e9);
+    part->size = (int)number_clamp((double)field_int(part->json, "size", 0), 0, NODES_MOST);
+    part->begin = number_clamp(field_double(part->json, "time") - life->start, 0, LENGTH_MAX);
     if (i > 0 && part->begin < part[-1].begin)
         part->begin = part[-1].begin; /* a clock that was set back must not change their order */
     if (part->size > life->size_max)
@@ -110,7 +106,7 @@ static double last_end(const struct life *life, double end)
         until = end;
     if (isnan(until) || until - life->start < last->begin)
         return last->begin + fmax(1, last->begin / 10);
-    return clamp(until - life->start, last->begin, LENGTH_MAX);
+    return number_clamp(until - life->start, last->begin, LENGTH_MAX);
 }
 
 static void take_times(struct life *life, double end)
@@ -121,9 +117,9 @@ static void take_times(struct life *life, double end)
         bool last = i == life->count - 1;
         double next = last ? last_end(life, end) : part[1].begin;
         double until = field_double(part->json, "until") - life->start;
-        part->end = last || isnan(until) ? next : clamp(until, part->begin, next);
+        part->end = last || isnan(until) ? next : number_clamp(until, part->begin, next);
         life->away += next - part->end;
-        part->pause = clamp(field_double(part->json, "pause"), 0, part->end - part->begin);
+        part->pause = number_clamp(field_double(part->json, "pause"), 0, part->end - part->begin);
         part->rate = rate_of(part);
         life->rate_max = fmax(life->rate_max, part->rate);
         life->changes += field_double(part->json, "pause") >= 0;
@@ -166,5 +162,5 @@ void life_destroy(struct life *life)
 
 double life_goodput(const struct life *life)
 {
-    return clamp(1 - (life->paused + life->away) / life->length, 0, 1);
+    return number_clamp(1 - (life->paused + life->away) / life->length, 0, 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How the subcommands of selastic print. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,10 @@ static mode_t own_umask(void)
 
 int write_text(const char *path, char *text, struct error *err)
 {
+    if (strcmp(path, "-") == 0) {
+        print_text(text);
+        return fflush(stdout) == 0 ? 0 : error_set(err, "standard output: %s", strerror(errno));
+    }
     int rc = file_replace(path, text, strlen(text), 0666 & ~own_umask(), err);
     free(text);
     return rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic proxy JOB`: the HTTP interface of a job on this machine.
+/* `selastic proxy JOB`: the HTTP interface of a job on this machine. Without JOB: a web page of the
+ * user's jobs, by elastic-page.
  *
  * This process finds the job, opens a port for this user only, and starts elasticrun-http, which
  * serves the port as it does on the nodes of the job. Then it waits for the end of the job. */
@@ -192,8 +193,31 @@ static int serve(struct site *site, const struct query *query, int port, struct 
     return rc;
 }
 
+/* elastic-page takes the place of this process. Only a failure returns. */
+static enum exit_status serve_page(int port)
+{
+    char self[PATH_MAX] = "", door[NUMBER_SIZE];
+    char *argv[] = {NULL, self, door, NULL};
+    struct error err;
+    int fd = listen_at(&port, &err);
+    if (fd < 0)
+        return failed(&err);
+    snprintf(door, sizeof(door), "%d", fd);
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) {
+        error_set(&err, "/proc/self/exe: %s", strerror(errno));
+        return failed(&err);
+    }
+    printf("http://127.0.0.1:%d\n", port);
+    fflush(stdout);
+    libexec_become("elastic-page", "elastic-page", argv, &err);
+    return failed(&err);
+}
+
 static enum exit_status run(const struct arguments *arguments)
 {
+    if (arguments->job_id == 0)
+        return serve_page(arguments->port);
+
     struct error err = {""};
     struct query query = {0};
     int rc = -1;
@@ -214,10 +238,15 @@ static enum exit_status run(const struct arguments *arguments)
 
 const struct command proxy_command = {
     .name = "proxy",
-    .summary = "serve the HTTP interface of a job on this machine",
-    .help = "Usage: selastic proxy JOB [--port=N]\n"
+    .summary = "serve a web page of your jobs, or the HTTP interface of a job",
+    .help = "Usage: selastic proxy [--port=N]\n"
+            "       selastic proxy JOB [--port=N]\n"
             "\n"
-            "Serve the HTTP interface of a running elastic job at a port of 127.0.0.1, until the\n"
+            "Without JOB: serve a web page of your elastic jobs at a port of 127.0.0.1, until the\n"
+            "command is interrupted. The page only shows: no job can be changed by it.\n"
+            "\n"
+            "With JOB: serve the HTTP interface of a running elastic job at a port of 127.0.0.1, "
+            "until the\n"
             "job ends or the command is interrupted. The first line of the output is its URL.\n"
             "Only programs of this user on this machine are answered. A job without roles has\n"
             "/metrics and /healthz.\n"

@@ -15,6 +15,7 @@
 #include "cmd/shape.h"
 #include "cmd/terminal_text.h"
 #include "cmd/tick.h"
+#include "lib/number.h"
 
 #define WIDTH_MIN         40
 #define LABEL_COLUMNS_MAX 20
@@ -67,14 +68,10 @@ static void collect_nodes(struct drawing *drawing)
     }
 }
 
-static double clamp(double x, double low, double high)
-{
-    return !(x > low) ? low : x > high ? high : x;
-}
-
 static int column_of(const struct drawing *drawing, double time)
 {
-    return (int)(clamp((time - drawing->begin) / drawing->span, 0, 1) * (drawing->columns - 1));
+    return (int)(number_clamp((time - drawing->begin) / drawing->span, 0, 1) *
+                 (drawing->columns - 1));
 }
 
 /* Times to columns. A clock that was set back between two generations must not change their
@@ -108,7 +105,7 @@ static void find_span(struct drawing *drawing, double end)
         until = end;
     if (!(until >= last))
         until = last;
-    drawing->span = clamp(until - drawing->begin, 1, SPAN_MAX);
+    drawing->span = number_clamp(until - drawing->begin, 1, SPAN_MAX);
 }
 
 static void put_label(FILE *out, const struct drawing *drawing, const char *label)

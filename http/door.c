@@ -16,7 +16,7 @@
 struct door {
     uv_poll_t poll;
     int fd;
-    struct server *server;
+    struct door_room room;
 };
 
 static bool is_ours(int fd, int family)
@@ -39,14 +39,14 @@ static bool take_one(struct door *door)
 
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
         log_debug("no more clients: %s", strerror(errno));
-        uv_poll_stop(&door->poll); /* the server's tick tries it again */
+        uv_poll_stop(&door->poll); /* the room's tick tries it again */
         return false;
     }
     if (fd < 0)
         return errno == ECONNABORTED || errno == EINTR;
     if (is_ours(fd, address.ss_family)) {
-        server_add(door->server, fd, (struct sockaddr *)&address,
-                   address.ss_family == AF_UNIX ? (socklen_t)sizeof(address.ss_family) : size);
+        door->room.add(door->room.arg, fd, (struct sockaddr *)&address,
+                       address.ss_family == AF_UNIX ? (socklen_t)sizeof(address.ss_family) : size);
     } else {
         log_debug("a client of another user is not let in");
         close(fd);
@@ -60,10 +60,10 @@ static void on_clients(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    for (int i = 0; i < ACCEPTS_PER_TURN && !server_is_full(door->server); i++)
+    for (int i = 0; i < ACCEPTS_PER_TURN && !door->room.full(door->room.arg); i++)
         if (!take_one(door))
             break;
-    if (server_is_full(door->server))
+    if (door->room.full(door->room.arg))
         uv_poll_stop(&door->poll); /* the others wait in the socket's queue */
 }
 
@@ -83,10 +83,10 @@ struct door *door_open(uv_loop_t *loop, int fd, struct error *err)
     return door;
 }
 
-void door_serve(struct door *door, struct server *server)
+void door_serve(struct door *door, const struct door_room *room)
 {
-    door->server = server;
-    if (!server_is_full(server) && !uv_is_closing((uv_handle_t *)&door->poll))
+    door->room = *room;
+    if (!room->full(room->arg) && !uv_is_closing((uv_handle_t *)&door->poll))
         uv_poll_start(&door->poll, UV_READABLE, on_clients);
 }
 

@@ -23,6 +23,7 @@
 
 #include "common/log.h"
 #include "common/tcp_caller.h"
+#include "http/look.h"
 #include "lib/error.h"
 #include "lib/metrics_text.h"
 #include "lib/number.h"
@@ -38,15 +39,6 @@
 struct text {
     char *data;
     size_t size;
-};
-
-struct look {
-    uv_process_t process;
-    uv_pipe_t out;
-    uv_timer_t limit;
-    int handles; /* open ones; 0: there is no look */
-    struct text text;
-    bool failed;
 };
 
 /* A connection. */
@@ -67,13 +59,12 @@ struct exporter {
     uv_poll_t poll, door;
     uv_timer_t due, tick, sweep;
     uv_signal_t term, interrupt;
-    struct look look;
+    struct look *look;  /* NULL: there is none */
     struct text latest; /* NULL: there is none */
     double at;          /* Unix time of it */
     int looks, failures;
     const char *selastic;
     int port, jobs, interval, timeout;
-    bool ending;
 };
 
 /* ---- what is served -------------------------------------------------------------------------- */
@@ -319,165 +310,65 @@ static void forget(struct text *text)
     *text = (struct text){0};
 }
 
-static void look_over(struct exporter *e)
+static void look_over(char *text, size_t size, void *arg)
 {
-    struct look *look = &e->look;
+    struct exporter *e = arg;
+    struct timeval now;
 
+    e->look = NULL;
     forget(&e->latest);
     e->looks++;
-    if (look->failed || look->text.data == NULL) {
+    if (text == NULL) {
         e->failures++;
-        forget(&look->text);
         return;
     }
-    e->latest = look->text;
-    look->text = (struct text){0};
-    struct timeval now;
+    e->latest = (struct text){.data = text, .size = size};
     gettimeofday(&now, NULL);
     e->at = (double)now.tv_sec + (double)now.tv_usec / 1e6;
-}
-
-static void on_look_closed(uv_handle_t *handle)
-{
-    struct exporter *e = handle->data;
-
-    if (--e->look.handles == 0 && !e->ending)
-        look_over(e);
-    else if (e->look.handles == 0)
-        forget(&e->look.text);
-}
-
-static void close_once(uv_handle_t *handle)
-{
-    if (!uv_is_closing(handle))
-        uv_close(handle, on_look_closed);
-}
-
-/* Both have to end: what it has left behind may hold the other end of the pipe. */
-static void end_part(struct exporter *e, uv_handle_t *part)
-{
-    close_once(part);
-    if (uv_is_closing((uv_handle_t *)&e->look.process) &&
-        uv_is_closing((uv_handle_t *)&e->look.out))
-        close_once((uv_handle_t *)&e->look.limit);
-}
-
-static void on_look_exit(uv_process_t *process, int64_t code, int signal)
-{
-    struct exporter *e = process->data;
-
-    if (code != 0 || signal != 0)
-        e->look.failed = true;
-    end_part(e, (uv_handle_t *)process);
-}
-
-static void give_up(struct exporter *e)
-{
-    e->look.failed = true;
-    uv_process_kill(&e->look.process, SIGKILL);
-}
-
-static void on_limit(uv_timer_t *timer)
-{
-    struct exporter *e = timer->data;
-
-    log_error("a look has taken more than %d s, and is ended", e->timeout);
-    give_up(e);
-    end_part(e, (uv_handle_t *)&e->look.out);
-}
-
-static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer)
-{
-    struct text *text = &((struct exporter *)handle->data)->look.text;
-    char *data = text->size + wanted <= TEXT_MAX ? realloc(text->data, text->size + wanted) : NULL;
-
-    if (data != NULL)
-        text->data = data;
-    *buffer = data != NULL ? uv_buf_init(data + text->size, (unsigned)wanted)
-                           : uv_buf_init(NULL, 0);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
-{
-    struct exporter *e = stream->data;
-
-    (void)buffer;
-    if (count > 0) {
-        e->look.text.size += (size_t)count;
-    } else if (count < 0) {
-        if (count == UV_ENOBUFS) {
-            log_error("a look has printed more than %zu bytes", TEXT_MAX);
-            give_up(e);
-        }
-        end_part(e, (uv_handle_t *)stream);
-    }
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct exporter *e = timer->data;
-    struct look *look = &e->look;
     char jobs[32], timeout[32];
     char *args[] = {"selastic", "exporter", "--once", jobs, timeout, NULL};
-    uv_stdio_container_t stdio[3] = {
-        {.flags = UV_IGNORE},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&look->out},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-    };
-    uv_process_options_t options = {.exit_cb = on_look_exit,
-                                    .file = e->selastic,
-                                    .args = args,
-                                    .stdio_count = 3,
-                                    .stdio = stdio};
-    int rc;
+    const struct look_options options = {.program = e->selastic,
+                                         .args = args,
+                                         .limit_ms = e->timeout * 1000 + LATE_MS,
+                                         .most = TEXT_MAX,
+                                         .done = look_over,
+                                         .arg = e};
 
-    if (look->handles > 0)
+    if (e->look != NULL)
         return; /* the one before is not over */
     snprintf(jobs, sizeof(jobs), "--jobs=%d", e->jobs);
     snprintf(timeout, sizeof(timeout), "--timeout=%d", e->timeout);
-    look->failed = false;
-    uv_pipe_init(&e->loop, &look->out, 0);
-    uv_timer_init(&e->loop, &look->limit);
-    look->process.data = look->out.data = look->limit.data = e;
-    look->handles = 3;
-    rc = uv_spawn(&e->loop, &look->process, &options);
-    if (rc != 0) {
-        log_error("%s: %s", e->selastic, uv_strerror(rc));
-        look->failed = true;
-        close_once((uv_handle_t *)&look->process);
-        close_once((uv_handle_t *)&look->out);
-        close_once((uv_handle_t *)&look->limit);
-        return;
-    }
-    uv_timer_start(&look->limit, on_limit, (uint64_t)e->timeout * 1000 + LATE_MS, 0);
-    uv_read_start((uv_stream_t *)&look->out, on_room, on_read);
+    e->look = look_begin(&e->loop, &options);
+    if (e->look == NULL)
+        look_over(NULL, 0, e);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static void close_any(uv_handle_t *handle, void *arg)
-{
-    struct exporter *e = arg;
-    bool of_look = handle == (uv_handle_t *)&e->look.process ||
-                   handle == (uv_handle_t *)&e->look.out || handle == (uv_handle_t *)&e->look.limit;
-
-    if (!uv_is_closing(handle))
-        uv_close(handle, of_look ? on_look_closed : NULL);
-}
 
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct exporter *e = handle->data;
 
     (void)number;
-    e->ending = true;
-    if (e->look.handles > 0 && !uv_is_closing((uv_handle_t *)&e->look.process))
-        uv_process_kill(&e->look.process, SIGKILL);
+    if (e->look != NULL)
+        look_cancel(e->look);
+    e->look = NULL;
     uv_poll_stop(&e->poll);
     uv_poll_stop(&e->door);
     MHD_stop_daemon(e->daemon);
     close(e->fd);
-    uv_walk(&e->loop, close_any, e);
+    uv_close((uv_handle_t *)&e->poll, NULL);
+    uv_close((uv_handle_t *)&e->door, NULL);
+    uv_close((uv_handle_t *)&e->due, NULL);
+    uv_close((uv_handle_t *)&e->tick, NULL);
+    uv_close((uv_handle_t *)&e->sweep, NULL);
+    uv_close((uv_handle_t *)&e->term, NULL);
+    uv_close((uv_handle_t *)&e->interrupt, NULL);
 }
 
 static int listen_at(struct exporter *e, const char *address, struct error *err)

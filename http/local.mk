@@ -9,6 +9,8 @@ http_libhttp_la_SOURCES = \
     http/desk.h \
     http/door.c \
     http/door.h \
+    http/look.c \
+    http/look.h \
     http/server.c \
     http/server.h
 http_libhttp_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)
@@ -27,5 +29,20 @@ http_elastic_exporter_SOURCES = http/exporter.c
 http_elastic_exporter_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
 http_elastic_exporter_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 http_elastic_exporter_LDFLAGS = $(PROGRAM_LDFLAGS)
-http_elastic_exporter_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
+http_elastic_exporter_LDADD = http/libhttp.la common/libelasticcommon.la $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
+
+pkglibexec_PROGRAMS += http/elastic-page
+http_elastic_page_SOURCES = http/page.c
+nodist_http_elastic_page_SOURCES = http/page_files.h
+http_elastic_page_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
+http_elastic_page_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+http_elastic_page_LDFLAGS = $(PROGRAM_LDFLAGS)
+http_elastic_page_LDADD = http/libhttp.la common/libelasticcommon.la $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
+
+http/page_files.h: $(PAGE_FILES) http/page/embed
+	$(AM_V_GEN)$(MKDIR_P) http && $(SHELL) $(srcdir)/http/page/embed $(srcdir)/http/page >$@.new && mv $@.new $@
+BUILT_SOURCES += http/page_files.h
+CLEANFILES += http/page_files.h
 endif
+PAGE_FILES = http/page/index.html http/page/page.css http/page/page.js
+EXTRA_DIST += $(PAGE_FILES) http/page/embed

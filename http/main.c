@@ -108,13 +108,24 @@ static int read_arguments(struct arguments *a, int argc, char **argv)
 
 /* ---- its parts ------------------------------------------------------------------------------- */
 
+static bool is_full(void *arg)
+{
+    return server_is_full(((struct http *)arg)->server);
+}
+
+static void add(void *arg, int fd, const struct sockaddr *address, socklen_t size)
+{
+    server_add(((struct http *)arg)->server, fd, address, size);
+}
+
 static void on_room(void *arg)
 {
     struct http *http = arg;
+    const struct door_room room = {.full = is_full, .add = add, .arg = http};
 
     for (int i = 0; i < DOORS && !http->ending; i++)
         if (http->doors[i] != NULL)
-            door_serve(http->doors[i], http->server);
+            door_serve(http->doors[i], &room);
 }
 
 static void end(struct http *http)

@@ -197,7 +197,7 @@ static int read_parameters(const struct route *route, const char *query,
 /* ---- headers --------------------------------------------------------------------------------- */
 
 /* The machine itself, by a name that no foreign name server answers for. */
-static bool is_loopback(const char *host)
+bool api_request_is_loopback(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
 
@@ -218,7 +218,7 @@ static int check_sender(const struct api_input *input, struct api_reply *reply)
 
     if (!input->tcp)
         return 0;
-    if (input->host != NULL && !is_loopback(input->host))
+    if (input->host != NULL && !api_request_is_loopback(input->host))
         return refuse(reply, 403, "header Host: '%s' is not this machine: use 127.0.0.1",
                       error_value(input->host).text);
     if (input->origin == NULL ||

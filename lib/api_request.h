@@ -97,4 +97,7 @@ void api_reply_set(struct api_reply *reply, int status, json_object *data, const
     __attribute__((format(printf, 4, 5)));
 void api_reply_clear(struct api_reply *reply);
 
+/* Does a header Host name this machine, by a name that no foreign name server answers for? */
+bool api_request_is_loopback(const char *host);
+
 #endif

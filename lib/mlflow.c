@@ -152,10 +152,9 @@ bool mlflow_next(struct mlflow *m, double now, struct mlflow_request *request)
     if (!compose(m, now, &body))
         return false;
     free(m->body);
-    m->body = body != NULL
-                  ? strdup(json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN |
-                                                                    JSON_C_TO_STRING_NOSLASHESCAPE))
-                  : NULL;
+    m->body = body != NULL ? strdup(json_object_to_json_string_ext(
+                                 body, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE))
+                           : NULL;
     json_object_put(body);
     m->asked = true;
     *request = (struct mlflow_request){.path = m->path, .body = m->body};
@@ -248,7 +247,7 @@ static void found_run(struct mlflow *m, json_object *root)
     if (json_object_is_type(runs, json_type_array) && json_object_array_length(runs) > 0)
         info = member(json_object_array_get_idx(runs, 0), "info");
     m->stage = take_id(m->run_id, sizeof(m->run_id), text_of(info, "run_id")) ? MLFLOW_RESUME
-                                                                             : MLFLOW_MAKE_RUN;
+                                                                              : MLFLOW_MAKE_RUN;
 }
 
 static void made_run(struct mlflow *m, json_object *root, double now)

@@ -64,7 +64,8 @@ static bool is_known(const struct mlflow *m, const char *key, double value, doub
 {
     json_object *before = member(m->latest, key);
 
-    return before != NULL && json_object_get_double(json_object_array_get_idx(before, 0)) == value &&
+    return before != NULL &&
+           json_object_get_double(json_object_array_get_idx(before, 0)) == value &&
            now - json_object_get_double(json_object_array_get_idx(before, 1)) < AGAIN;
 }
 

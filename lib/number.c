@@ -22,3 +22,8 @@ int number_parse(const char *text, size_t len, int min, int max, int *value)
     *value = (int)number;
     return 0;
 }
+
+double number_clamp(double x, double low, double high)
+{
+    return !(x > low) ? low : x > high ? high : x;
+}

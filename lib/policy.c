@@ -350,7 +350,8 @@ static bool is_url(const char *text)
     if (host == NULL || (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0))
         return false;
     host += strlen("://");
-    return host[0] != '\0' && strchr("/?#:", host[0]) == NULL && strpbrk(text, "@?#\\ \"'<>") == NULL;
+    return host[0] != '\0' && strchr("/?#:", host[0]) == NULL &&
+           strpbrk(text, "@?#\\ \"'<>") == NULL;
 }
 
 static bool is_line(const char *text)

@@ -81,16 +81,16 @@ struct world_place {
     int min_nodes, max_nodes;
     int max_restarts;
     const char *event_file, *error_file, *run_dir, *state_dir, *checkpoint_dir;
-    const char *scale_config;  /* JSON text */
-    const char *scale_configs; /* scale_config of all world sizes; NULL: none */
-    const char *lib;           /* path of libelastic.so */
-    const char *release;       /* of elasticrun */
-    const char *python;        /* directory of the Python package; NULL: not there */
-    const char *store;         /* path of the agent's store; NULL: none */
+    const char *scale_config;            /* JSON text */
+    const char *scale_configs;           /* scale_config of all world sizes; NULL: none */
+    const char *lib;                     /* path of libelastic.so */
+    const char *release;                 /* of elasticrun */
+    const char *python;                  /* directory of the Python package; NULL: not there */
+    const char *store;                   /* path of the agent's store; NULL: none */
     const char *mlflow_uri, *mlflow_run; /* NULL: no run of MLflow that goes with the job */
-    int attempt;               /* number of this start of a world */
-    char *const *added;        /* "K=V" more, where the user has not set K; NULL: nothing */
-    char *const *role;         /* the same, of its role; NULL: nothing */
+    int attempt;                         /* number of this start of a world */
+    char *const *added; /* "K=V" more, where the user has not set K; NULL: nothing */
+    char *const *role;  /* the same, of its role; NULL: nothing */
 };
 
 /* The environment of a worker, from three parts. `user` is the environment of the base's step

@@ -73,9 +73,12 @@ static double now(void)
 /* ---- command line ---------------------------------------------------------------------------- */
 
 static const struct option long_options[] = {
-    {"job", required_argument, NULL, 'j'},      {"uri", required_argument, NULL, 'u'},
-    {"run-id", required_argument, NULL, 'i'},   {"experiment", required_argument, NULL, 'e'},
-    {"run-name", required_argument, NULL, 'n'}, {"state-dir", required_argument, NULL, 's'},
+    {"job", required_argument, NULL, 'j'},
+    {"uri", required_argument, NULL, 'u'},
+    {"run-id", required_argument, NULL, 'i'},
+    {"experiment", required_argument, NULL, 'e'},
+    {"run-name", required_argument, NULL, 'n'},
+    {"state-dir", required_argument, NULL, 's'},
     {NULL, 0, NULL, 0},
 };
 
@@ -279,7 +282,7 @@ static void take_end(struct process *p, const char *how)
         return;
     p->ending = true;
     mlflow_end(p->run,
-               strcmp(how, "finished") == 0 ? MLFLOW_FINISHED
+               strcmp(how, "finished") == 0   ? MLFLOW_FINISHED
                : strcmp(how, "requeued") == 0 ? MLFLOW_REQUEUED
                                               : MLFLOW_FAILED,
                now());
@@ -295,6 +298,10 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     (void)link;
     if (p->over || type == NULL)
         return;
+    if (strcmp(type, "news") == 0) {
+        look(p);
+        return;
+    }
     p->looking = false;
     if (strcmp(type, "state") != 0)
         return; /* "later": it may not lead yet */

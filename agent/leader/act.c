@@ -55,9 +55,10 @@ static void send_prepare(struct leader *leader, struct leader_member *m,
 
     if (world == NULL || m->part->next_place < 0)
         return; /* it has been given up by the same fact */
-    leader_send(m, action->flag
-                       ? live_message(leader, "prepare", world, m->part->next_place, action->number)
-                       : world_message(leader, "prepare", world, m->part->next_place, action->number));
+    leader_send(m,
+                action->flag
+                    ? live_message(leader, "prepare", world, m->part->next_place, action->number)
+                    : world_message(leader, "prepare", world, m->part->next_place, action->number));
 }
 
 static void send_attempt(struct leader *leader, struct leader_member *m,
@@ -119,8 +120,9 @@ static void send_next(struct leader *leader, struct leader_member *m,
         json_object_object_add(msg, "step", json_object_new_int64((int64_t)action->step));
     note_last_step(leader, action);
     json_object_object_add(msg, "next",
-                           stays ? live_message(leader, "next", world, m->part->place, action->number)
-                                 : leave_message(false, false));
+                           stays
+                               ? live_message(leader, "next", world, m->part->place, action->number)
+                               : leave_message(false, false));
     leader_send(m, msg);
 }
 
@@ -268,6 +270,7 @@ static void begin_world(struct leader *leader, const struct change_action *actio
     leader->relay = leader->next_relay;
     leader->next_relay = (struct pmix_relay){0};
     report_generation(leader, action->seconds, costs_total(leader), pools_of_world(leader));
+    mlflow_run_news(leader);
     uv_update_time(leader->loop);
     post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_WRITTEN});
 }

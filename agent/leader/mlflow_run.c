@@ -245,9 +245,8 @@ void mlflow_run_add(const struct leader *leader, json_object *msg)
 
     if (own->id[0] == '\0')
         return;
-    json_object_object_add(
-        msg, "mlflow_uri",
-        json_object_new_string(leader->options->policy->mlflow_tracking_uri));
+    json_object_object_add(msg, "mlflow_uri",
+                           json_object_new_string(leader->options->policy->mlflow_tracking_uri));
     json_object_object_add(msg, "mlflow_run", json_object_new_string(own->id));
 }
 
@@ -259,6 +258,11 @@ void mlflow_run_say(struct leader *leader, json_object *msg)
         link_send(child->link, msg);
     else
         json_object_put(msg);
+}
+
+void mlflow_run_news(struct leader *leader)
+{
+    mlflow_run_say(leader, leader_message("news", -1));
 }
 
 bool mlflow_run_busy(const struct leader *leader)

@@ -22,6 +22,8 @@ void mlflow_run_close(struct leader *leader);
 double mlflow_run_awaited(const struct leader *leader);
 /* Which run workers are to go on with is added to a message, if it is known. */
 void mlflow_run_add(const struct leader *leader, json_object *msg);
+/* There is another world: the process may look at once. */
+void mlflow_run_news(struct leader *leader);
 /* What the process has asked for. The message is taken over. */
 void mlflow_run_say(struct leader *leader, json_object *msg);
 /* Has the process still something to tell? */

@@ -235,8 +235,7 @@ int http_ask(struct http *http, const struct http_request *request)
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a thread with a name */
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                     request->far ? FAR_CONNECT_MS : CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, request->far ? FAR_CONNECT_MS : CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(request->timeout * 1000));
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);

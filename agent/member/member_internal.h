@@ -76,8 +76,8 @@ struct member_job {
     char **argv, **env;
     char *cwd, *state_dir, *checkpoint_dir;
     char *mlflow_uri, *mlflow_run; /* NULL: workers have no run of MLflow */
-    struct pattern *fail_pattern; /* NULL: none */
-    json_object *scale;           /* world size → JSON text */
+    struct pattern *fail_pattern;  /* NULL: none */
+    json_object *scale;            /* world size → JSON text */
     mode_t umask;
     int min_nodes, max_nodes, max_restarts;
     uid_t slurm_user;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Metrics of one job and of a site, for curl, promtool and Prometheus; a worker that is slow.
-# Most of the time is waiting for the slow one.
+# Metrics of one job and of a site, for curl, promtool and Prometheus; the web page; a worker that
+# is slow; scripts around training. Most of the time is waiting for the slow one.
 # Takes 120 s
 
 # shellcheck disable=SC2034
@@ -10,9 +10,9 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 3
+    testbed_up --nodes 4
     cp "$TREE/tests/system/slow_rank.py" "$TB_WORK/"
-    job=$(submit -N2 --exclusive --elastic=2:3 -t 10 --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000")
+    job=$(submit -J '<b id="taken">x</b>' -N2 --exclusive --elastic=2:3 -t 10 --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000")
     export job
     wait_for 60 size_is "$job" 3
 }
@@ -63,6 +63,54 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
         promtool check metrics <"$BATS_TEST_TMPDIR/text"
     fi
 }
+
+@test "selastic proxy serves a page of the jobs, which Chromium shows as they are" {
+    begin proxy selastic proxy
+    # Nobody else comes in, nothing is changed, and no foreign name leads here.
+    ((UID)) || { run -0 curl -s -o /dev/null -w '%{http_code}' "$url/" || true; [[ $status != 0 && $output == 000 ]]; }
+    run -0 as_user curl -s -o /dev/null -w '%{http_code}' -H 'Host: evil.example' "$url/jobs"
+    [[ $output == 403 ]]
+    run -0 as_user curl -s -o /dev/null -w '%{http_code}' -X POST "$url/jobs"
+    [[ $output == 405 ]]
+    run -0 as_user curl -s -o /dev/null -w '%{http_code}' "$url/../etc/passwd" --path-as-is
+    [[ $output == 404 ]]
+    run -0 as_user curl -s -o /dev/null -w '%{http_code}' "$url/jobs/0"
+    [[ $output == 404 ]]
+    run -0 as_user curl -s -o /dev/null -w '%{http_code}' "$url/jobs/99999999"
+    [[ $output == 502 ]]
+    as_user curl -s -D - -o /dev/null "$url/" | tr -d '\r' >"$BATS_TEST_TMPDIR/head"
+    grep -qx "Content-Security-Policy: default-src 'none'; script-src 'self'; .*frame-ancestors 'none'" "$BATS_TEST_TMPDIR/head"
+    as_user curl -s "$url/jobs/$job/picture" | grep -q '^<svg'
+    # An answer that is known is waited for until it is another one: the job makes steps.
+    as_user curl -s -D - "$url/jobs/$job" >"$BATS_TEST_TMPDIR/first"
+    version=$(sed -nE 's/^ETag: "([0-9]+)".*/\1/p' "$BATS_TEST_TMPDIR/first")
+    run -0 as_user curl -s -m 24 -D - -o /dev/null "$url/jobs/$job?after=$version"
+    [[ $output =~ ETag:\ \"([0-9]+)\" ]] && ((BASH_REMATCH[1] > version))
+
+    chromium=$(command -v chromium) || skip "Chromium is not installed"
+    mkdir -m 0777 "$TB_WORK/browser"
+    wait_for 60 shows_page "$chromium" || { cat "$BATS_TEST_TMPDIR/dom" "$TB_HOME/chromium.err"; return 1; }
+    run -1 grep -F '<b id="taken"' "$BATS_TEST_TMPDIR/dom"
+    if [[ -n ${PAGE_PICTURE:-} ]]; then
+        as_user timeout 60 "$chromium" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 \
+            --window-size=1100,1000 --screenshot="$TB_WORK/browser/page.png" "$url/#$job" 2>/dev/null
+        cp "$TB_WORK/browser/page.png" "$PAGE_PICTURE"
+    fi
+}
+
+# shows_page CHROMIUM: what the page is when all is there; on a busy machine that may be later.
+shows_page() {
+    as_user timeout 60 "$1" "${browser_flags[@]}" --user-data-dir="$TB_WORK/browser" --timeout=12000 --dump-dom \
+        "$url/#$job" >"$BATS_TEST_TMPDIR/dom" 2>"$TB_HOME/chromium.err" || return 1
+    for text in "<a href=\"#$job\">$job</a>" '&lt;b id="taken"&gt;x&lt;/b&gt;' '<dd>MAX is 3</dd>' '<td>n3</td>' \
+        "<td>extension</td>" 'alt="Nodes of the job over time" src="jobs/'; do
+        grep -qF -- "$text" "$BATS_TEST_TMPDIR/dom" || return 1
+    done
+    ! grep -qE '<img [^>]*hidden' "$BATS_TEST_TMPDIR/dom"
+}
+
+browser_flags=(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync)
 
 @test "selastic exporter tells of the site, and of Slurm that is away" {
     on_testbed selastic exporter --once >"$BATS_TEST_TMPDIR/text"
@@ -117,4 +165,14 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
     [[ $output == *"generation 2: rank 1 on n2 needs 2.5 times as long"* ]]
     on_testbed selastic exporter --once |
         grep -qE "^elastic_job_straggler_ratio\{jobid=\"$job\",user=\"$TB_USER\",node=\"n2\",rank=\"1\",cause=\"[a-z]+\"\} 2.[45]"
+}
+
+# shellcheck disable=SC2030,SC2031
+@test "a script before training that fails is a failure, with its reason" {
+    cancel_all
+    wait_for 60 no_jobs
+    job=$(submit -N1 --exclusive --elastic=1:1 -t 10 --wrap "srun elasticrun --max-restarts=0 --pre-train-script=/bin/false $PYTHON slow_rank.py 1")
+    wait_for 60 job_ended "$job"
+    [[ $(job_state "$job") == FAILED ]]
+    grep -q -- '--pre-train-script /bin/false ended with exit code 1' "$TB_WORK/$job.out"
 }

@@ -40,6 +40,7 @@ serve() {
 answers() { curl -sf -o /dev/null "$1/health"; }
 client() { "$mlflow" -W ignore "$TB_WORK/mlflow_client.py" "$@"; }
 lines() { [[ $(grep -c "$2" "$TB_WORK/$1.out") -ge $3 ]]; }
+has_event() { curl -s "$url/api/2.0/mlflow/runs/get?run_id=$run_id" | grep -qF "elastic.event.$1"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 @test "one run: over generations, a lost leader and a requeue" {
@@ -56,6 +57,7 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
     run_id=$(sed -n 's/.*has run \([0-9a-f]*\) .*/\1/p' "$TB_WORK/$job.out" | sort -u)
     [[ $run_id =~ ^[0-9a-f]{32}$ ]]
 
+    wait_for 20 has_event "$job.0.000002"
     as_user kill -KILL "$(agent_of "$job" n1)"
     wait_for 60 led_by "$job" n2
     wait_for 30 lines "$job" "MLflow run $run_id at $url" 2
@@ -70,7 +72,7 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
     MLFLOW_RUN_ID=$run_id MLFLOW_TRACKING_URI=$url run -0 client "digits & co"
     echo "$output"
-    for line in 'runs=1' 'status=FINISHED' 'name=first try' "user=$TB_USER" "job=$job" 'own=0.5' 'grace=10' 'most=3' \
+    for line in 'runs=1' 'status=FINISHED' 'name=first try' "user=$TB_USER" "job=$job" 'own=0.5' 'grace=600' 'most=3' \
         'incarnations=0,1' 'pauses=yes' 'goodput=yes' 'steps=yes'; do
         grep -qxF "$line" <<<"$output"
     done

@@ -317,7 +317,7 @@ static void test_added_pool(void **state)
     "reclaim_url, "                                                                                \
     "reclaim_header, reclaim_answer, reclaim_advice, reclaim_drain, prices, pool_backoff, "        \
     "epilog_flush, snapshot_keep, grace, grow_delay, snooze, "                                     \
-    "fault_wait, hang_wait, straggler, max_restarts, grow, requeue, default_pool, "           \
+    "fault_wait, hang_wait, straggler, max_restarts, grow, requeue, default_pool, "                \
     "mlflow_tracking_uri"
 #define POOL_KEYS                                                                                  \
     "partition, qos, constraint, grace, time_min, max_time, wake, fallback, reclaim, price, "      \

@@ -276,12 +276,23 @@ static int get(struct test *test, const char *first, const char *body, const cha
 
 /* ---- the scene ------------------------------------------------------------------------------- */
 
+static bool is_full(void *arg)
+{
+    return server_is_full(arg);
+}
+
+static void add(void *arg, int fd, const struct sockaddr *address, socklen_t size)
+{
+    server_add(arg, fd, address, size);
+}
+
 static void on_room(void *arg)
 {
     struct test *test = arg;
+    const struct door_room room = {.full = is_full, .add = add, .arg = test->server};
 
     if (test->door != NULL)
-        door_serve(test->door, test->server);
+        door_serve(test->door, &room);
 }
 
 static void serve_with(struct test *test, int hold_ms, int watch_ms, int patience_ms)

@@ -195,7 +195,11 @@ static void test_which_run(void **state)
         {"r1", NULL, {{"runs/get?run_id=r1", 404, "{}"}}, NULL, "has no such run"},
         {"r1", NULL, {{"runs/get?run_id=r1", 200, DELETED}}, NULL, "has been deleted"},
         {NULL, "r1", {{"runs/get?run_id=r1", 200, ACTIVE}}, "r1", ""},
-        {NULL, "r1", {{"runs/get?run_id=r1", 200, ACTIVE}, {"runs/update", 400, "{}"}}, "r1", "400"},
+        {NULL,
+         "r1",
+         {{"runs/get?run_id=r1", 200, ACTIVE}, {"runs/update", 400, "{}"}},
+         "r1",
+         "400"},
         {NULL,
          "r1",
          {{"runs/get?run_id=r1", 404, "{}"},
@@ -234,10 +238,16 @@ static void test_which_run(void **state)
          NULL,
          "experiment has been deleted"},
         {NULL, NULL, {{BY_NAME, 400, "{\"message\": \"bad\"}"}}, NULL, "(400: bad)"},
-        {NULL, NULL, {{BY_NAME, 200, EXP}, {"runs/search", 200, "{}"}, {"runs/create", 400, "[]"}},
-         NULL, "refuses it (400)"},
+        {NULL,
+         NULL,
+         {{BY_NAME, 200, EXP}, {"runs/search", 200, "{}"}, {"runs/create", 400, "[]"}},
+         NULL,
+         "refuses it (400)"},
         /* Ids that could lead elsewhere. */
-        {NULL, NULL, {{BY_NAME, 200, "{\"experiment\": {\"experiment_id\": \"../1\"}}"}}, "",
+        {NULL,
+         NULL,
+         {{BY_NAME, 200, "{\"experiment\": {\"experiment_id\": \"../1\"}}"}},
+         "",
          "does not answer as one"},
         {NULL,
          NULL,
@@ -412,8 +422,8 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_new_run), cmocka_unit_test(test_which_run),
-        cmocka_unit_test(test_away),      cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_a_new_run),  cmocka_unit_test(test_which_run),
+        cmocka_unit_test(test_away),       cmocka_unit_test(test_queue),
         cmocka_unit_test(test_odd_states), cmocka_unit_test(test_random),
     };
 
