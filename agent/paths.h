@@ -18,5 +18,6 @@ const char *paths_node_fail(void);        /* elastic-node-fail; may not be there
 const char *paths_pmix(void);             /* elasticrun-pmix */
 const char *paths_http(void);             /* elasticrun-http */
 const char *paths_mlflow(void);           /* elastic-mlflow */
+const char *paths_router(void);           /* elastic-router */
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/member/replica_private.h"
+#include "agent/paths.h"
 #include "common/files.h"
 #include "lib/role_task.h"
 
@@ -62,6 +63,18 @@ static int make_links(struct task *task, const char *files, struct error *err)
     return dir_make(task->links, err);
 }
 
+/* The job file does not say where it is. */
+static int set_router(char **command)
+{
+    char *path = command != NULL ? strdup(paths_router()) : NULL;
+
+    if (path == NULL)
+        return -1;
+    free(command[0]);
+    command[0] = path;
+    return 0;
+}
+
 int replica_task_prepare(struct task *task, const char *files, struct error *err)
 {
     struct replica *r = task->replica;
@@ -96,6 +109,8 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
     if (place.ready_file != NULL)
         unlink(place.ready_file);
     task->command = role_task_command(o->role, o->role->run, &values);
+    if (o->role->kind == ROLE_ROUTER && set_router(task->command) != 0)
+        return error_set(err, "out of memory");
     task->added = role_task_environment(o->role, &values, &place);
     if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0)
         return error_set(err, "out of memory");

@@ -94,6 +94,7 @@ EXTRA_DIST += \
     tests/system/serve_load.bats \
     tests/system/lora_server.py \
     tests/system/serve_handover.bats \
+    tests/system/openai_client.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \
