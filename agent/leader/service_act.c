@@ -185,7 +185,8 @@ static void write_for(struct leader *leader, const struct service_action *action
 static void tell_only(struct leader *leader, const struct service_action *action)
 {
     const struct leader_service *own = leader->of_roles.service;
-    char *text = service_text_table(own->role, leader->options->job, own->term, action->text);
+    char *text = service_text_table(leader->options->roles, own->role, leader->options->job,
+                                    own->term, action->text);
 
     if (text != NULL)
         tell_table(leader, text);

@@ -188,7 +188,7 @@ new_leader() {
         [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey-$each.log") == 1 ]]
     done
     total=$(($(count_of hey-one 200) + $(count_of hey-mover 200)))
-    echo "# $total requests, none failed, in $number rounds" >&3
+    echo "# $total requests, none failed, in $((number - 1)) rounds" >&3
     ((total > 1000))
     ((STORM_SECONDS < 300 || total >= 50000))
     run -0 /usr/bin/python3 "$TB_WORK/storm.py" check "$TB_WORK/answers" "$TB_WORK/timeline"
