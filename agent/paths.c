@@ -142,3 +142,12 @@ const char *paths_fit(void)
 
     return find(path, candidates, X_OK);
 }
+
+const char *paths_router(void)
+{
+    static char path[PATH_MAX];
+    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-router",
+                                             PKGLIBEXECDIR "/elastic-router", NULL};
+
+    return find(path, candidates, X_OK);
+}

@@ -19,5 +19,6 @@ const char *paths_pmix(void);             /* elasticrun-pmix */
 const char *paths_http(void);             /* elasticrun-http */
 const char *paths_mlflow(void);           /* elastic-mlflow */
 const char *paths_fit(void);              /* elastic-fit */
+const char *paths_router(void);           /* elastic-router */
 
 #endif

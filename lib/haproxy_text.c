@@ -21,11 +21,6 @@
 
 /* ---- what may be in a text ------------------------------------------------------------------- */
 
-bool haproxy_path_ok(const char *path)
-{
-    return text_made_of(path, "/._-") && path[0] == '/' && strstr(path, "/../") == NULL;
-}
-
 static bool is_ipv6(const char *address)
 {
     struct in6_addr parsed;
@@ -72,19 +67,6 @@ static int check_route(const struct haproxy_route *route, struct error *err)
     if (!shard_key_ok(route->key))
         return error_set(err, "'%s' is no key of a model", error_value(route->key).text);
     return check_shard(route->shard, err);
-}
-
-bool haproxy_what_ok(enum haproxy_key by, const char *what)
-{
-    switch (by) {
-    case HAPROXY_HEADER:
-        return text_made_of(what, "-_");
-    case HAPROXY_PATH:
-        return haproxy_path_ok(what) && what[strlen(what) - 1] == '/';
-    case HAPROXY_JSON:
-        return text_made_of(what, "$._-") && strncmp(what, "$.", 2) == 0;
-    }
-    return false;
 }
 
 static int check_health(const char *path, struct error *err)

@@ -10,13 +10,12 @@
 #include <stdint.h>
 
 #include "lib/error.h"
+#include "lib/route_by.h"
 
 /* A payload of a command that is larger than haproxy's buffer (tune.bufsize) is lost without a
  * word. So none is. */
 #define HAPROXY_BUFFER 65536
 #define HAPROXY_PIECE  8192
-
-enum haproxy_key { HAPROXY_HEADER, HAPROXY_PATH, HAPROXY_JSON };
 
 struct haproxy_config {
     const char *bind;    /* ADDRESS:PORT */
@@ -47,11 +46,6 @@ struct haproxy_route {
     const char *key;
     int shard;
 };
-
-/* A path of letters, digits and /._- that begins with /, and what a configuration may say of keys.
- * NULL is neither. */
-bool haproxy_path_ok(const char *path);
-bool haproxy_what_ok(enum haproxy_key by, const char *what);
 
 /* The file haproxy.cfg. A new string; NULL with err: something cannot be in it. */
 char *haproxy_config_text(const struct haproxy_config *config, const struct haproxy_shard *shards,

@@ -175,10 +175,13 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_find.c \
     lib/roles_json.c \
     lib/roles_private.h \
+    lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_site.h \
     lib/roles_template.c \
     lib/rollout.c \
+    lib/route_by.c \
+    lib/route_by.h \
     lib/rollout.h \
     lib/route_table.c \
     lib/route_table.h \

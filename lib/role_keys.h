@@ -83,16 +83,19 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "roles",
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "kind",
     FIELD(struct role, kind),
     .kind = ROLES_KIND_WORD,
-    .words = {[ROLE_REPLICAS] = "replicas", [ROLE_WORLD] = "world", [ROLE_SHARDS] = "shards"},
+    .words = {[ROLE_REPLICAS] = "replicas", [ROLE_WORLD] = "world", [ROLE_SHARDS] = "shards",
+              [ROLE_ROUTER] = "router"},
     .builtin = "replicas",
-    .world = true,
+    .world = true, .router = true,
     .help = "`replicas`: copies of one program. `world`: the training that `--elastic` alone "
-            "would run. `shards`: servers of a service, each with a part of its models. At most "
-            "one role is a world, and one is of shards")
+            "would run. `shards`: servers of a service, each with a part of its models. "
+            "`router`: the address of the service, as long as the job runs. At most one role is a "
+            "world, one is of shards, and one is a router")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "template",
     .kind = ROLES_KIND_TEMPLATE,
     .world = true,
+    .router = true,
     .help = "A file of the site, NAME.yaml in `roles_dir`, whose keys hold where the role does "
             "not have them")
 
@@ -149,6 +152,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "cpus",
     .min = 0, .max = 65535,
     .builtin = "1", .builtin_world = "0",
     .world = true,
+    .router = true,
     .help = "CPUs of a task. Of a world: of each of its nodes; 0: all that are left")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "gpus",
@@ -164,6 +168,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "memory",
     .kind = ROLES_KIND_MEMORY,
     .builtin = "0",
     .world = true,
+    .router = true,
     .help = "Memory of a task, with K, M, G or T as Slurm's; without: MiB. 0: none is set aside. "
             "Of a world: of each of its nodes; 0: all that is left")
 
@@ -171,6 +176,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "base",
     FIELD(struct role, base),
     .kind = ROLES_KIND_POOL,
     .no_shards = true,
+    .router = true,
     .help = "The pool of guaranteed replicas for which the base has no room. It should be one "
             "that nobody preempts. Without it they run on the base only")
 
@@ -179,6 +185,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "pool",
     .kind = ROLES_KIND_POOLS,
     .max = POLICY_POOLS_MAX,
     .world = true,
+    .router = true,
     .help = "The pools of the other replicas, in this order. Without it: those of the job")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "ports",
@@ -207,6 +214,7 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "drain",
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "restart",
     .kind = ROLES_KIND_RESTART,
+    .router = true,
     .help = "How often and when replicas are started again after a failure: a map")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "after",
@@ -270,6 +278,30 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "scale",
     .kind = ROLES_KIND_SCALE,
     .only_shards = true,
     .help = "Replicas follow the requests that routers have: a map. `replicas` is the least then")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "listen",
+    FIELD(struct role, router.listen),
+    .kind = ROLES_KIND_NUMBER,
+    .min = 0, .max = 65535,
+    .builtin = "0",
+    .only_router = true,
+    .help = "The port of the router, at all addresses of its node. 0: a free one, which "
+            "`selastic endpoints` says")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "route-by",
+    FIELD(struct role, router.by),
+    .kind = ROLES_KIND_ROUTE_BY,
+    .builtin = "json:$.model",
+    .only_router = true,
+    .help = "Where requests name their model, also for a `selastic router` beside the job: "
+            "`json:$.model`, `path:/v2/models/`, `header:X-Tenant`")
+
+ROLE_KEY(ROLES_PLACE_ROLE, .name = "tokens",
+    FIELD(struct role, router.tokens),
+    .kind = ROLES_KIND_PATH,
+    .only_router = true,
+    .help = "A file with one token in each line. `none`: everybody who reaches the router may ask. "
+            "Without it: the file `tokens` of the service's directory, for which it waits")
 
 /* ---- of ready -------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "lib/number.h"
 #include "lib/policy.h"
 #include "lib/recovery.h"
+#include "lib/route_by.h"
 #include "lib/text.h"
 
 #define ARGUMENTS_MAX 1000
@@ -399,7 +400,8 @@ static int set_yes_no(const struct roles_reader *reader, const struct roles_part
 static int set_text(const struct roles_reader *reader, const struct roles_part *part,
                     const struct role_key *key, char **field)
 {
-    const char *text = scalar(reader, part, "a text");
+    const char *text = scalar(reader, part, "a text"), *what;
+    enum haproxy_key by;
 
     if (text == NULL)
         return -1;
@@ -409,6 +411,8 @@ static int set_text(const struct roles_reader *reader, const struct roles_part *
     if (key->kind == ROLES_KIND_PATH && !is_path(text))
         return refuse(reader, part, text,
                       "write a path of 1 to 4095 bytes without control characters");
+    if (key->kind == ROLES_KIND_ROUTE_BY && !route_by_parse(text, &by, &what))
+        return refuse(reader, part, text, "write " ROUTE_BY_FORM);
     if (key->kind == ROLES_KIND_NAME && !role_is_name(text))
         return refuse(reader, part, text, ROLE_NAME_FORM);
     if (key->kind == ROLES_KIND_POOL && policy_check_pool_name(text, NULL) < 0)
@@ -623,6 +627,7 @@ int role_value_set(const struct roles_reader *reader, const struct roles_part *p
         return set_word(reader, part, key, field);
     case ROLES_KIND_LABEL:
     case ROLES_KIND_PATH:
+    case ROLES_KIND_ROUTE_BY:
     case ROLES_KIND_NAME:
     case ROLES_KIND_POOL:
         return set_text(reader, part, key, field);
@@ -741,6 +746,7 @@ json_object *role_value_json(const struct role_key *key, const void *base)
         return json_object_new_string(key->words[*(const int *)field]);
     case ROLES_KIND_LABEL:
     case ROLES_KIND_PATH:
+    case ROLES_KIND_ROUTE_BY:
     case ROLES_KIND_NAME:
     case ROLES_KIND_POOL:
         return json_from_string(*(char *const *)field);

@@ -82,9 +82,11 @@ bool roles_key_is_for(const struct role_key *key, enum role_kind kind)
 {
     if (kind == ROLE_WORLD)
         return key->world || key->only_world;
+    if (kind == ROLE_ROUTER)
+        return key->router || key->only_router;
     if (kind == ROLE_SHARDS)
-        return !key->only_world && !key->no_shards;
-    return !key->only_world && !key->only_shards;
+        return !key->only_world && !key->only_router && !key->no_shards;
+    return !key->only_world && !key->only_router && !key->only_shards;
 }
 
 static bool is_for(const struct role_key *key, const struct role *role)
@@ -275,16 +277,17 @@ static int read_kind(const struct roles_reader *reader, const struct roles_part 
 
     if (!json_object_object_get_ex(part->value, "kind", NULL))
         return 0;
-    if (json_object_is_type(kind.value, json_type_string) &&
-        strcmp(json_object_get_string(kind.value), "router") == 0)
-        return roles_fail(reader, &kind,
-                          "a router runs beside the job, not in it; leave this role out");
     return role_value_set(reader, &kind, find_key(ROLES_PLACE_ROLE, "kind"), role);
 }
 
 static int other_kind(const struct roles_reader *reader, const struct roles_part *part,
                       const struct role_key *key, const struct role *role)
 {
+    if (key->only_router)
+        return roles_fail(reader, part,
+                          "only a role of kind router has it; write kind: router, or leave it out");
+    if (role->kind == ROLE_ROUTER)
+        return roles_fail(reader, part, "a role of kind router does not have it; leave it out");
     if (strcmp(key->name, "replicas") == 0)
         return roles_fail(reader, part,
                           "a role of kind world has nodes instead; write nodes: N "
@@ -318,7 +321,7 @@ static int read_role(const struct roles_reader *reader, const struct roles_part 
         if (read_key(reader, &member, key, role) < 0)
             return -1;
     }
-    if (!partial && role->run == NULL)
+    if (!partial && role->run == NULL && role->kind != ROLE_ROUTER)
         return roles_fail(reader, part,
                           "it has no run; write the program and its arguments, such "
                           "as run: [python3, train.py]");
@@ -337,6 +340,8 @@ static void clear_role(struct role *role)
     free(role->ready.port);
     free(role->after);
     free(role->shards.of);
+    free(role->router.by);
+    free(role->router.tokens);
 }
 
 int roles_check_template(const json_object *tree, roles_where *where, void *arg, struct error *err)
@@ -509,6 +514,9 @@ static int read_roles(const struct roles_reader *reader, const struct roles_part
         struct roles_part member = roles_member(part, roles_said_name(&roles->list[i]));
 
         if (read_after(reader, &member, roles, &roles->list[i]) < 0)
+            return -1;
+        if (roles->list[i].kind == ROLE_ROUTER &&
+            roles_make_router(reader, &member, roles->service, &roles->list[i]) < 0)
             return -1;
     }
     return roles_check(reader, part, roles) == 0 ? set_pairs(reader, part, roles) : -1;

@@ -17,11 +17,12 @@
 #include "lib/slots.h"
 
 #define ROLES_MAX          100
-#define ROLES_REPLICAS_MAX 10000 /* of a role */
-#define ROLES_TASKS_MAX    1024  /* of a gang */
-#define ROLES_PORTS_MAX    16    /* of a task */
-#define ROLES_SHARDS_MAX   64    /* roles that are made from one of kind shards */
-#define ROLES_TEXT_MAX     65536 /* bytes of the text that travels with the job */
+#define ROLES_REPLICAS_MAX 10000            /* of a role */
+#define ROLES_TASKS_MAX    1024             /* of a gang */
+#define ROLES_PORTS_MAX    16               /* of a task */
+#define ROLES_ROUTER       "elastic-router" /* the command of a router: the agent knows its path */
+#define ROLES_SHARDS_MAX   64               /* roles that are made from one of kind shards */
+#define ROLES_TEXT_MAX     65536            /* bytes of the text that travels with the job */
 
 /* Variables in which a job's roles travel from sbatch to elasticrun: their text, and max_nodes. The
  * second one is short, for those who only have to know that the job has roles, or how large it may
@@ -39,6 +40,7 @@ enum roles_clean {
 enum role_kind {
     ROLE_REPLICAS,
     ROLE_WORLD,  /* the training that --elastic alone would run */
+    ROLE_ROUTER, /* one elastic-router: the address of the service, as long as the job is there */
     ROLE_SHARDS, /* replicas that serve the models of one shard (doc/internals/serve.md) */
 };
 
@@ -103,6 +105,11 @@ struct role {
         int most, sessions;
         double calm;
     } shards;
+    struct {
+        int listen;   /* its port; 0: a free one */
+        char *by;     /* where requests name their model (lib/route_by.h) */
+        char *tokens; /* a file; "none": everybody may ask; NULL: that of the service */
+    } router;         /* of kind router */
 };
 
 /* How replicas come to a new state that a fit has made. */
@@ -165,6 +172,8 @@ int roles_leader(const struct roles *roles);
 int roles_world(const struct roles *roles);
 /* … of the first shard; -1: there is none. Those of the others follow somewhere behind it. */
 int roles_shards(const struct roles *roles);
+/* … of the role of kind router; -1: there is none. */
+int roles_router(const struct roles *roles);
 /* … of that shard; -1: there is none. */
 int roles_shard(const struct roles *roles, int number);
 

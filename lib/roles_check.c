@@ -243,7 +243,7 @@ static int check_role(const struct roles_reader *reader, const struct roles_part
                           "a task without CPUs and GPUs has no place; write at "
                           "least 1");
     }
-    if (check_command(reader, &run, role, role->run) < 0)
+    if (role->kind != ROLE_ROUTER && check_command(reader, &run, role, role->run) < 0)
         return -1;
     if (role->kind == ROLE_SHARDS && check_shards(reader, part, role) < 0)
         return -1;
@@ -332,7 +332,7 @@ static int check_circles(const struct roles_reader *reader, const struct roles_p
 static int check_single(const struct roles_reader *reader, const struct roles_part *part,
                         const struct roles *roles)
 {
-    const char *leader = NULL, *world = NULL, *shards = NULL;
+    const char *leader = NULL, *world = NULL, *shards = NULL, *router = NULL;
     struct roles_part service = roles_member(part->in, "service");
     struct roles_part models = roles_member(part->in, "models");
     struct roles_part handover = roles_member(part->in, "handover");
@@ -349,7 +349,11 @@ static int check_single(const struct roles_reader *reader, const struct roles_pa
         if (role->shards.number == 1 && shards != NULL)
             return roles_fail(reader, &kind, "%s is of kind shards already; a job has at most one",
                               shards);
+        if (role->kind == ROLE_ROUTER && router != NULL)
+            return roles_fail(reader, &kind, "%s is a router already; a job has at most one",
+                              router);
         leader = role->leads ? role->name : leader;
+        router = role->kind == ROLE_ROUTER ? role->name : router;
         shards = role->shards.number == 1 ? role->shards.of : shards;
         world = role->kind == ROLE_WORLD ? role->name : world;
     }

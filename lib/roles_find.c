@@ -44,6 +44,15 @@ int roles_shards(const struct roles *roles)
     return roles_shard(roles, 1);
 }
 
+int roles_router(const struct roles *roles)
+{
+    for (int i = 0; i < roles->count; i++) {
+        if (roles->list[i].kind == ROLE_ROUTER)
+            return i;
+    }
+    return -1;
+}
+
 int roles_world(const struct roles *roles)
 {
     for (int i = 0; i < roles->count; i++) {

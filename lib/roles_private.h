@@ -33,6 +33,7 @@ enum roles_kind {
     ROLES_KIND_WORD,       /* an enum: the index of one of words */
     ROLES_KIND_LABEL,      /* char *: letters, digits and _ - . + */
     ROLES_KIND_PATH,       /* char * */
+    ROLES_KIND_ROUTE_BY,   /* char *: lib/route_by.h */
     ROLES_KIND_NAME,       /* char *: as of a role */
     ROLES_KIND_POOL,       /* char *: a pool's name */
     ROLES_KIND_COMMAND,    /* char **: a list of texts */
@@ -81,6 +82,8 @@ struct role_key {
     bool only_world;
     /* The same of kind shards; and what such a role may not have. */
     bool only_shards, no_shards;
+    /* A role of kind router may have it, too; no other role may have it. */
+    bool router, only_router;
     /* The field in struct roles or struct role. */
     size_t offset;
 };
@@ -134,6 +137,12 @@ char **role_value_names(const struct roles_reader *reader, const struct roles_pa
 
 /* The name of the role in the job file. */
 const char *roles_said_name(const struct role *role);
+
+/* ---- lib/roles_router.c ---------------------------------------------------------------------- */
+
+/* What a router of this service is started with, and how it is asked. part is the role. */
+int roles_make_router(const struct roles_reader *reader, const struct roles_part *part,
+                      const char *service, struct role *role);
 
 /* ---- lib/roles_check.c ----------------------------------------------------------------------- */
 

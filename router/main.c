@@ -77,6 +77,7 @@ static void print_help(void)
         "      --directory=DIR        of the service; default: ~/.slurm-elastic/services/SERVICE\n"
         "      --table=FILE           the routes come from this file, not from a leader\n"
         "      --run-dir=DIR          for files and sockets of haproxy on this machine\n"
+        "      --wait                 wait for the directory of the service, and its tokens\n"
         "      --haproxy=PROGRAM      default: the one in PATH\n"
         "      --status               print what the router on this machine does\n"
         "      --json                 print it as JSON\n"
@@ -227,6 +228,21 @@ static int find_tokens(struct router *router, struct error *err)
     return 0;
 }
 
+/* Nothing has begun so far: a signal ends the program. */
+static int find_service(struct router *router, struct error *err)
+{
+    for (bool told = false;; told = true) {
+        errno = 0;
+        if (find_directory(router, err) == 0 && find_tokens(router, err) == 0)
+            return 0;
+        if (!router->arguments.wait || errno != ENOENT)
+            return -1;
+        if (!told)
+            log_info("%s; it is waited for", err->text);
+        sleep(1);
+    }
+}
+
 static int prepare(struct router *router, struct error *err)
 {
     const struct router_arguments *a = &router->arguments;
@@ -235,8 +251,7 @@ static int prepare(struct router *router, struct error *err)
     gethostname(host, sizeof(host) - 1);
     snprintf(router->id, sizeof(router->id), "%s/%s", host, a->listen);
     router->program = haproxy_program(a->haproxy, err);
-    if (router->program == NULL || find_directory(router, err) != 0 ||
-        find_tokens(router, err) != 0)
+    if (router->program == NULL || find_service(router, err) != 0)
         return -1;
     if (a->table == NULL && (router->conf = conf_file_load(NULL, err)) == NULL)
         return -1;

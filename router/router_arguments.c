@@ -13,12 +13,19 @@
 #define PORT_MAX 65535
 
 static const struct option long_options[] = {
-    {"listen", required_argument, NULL, 'l'},  {"tokens", required_argument, NULL, 't'},
-    {"no-tokens", no_argument, NULL, 'n'},     {"route-by", required_argument, NULL, 'b'},
-    {"table", required_argument, NULL, 'f'},   {"directory", required_argument, NULL, 'd'},
-    {"run-dir", required_argument, NULL, 'r'}, {"haproxy", required_argument, NULL, 'p'},
-    {"status", no_argument, NULL, 's'},        {"json", no_argument, NULL, 'j'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    {"listen", required_argument, NULL, 'l'},
+    {"tokens", required_argument, NULL, 't'},
+    {"no-tokens", no_argument, NULL, 'n'},
+    {"route-by", required_argument, NULL, 'b'},
+    {"table", required_argument, NULL, 'f'},
+    {"directory", required_argument, NULL, 'd'},
+    {"run-dir", required_argument, NULL, 'r'},
+    {"haproxy", required_argument, NULL, 'p'},
+    {"status", no_argument, NULL, 's'},
+    {"json", no_argument, NULL, 'j'},
+    {"wait", no_argument, NULL, 'w'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static bool is_address(int family, const char *text, size_t length)
@@ -58,23 +65,9 @@ int router_listen_read(const char *text, char listen[ROUTER_LISTEN], struct erro
 
 static int read_route_by(const char *text, struct router_arguments *arguments, struct error *err)
 {
-    static const struct {
-        const char *word;
-        enum haproxy_key by;
-    } kinds[] = {{"header:", HAPROXY_HEADER}, {"path:", HAPROXY_PATH}, {"json:", HAPROXY_JSON}};
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        size_t length = strlen(kinds[i].word);
-
-        if (strncmp(text, kinds[i].word, length) == 0 &&
-            haproxy_what_ok(kinds[i].by, text + length)) {
-            arguments->by = kinds[i].by;
-            arguments->what = text + length;
-            return 0;
-        }
-    }
-    return error_set(err, "--route-by=%s: give header:NAME, path:/BEFORE/THE/KEY/ or json:$.MEMBER",
-                     error_value(text).text);
+    if (route_by_parse(text, &arguments->by, &arguments->what))
+        return 0;
+    return error_set(err, "--route-by=%s: give " ROUTE_BY_FORM, error_value(text).text);
 }
 
 static int read_option(struct router_arguments *arguments, int option, char *const *argv,
@@ -108,6 +101,9 @@ static int read_option(struct router_arguments *arguments, int option, char *con
         return 0;
     case 'j':
         arguments->json = true;
+        return 0;
+    case 'w':
+        arguments->wait = true;
         return 0;
     case 'h':
         arguments->help = true;

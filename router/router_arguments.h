@@ -12,6 +12,7 @@
 
 struct router_arguments {
     bool help, status, json;
+    bool wait; /* the service may not be there yet, nor its tokens */
     const char *service;
     char listen[ROUTER_LISTEN]; /* ADDRESS:PORT, as haproxy wants it */
     const char *tokens;         /* a file; NULL: that of the service, if there is one */

@@ -24,9 +24,11 @@ spank_spank_elastic_la_SOURCES = \
     lib/roles_check.c \
     lib/roles_find.c \
     lib/roles_json.c \
+    lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_template.c \
     lib/rollout.c \
+    lib/route_by.c \
     lib/sizes.c \
     lib/slots.c \
     lib/text.c \

@@ -170,6 +170,7 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     json_object_object_add(one, "kind",
                            json_object_new_string(role->kind == ROLE_WORLD    ? "world"
                                                   : role->kind == ROLE_SHARDS ? "shards"
+                                                  : role->kind == ROLE_ROUTER ? "router"
                                                                               : "replicas"));
     json_object_object_add(one, "min", json_object_new_int(role->min));
     json_object_object_add(one, "max", json_object_new_int(role->max));

@@ -169,8 +169,8 @@ static void write_for(struct leader *leader, const struct service_action *action
             task->text = strdup(action->text);
         } else if (action->kind == SERVICE_TABLE) {
             snprintf(task->name, sizeof(task->name), SERVICE_TABLE_FILE);
-            task->text = service_text_table(leader->of_roles.service->role, leader->options->job,
-                                            task->term, action->text);
+            task->text = service_text_table(leader->options->roles, leader->of_roles.service->role,
+                                            leader->options->job, task->term, action->text);
         } else {
             service_text_models(action->shard, task->name, sizeof(task->name));
             task->text = action->kind == SERVICE_LIST
@@ -185,7 +185,8 @@ static void write_for(struct leader *leader, const struct service_action *action
 static void tell_only(struct leader *leader, const struct service_action *action)
 {
     const struct leader_service *own = leader->of_roles.service;
-    char *text = service_text_table(own->role, leader->options->job, own->term, action->text);
+    char *text = service_text_table(leader->options->roles, own->role, leader->options->job,
+                                    own->term, action->text);
 
     if (text != NULL)
         tell_table(leader, text);

@@ -12,6 +12,7 @@
 #include "common/service_dir.h"
 #include "common/slurm_client.h"
 #include "lib/json_text.h"
+#include "lib/route_by.h"
 
 static char *text_of(json_object *json, int flags)
 {
@@ -121,17 +122,35 @@ char *service_text_list(const char *repository, const struct service_action *act
     return text_of(json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 }
 
-char *service_text_table(const struct role *role, uint32_t job, int64_t term, const char *said)
+/* As its router says, which need not be one of the job. */
+static json_object *route_by(const struct roles *roles)
 {
-    json_object *table = json_text_parse(said, strlen(said), NULL);
-    json_object *by = json_object_new_object(), *shards = NULL;
+    int router = roles_router(roles);
+    const char *what = "$.model";
+    json_object *said = json_object_new_object();
+    enum haproxy_key by = HAPROXY_JSON;
+    char pattern[PATH_MAX];
+
+    if (router >= 0 && roles->list[router].router.by != NULL)
+        route_by_parse(roles->list[router].router.by, &by, &what);
+    if (by == HAPROXY_PATH) {
+        snprintf(pattern, sizeof(pattern), "^%s([^/]+)", what);
+        what = pattern;
+    }
+    json_object_object_add(said, route_by_word(by), json_object_new_string(what));
+    return said;
+}
+
+char *service_text_table(const struct roles *roles, const struct role *role, uint32_t job,
+                         int64_t term, const char *said)
+{
+    json_object *table = json_text_parse(said, strlen(said), NULL), *shards = NULL;
     char number[16];
 
     snprintf(number, sizeof(number), "%u", job);
     json_object_object_add(table, "job", json_object_new_string(number));
     json_object_object_add(table, "term", json_object_new_int64(term));
-    json_object_object_add(by, "json", json_object_new_string("$.model"));
-    json_object_object_add(table, "route-by", by);
+    json_object_object_add(table, "route-by", route_by(roles));
     json_object_object_get_ex(table, "shards", &shards);
     for (size_t i = 0; i < json_object_array_length(shards); i++)
         if (role->ready.how == ROLE_PROBE_HTTP)

@@ -22,7 +22,8 @@ json_object *service_text_handover(const struct leader *leader);
 /* models/shard_N.json. */
 char *service_text_list(const char *repository, const struct service_action *action);
 /* routes.json: what lib/service says, with the job, how keys are found, how replicas are asked. */
-char *service_text_table(const struct role *role, uint32_t job, int64_t term, const char *said);
+char *service_text_table(const struct roles *roles, const struct role *role, uint32_t job,
+                         int64_t term, const char *said);
 /* The name of models/shard_N.json in the service's directory, in *name. */
 const char *service_text_models(int shard, char *name, size_t size);
 

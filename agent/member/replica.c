@@ -494,7 +494,9 @@ struct replica *replica_create(const struct replica_options *options,
     }
     snprintf(files, sizeof(files), "replica-%lld.%lld", (long long)options->id,
              (long long)options->start);
-    r->ports = replica_ports_create(r->count, (int)strings_count(r->role.ports), err);
+    r->ports = r->role.router.listen > 0
+                   ? replica_ports_fixed(r->role.router.listen, err)
+                   : replica_ports_create(r->count, (int)strings_count(r->role.ports), err);
     *options->no_port = r->ports == NULL;
     rc = r->ports != NULL ? 0 : -1;
     for (int i = 0; i < r->count && rc == 0; i++)

@@ -46,7 +46,7 @@ static int hold_any(struct replica_ports *ports, int tasks, struct error *err)
     return 0;
 }
 
-struct replica_ports *replica_ports_create(int tasks, int names, struct error *err)
+static struct replica_ports *make(int tasks, int names, struct error *err)
 {
     struct replica_ports *ports = calloc(1, sizeof(*ports));
     size_t count = (size_t)tasks * (size_t)names + 1;
@@ -58,14 +58,37 @@ struct replica_ports *replica_ports_create(int tasks, int names, struct error *e
         ports->ours = calloc(count, sizeof(*ports->ours));
         ports->withheld = calloc(count, sizeof(*ports->withheld));
     }
-    if (ports == NULL || ports->numbers == NULL || ports->fds == NULL || ports->ours == NULL ||
-        ports->withheld == NULL)
-        error_set(err, "out of memory");
-    else if (names == 0 || (tasks * names <= ROW_MAX && hold_row(ports, tasks, NULL) == 0) ||
-             hold_any(ports, tasks, err) == 0)
+    if (ports != NULL && ports->numbers != NULL && ports->fds != NULL && ports->ours != NULL &&
+        ports->withheld != NULL)
+        return ports;
+    replica_ports_destroy(ports);
+    error_set(err, "out of memory");
+    return NULL;
+}
+
+struct replica_ports *replica_ports_create(int tasks, int names, struct error *err)
+{
+    struct replica_ports *ports = make(tasks, names, err);
+
+    if (ports == NULL || names == 0 ||
+        (tasks * names <= ROW_MAX && hold_row(ports, tasks, NULL) == 0) ||
+        hold_any(ports, tasks, err) == 0)
         return ports;
     replica_ports_destroy(ports);
     return NULL;
+}
+
+struct replica_ports *replica_ports_fixed(int port, struct error *err)
+{
+    struct replica_ports *ports = NULL;
+
+    if (port_is_strange(port, NULL))
+        error_set(err, "a program of another user listens on port %d", port);
+    else
+        ports = make(1, 1, err);
+    if (ports != NULL)
+        ports->numbers[0] = port;
+    return ports;
 }
 
 void replica_ports_destroy(struct replica_ports *ports)

@@ -16,6 +16,8 @@ struct replica_ports;
  * and so on. Very many of them, or any where there is no such row, are where there is room: whoever
  * has bound every second port stops nobody. NULL with err. */
 struct replica_ports *replica_ports_create(int tasks, int names, struct error *err);
+/* One task has that port, as long as nobody else has. */
+struct replica_ports *replica_ports_fixed(int port, struct error *err);
 void replica_ports_destroy(struct replica_ports *ports); /* accepts NULL */
 /* Those of a task, counted from 0 on this node: as many as there are names. */
 const int *replica_ports_of(const struct replica_ports *ports, int task);

@@ -63,12 +63,12 @@ static int make_links(struct task *task, const char *files, struct error *err)
     return dir_make(task->links, err);
 }
 
-/* A job file cannot know where the program is on this node. */
-static int set_program(struct task *task)
+/* A job file cannot know where a program of ours is on this node. */
+static int set_program(char **command, const char *path)
 {
-    free(task->command[0]);
-    task->command[0] = strdup(paths_fit());
-    return task->command[0] != NULL ? 0 : -1;
+    free(command[0]);
+    command[0] = strdup(path);
+    return command[0] != NULL ? 0 : -1;
 }
 
 int replica_task_prepare(struct task *task, const char *files, struct error *err)
@@ -106,9 +106,9 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
         unlink(place.ready_file);
     task->command = role_task_command(o->role, o->role->run, &values);
     task->added = role_task_environment(o->role, &values, &place);
-    if (o->role->trains && task->command != NULL && set_program(task) != 0)
-        return error_set(err, "out of memory");
-    if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0)
+    if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0 ||
+        (o->role->kind == ROLE_ROUTER && set_program(task->command, paths_router()) != 0) ||
+        (o->role->trains && set_program(task->command, paths_fit()) != 0))
         return error_set(err, "out of memory");
     return 0;
 }

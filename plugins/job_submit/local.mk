@@ -45,8 +45,10 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/roles_base.c \
     lib/roles_check.c \
     lib/roles_find.c \
+    lib/roles_router.c \
     lib/roles_site.c \
     lib/rollout.c \
+    lib/route_by.c \
     lib/sizes.c \
     lib/slots.c \
     lib/text.c \

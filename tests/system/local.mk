@@ -93,8 +93,11 @@ EXTRA_DIST += \
     tests/system/serve.bash \
     tests/system/serve.bats \
     tests/system/serve_load.bats \
+    tests/system/serve_storm.bats \
+    tests/system/storm.py \
     tests/system/lora_server.py \
     tests/system/serve_handover.bats \
+    tests/system/openai_client.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \

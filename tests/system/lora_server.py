@@ -11,11 +11,13 @@ import json
 import os
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 OLD = "old" in sys.argv[2:]
 adapters = {}
+busy = []  # one entry for each slow request
 lock = threading.Lock()
 
 
@@ -45,6 +47,10 @@ def unload(body):
 
 
 def complete(body):
+    if body.get("prompt") == "slow":
+        busy.append(None)
+        time.sleep(3)
+        busy.pop()
     path = adapters.get(body.get("model"))
     if path is None and body.get("model") != "base":
         return failed(f"The model `{body.get('model')}` does not exist.", "NotFoundError", 404)
@@ -69,7 +75,8 @@ def models(_body):
 
 
 ANSWERS = {
-    ("GET", "/health"): lambda _body: (200, {"pid": os.getpid()}),
+    ("GET", "/health"): lambda _body: (200, {"pid": os.getpid(), "busy": len(busy)}),
+    ("GET", "/metrics"): lambda _body: (200, f"lora_server_adapters {len(adapters)}\n"),
     ("GET", "/v1/models"): models,
     ("POST", "/v1/load_lora_adapter"): load,
     ("POST", "/v1/unload_lora_adapter"): unload,
@@ -95,7 +102,8 @@ class Handler(BaseHTTPRequestHandler):
         status, said = answer(body) if answer else failed("Not Found", "NotFoundError", 404)
         data = said.encode() if isinstance(said, str) else json.dumps(said).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        kind = "text/plain" if self.path == "/metrics" else "application/json"
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -1,11 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A service that makes its servers load and unload models: the server of examples/serve by the Open
-# Inference Protocol, with real models, and a server that speaks vLLM's API of adapters.
-# Takes 80 s
+# Inference Protocol, with real models, and a server that speaks vLLM's API of adapters. The latter
+# has a router in its job, which OpenAI's client asks, and Prometheus scrapes it.
+# Takes 120 s
 
 load helpers
 load elastic
+load roles
 load serve
 
 setup_file() {
@@ -13,9 +15,12 @@ setup_file() {
     testbed_up --stock --nodes 2 --cpus-per-node 8
     mkdir "$TB_WORK/examples"
     cp -r "$TREE/examples/digits" "$TREE/examples/serve" "$TB_WORK/examples/"
-    cp "$TREE/tests/system/lora_server.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{lora_server.py,openai_client.cjs} "$TB_WORK/"
     job_file "$OIP" oip /v2/health/ready examples/serve/serve.py '--port, "{port}", --repository, "{models}"'
     job_file "$LORA" vllm-lora /health lora_server.py '"{port}"'
+    if [[ -x $(PATH=$PATH:/usr/sbin command -v haproxy) ]]; then
+        echo "  front: {kind: router, restart: {backoff: 200ms..1s}}" >>"$TB_WORK/$LORA.yaml"
+    fi
     trained digit digit 20
     trained parity parity 20
     as_user selastic states push "$TB_WORK/$OIP/digit" "$TB_WORK/trained/digit"
@@ -55,6 +60,7 @@ trained() { as_user /usr/bin/python3 examples/serve/train.py "$TB_WORK/trained/$
 setup() { job=$(<"$TB_WORK/job"); }
 
 teardown_file() {
+    end_process "$TB_WORK/prometheus.pid" TERM
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$OIP ~/.slurm-elastic/services/$LORA"
     testbed_down
 }
@@ -172,4 +178,97 @@ has_models() { [[ $(as_user curl -s "http://$2/v1/models" | json_value '*(m["id"
     as_user selastic states push "$TB_WORK/$LORA/none" "$TB_WORK/trained/none"
     wait_for 60 why_has none '/v1/load_lora_adapter: HTTP status 404: No adapter found for /'
     all_say eve 2 completes eve 000001
+}
+
+# ---- the router of the job ----
+
+need_router() { grep -q front: "$TB_WORK/$LORA.yaml" || skip "without haproxy"; }
+
+# Prints http://ADDRESS:PORT.
+router_at() { endpoints "$job" | sed -n 's|^front-0 \([^ ]*\) \([0-9]*\)$|http://\1:\2|p'; }
+
+# asked TOKEN MODEL: the status.
+asked() {
+    as_user curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $1" \
+        -d "{\"model\": \"$2\", \"prompt\": \"${3:-x}\"}" "$(router_at)/v1/completions"
+}
+
+TOKEN=0123456789abcdef0123
+
+answers_at_router() { [[ $(asked $TOKEN "$1") == 200 ]]; }
+
+@test "a router of the job waits for tokens, and then answers at its endpoint" {
+    need_router
+    export SERVICE=$LORA
+    as_user sh -c "umask 077; echo $TOKEN >~/.slurm-elastic/services/$LORA/tokens"
+    wait_for 40 ready_are "$job" front 1
+    wait_for 20 answers_at_router ada
+    [[ $(asked wrong-token-wrong-token ada) == 401 ]]
+    [[ $(asked $TOKEN nobody) == 503 ]]
+    run -0 as_user selastic roles "$job"
+    [[ $output =~ front\ +router ]]
+}
+
+@test "OpenAI's client asks it by the body, and waits for an adapter that is being loaded" {
+    need_router
+    export SERVICE=$LORA
+    npm=$("$TREE/scripts/setup" --print-npm) || skip "without openai from npm (scripts/setup --npm)"
+    ask() { as_user node openai_client.cjs "$npm" "$(router_at)" "$1" "$2"; }
+    [[ $(ask $TOKEN ada) == 000002 ]]
+    [[ $(ask wrong-token-wrong-token ada) == "error 401" ]]
+    ask $TOKEN new >"$TB_WORK/openai.log" 3>&- &
+    client=$!
+    adapter new 1
+    wait "$client"
+    [[ $(<"$TB_WORK/openai.log") == 000001 ]]
+}
+
+@test "Prometheus finds the servers by selastic endpoints" {
+    prometheus=$(command -v prometheus) || skip "without prometheus"
+    export SERVICE=$LORA
+    as_user sh -c "selastic endpoints $job --role server-1 --format=prometheus >targets.json"
+    cat >"$TB_WORK/prometheus.yml" <<YAML
+global: {scrape_interval: 1s}
+scrape_configs:
+  - {job_name: roles, file_sd_configs: [{files: [$TB_WORK/targets.json]}]}
+YAML
+    chmod 0644 "$TB_WORK/prometheus.yml"
+    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    as_user sh -c "echo \$\$ >prometheus.own; exec $prometheus --config.file=prometheus.yml \
+        --storage.tsdb.path=prometheus.data --web.listen-address=127.0.0.1:$port" >"$TB_WORK/prometheus.out" 2>&1 3>&- &
+    wait_for 20 test -s "$TB_WORK/prometheus.own"
+    cp "$TB_WORK/prometheus.own" "$TB_WORK/prometheus.pid"
+    scraped() {
+        [[ $(curl -s "http://127.0.0.1:$port/api/v1/query?query=lora_server_adapters" | json_value \
+            '*sorted(r["metric"]["replica"] + "=" + r["value"][1] for r in s["data"]["result"])' 2>/dev/null) == "$1" ]]
+    }
+    count=$(table | json_value 'len(s["routes"])')
+    wait_for 40 scraped "server-1-0=$count server-1-1=$count"
+    end_process "$TB_WORK/prometheus.pid" TERM
+}
+
+@test "a router that is killed comes back, and so does its haproxy" {
+    need_router
+    export SERVICE=$LORA
+    victim=$(pgrep -u "$TB_USER" -f "^[^ ]*/elastic-router $LORA ")
+    as_user kill -KILL "$victim"
+    another() { pgrep -u "$TB_USER" -f "^[^ ]*/elastic-router $LORA " | grep -vqx "$victim"; }
+    wait_for 40 another
+    wait_for 40 answers_at_router ada
+    (($(pgrep -u "$TB_USER" -c -f "^[^ ]*haproxy .*elastic-router-[^ ]*$LORA/") <= 2))
+}
+
+@test "at the end of the job the router and its servers end what they have" {
+    need_router
+    export SERVICE=$LORA
+    wait_for 20 answers_at_router ada
+    asked $TOKEN ada slow >"$TB_WORK/slow.log" 3>&- &
+    slow=$!
+    begun() { for at in $(replicas_of ada); do as_user curl -s "http://$at/health"; done | grep -q '"busy": 1'; }
+    wait_for 10 begun
+    as_user scancel "$job"
+    wait "$slow"
+    [[ $(<"$TB_WORK/slow.log") == 200 ]]
+    wait_for 60 job_ended "$job"
+    ! pgrep -u "$TB_USER" -f "elastic-router-[^ ]*$LORA/"
 }

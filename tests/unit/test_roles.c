@@ -367,7 +367,7 @@ static void test_role_refusals(void **state)
         {"max: 2",
          "max: it is a key of restart and scale, not of a role; keys of a role: " ROLE_KEYS},
         {"pods: 2", "pods: there is no such key of a role; its keys: " ROLE_KEYS},
-        {"kind: pod", "kind: 'pod' is not allowed; write replicas, world or shards"},
+        {"kind: pod", "kind: 'pod' is not allowed; write replicas, world, router or shards"},
         {"template: x", "template: there are no templates here; write the role's keys"},
         {"leads: maybe", "leads: 'maybe' is not allowed; write yes or no"},
         {"replicas: many", "replicas: 'many' is not a number of replicas; write N or MIN:MAX, each "

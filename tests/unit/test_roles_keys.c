@@ -74,6 +74,8 @@ static const char *fixed_values(const struct role_key *key)
         return "a name";
     case ROLES_KIND_PATH:
         return "a path";
+    case ROLES_KIND_ROUTE_BY:
+        return "as `--route-by`";
     case ROLES_KIND_POOL:
         return "a pool";
     case ROLES_KIND_COMMAND:

@@ -67,6 +67,34 @@ static void test_again(void **state)
     roles_destroy(roles);
 }
 
+static void test_router(void **state)
+{
+    struct roles *roles = create(
+        JOB "  front:\n    kind: router\n    route-by: path:/v2/models/\n    tokens: none\n");
+    const struct role *role = &roles->list[roles_router(roles)];
+    struct error err = {""};
+    char *text = roles_text(roles, &err), *other;
+    struct roles *again = roles_text_read(text, &err);
+
+    (void)state;
+    assert_string_equal(err.text, "");
+    assert_string_equal(role->run[0], ROLES_ROUTER);
+    assert_string_equal(role->run[1], "adapters");
+    assert_string_equal(role->run[4], "--no-tokens");
+    assert_null(role->run[5]);
+    assert_string_equal(role->ports[0], "http");
+    assert_int_equal(role->ready.how, ROLE_PROBE_TCP);
+    assert_int_equal(role->min, 1);
+    assert_int_equal(role->max, 1);
+    other = roles_text(again, &err);
+    assert_string_equal(text, other);
+    assert_string_equal(again->list[roles_router(again)].router.by, "path:/v2/models/");
+    free(other);
+    free(text);
+    roles_destroy(again);
+    roles_destroy(roles);
+}
+
 static void test_arguments(void **state)
 {
     struct roles *roles = create(JOB "    shards: 2\n");
@@ -163,8 +191,22 @@ static void test_refusals(void **state)
              "    capacity: 1G\n",
          "4:3: roles.server: nothing says when a replica has its models; write ready: {http: "
          "PATH}, or another way"},
-        {JOB "  router:\n    kind: router\n",
-         "11:5: roles.router.kind: a router runs beside the job, not in it; leave this role out"},
+        {JOB "  router:\n    kind: router\n    run: [x]\n",
+         "12:5: roles.router.run: a role of kind router does not have it; leave it out"},
+        {JOB "  a:\n    kind: router\n  b:\n    kind: router\n",
+         "13:5: roles.b.kind: a is a router already; a job has at most one"},
+        {JOB "  router:\n    kind: router\n    listen: 65536\n",
+         "12:5: roles.router.listen: '65536' is not a whole number from 0 to 65535"},
+        {JOB "  router:\n    kind: router\n    route-by: body\n",
+         "12:5: roles.router.route-by: 'body' is not allowed; write header:NAME, "
+         "path:/BEFORE/THE/KEY/ or json:$.MEMBER"},
+        {JOB "  router:\n    kind: router\n    tokens: '{x}'\n",
+         "12:5: roles.router.tokens: braces are not allowed; write another path, or none"},
+        {JOB OTHER "    listen: 80\n",
+         "12:5: roles.a.listen: only a role of kind router has it; write kind: router, or leave it "
+         "out"},
+        {"roles:\n  a:\n    run: [a]\n    leads: yes\n  r:\n    kind: router\n",
+         "5:3: roles.r: it is of kind router, but the job has no service"},
         {JOB "  other:\n    kind: shards\n    run: [x]\n    ports: [a]\n    ready: {http: /}\n"
              "    capacity: 1G\n",
          "11:5: roles.other.kind: server is of kind shards already; a job has at most one"},
@@ -252,8 +294,9 @@ static void test_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_again),
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_again),
+        cmocka_unit_test(test_router), cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_fit),
         cmocka_unit_test(test_refusals),
     };
 
