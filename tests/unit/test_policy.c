@@ -177,17 +177,17 @@ static void test_options(void **state)
         assert_int_equal(policy_set(&policy, given[i][0], given[i][1], &err), 0);
         assert_true(policy_option_is_set(&policy, policy_find(given[i][0])));
     }
-    assert_policy(
-        &policy,
-        "{\"nodes\":\"2:8:2\",\"replica\":2,\"grace\":120,\"grow_delay\":0,\"snooze\":31536000,\"fault_wait\":7,"
-        "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
-        "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
-        "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
-        "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
-        "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\","
-        "\"mlflow_tracking_uri\":\"https:\\/\\/m.example:5000\\/base\","
-        "\"mlflow_experiment_name\":\"digits \xc3\xa9\",\"mlflow_run_name\":\"600\","
-        "\"mlflow_run_id\":\"0123abc\"}");
+    assert_policy(&policy,
+                  "{\"nodes\":\"2:8:2\",\"replica\":2,\"grace\":120,\"grow_delay\":0,\"snooze\":"
+                  "31536000,\"fault_wait\":7,"
+                  "\"hang_wait\":900,\"straggler\":\"replace\",\"max_restarts\":\"5\\/"
+                  "3600\",\"signal\":\"USR1\",\"grow\":\"ask\","
+                  "\"requeue\":\"limit,fault\",\"pool\":[\"a\",\"b-1\"],"
+                  "\"deadline\":\"2026-12-01T07:00:00Z\",\"fallback\":300,\"budget\":1200.5,"
+                  "\"max_price\":0.000001,\"wake\":\"no\",\"reclaim\":\"shrink\","
+                  "\"mlflow_tracking_uri\":\"https:\\/\\/m.example:5000\\/base\","
+                  "\"mlflow_experiment_name\":\"digits \xc3\xa9\",\"mlflow_run_name\":\"600\","
+                  "\"mlflow_run_id\":\"0123abc\"}");
     assert_true(policy.deadline == 1796108400);
     assert_true(policy.budget == 1200.5);
     assert_near(policy.max_price, 1e-6, 1e-12);
