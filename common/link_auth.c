@@ -29,8 +29,8 @@ int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES])
     return len == LINK_NONCE_BYTES ? 0 : -1;
 }
 
-/* An empty object takes hundreds of times the two bytes that it has in the text. Strings may hold as
- * many brackets as they like; json-c knows them in both kinds of quotes. */
+/* An empty object takes hundreds of times the two bytes that it has in the text. Strings may hold
+ * as many brackets as they like; json-c knows them in both kinds of quotes. */
 static bool has_few_containers(const char *text, size_t len)
 {
     size_t count = 0;

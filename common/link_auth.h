@@ -54,8 +54,8 @@ void session_key(const struct credential *client, const struct credential *leade
 int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES]);
 
 /* Parse exactly len bytes of JSON with a NUL behind them, and at most depth - 1 levels of objects
- * and arrays, LINK_CONTAINERS_MAX in all. NULL for anything else. Bytes that are not UTF-8 pass: a user's environment may hold
- * them. */
+ * and arrays, LINK_CONTAINERS_MAX in all. NULL for anything else. Bytes that are not UTF-8 pass: a
+ * user's environment may hold them. */
 json_object *json_parse_exact(const char *text, size_t len, int depth);
 
 #endif

@@ -17,9 +17,9 @@ enum tcp_listener tcp_listener(int port);
 /* The same for who gets connections to that address. */
 enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address);
 
-/* Any user may have so many sockets that it takes long to ask for a listener. The milliseconds until
- * the next time, after one that took so many nanoseconds: a twentieth of the time is spent on it at
- * most. At least that many. */
+/* Any user may have so many sockets that it takes long to ask for a listener. The milliseconds
+ * until the next time, after one that took so many nanoseconds: a twentieth of the time is spent on
+ * it at most. At least that many. */
 uint64_t tcp_pause(uint64_t took, uint64_t least);
 
 /* Is it an address of this machine? */

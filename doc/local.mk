@@ -30,6 +30,7 @@ nobase_dist_doc_DATA += \
     doc/internals/http.md \
     doc/internals/fuzzing.md \
     doc/internals/live.md \
+    doc/internals/mlflow.md \
     doc/internals/pmix.md \
     doc/internals/pools.md \
     doc/internals/protocol.md \
@@ -44,7 +45,9 @@ nobase_dist_doc_DATA += \
     doc/run/demo.svg \
     doc/run/history.jsonl \
     doc/user/containers.md \
+    doc/user/mlflow.md \
     doc/user/mpi.md \
+    doc/user/page.png \
     doc/user/picture.svg \
     doc/user/pools.md \
     doc/user/roles.md \

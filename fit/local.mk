@@ -6,17 +6,17 @@ noinst_LTLIBRARIES += fit/libfit.la
 fit_libfit_la_SOURCES = \
     fit/home.c \
     fit/home.h \
+    fit/leader_link.h \
     fit/new_state.c \
     fit/new_state.h \
-    fit/program.c \
-    fit/program.h \
     fit/runner.c \
     fit/runner.h \
-    fit/service.h \
     fit/spec.c \
     fit/spec.h \
     fit/steps.c \
-    fit/steps.h
+    fit/steps.h \
+    fit/user_program.c \
+    fit/user_program.h
 fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 fit_libfit_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 fit_libfit_la_LIBADD = state/libstate.la common/libelasticcommon.la $(JSONC_LIBS) $(SODIUM_LIBS)
@@ -28,12 +28,12 @@ fit_elastic_fit_SOURCES = \
     cmd/print.c \
     cmd/query.c \
     cmd/service_job.c \
-    fit/command.h \
-    fit/look.c \
-    fit/look.h \
+    fit/fit_command.h \
+    fit/fit_show.c \
+    fit/fit_show.h \
+    fit/leader_link.c \
     fit/main.c \
     fit/run.c \
-    fit/service.c \
     fit/start.c \
     fit/trainer.c
 fit_elastic_fit_CPPFLAGS = $(fit_libfit_la_CPPFLAGS) $(MUNGE_CFLAGS)

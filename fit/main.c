@@ -18,7 +18,7 @@
 #include <sodium.h>
 
 #include "cmd/terminal_text.h"
-#include "fit/command.h"
+#include "fit/fit_command.h"
 #include "lib/number.h"
 #include "lib/states.h"
 

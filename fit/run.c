@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "common/stop.h"
-#include "fit/command.h"
+#include "fit/fit_command.h"
 #include "fit/runner.h"
 
 #define LOOK_NS 200000000L /* between two looks at a fit */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "fit/home.h"
-#include "fit/service.h"
+#include "fit/leader_link.h"
 
 struct runner;
 
@@ -18,8 +18,8 @@ struct runner;
 struct runner *runner_create(const struct home *home, struct service_link *link, int64_t claim);
 void runner_destroy(struct runner *runner); /* accepts NULL */
 
-/* One look: at the fit that goes on, or for the next one. *busy: there is one. -1 with err: it is to
- * be tried again, as long as the claim holds. */
+/* One look: at the fit that goes on, or for the next one. *busy: there is one. -1 with err: it is
+ * to be tried again, as long as the claim holds. */
 int runner_look(struct runner *runner, bool *busy, struct error *err);
 
 #endif

@@ -295,8 +295,8 @@ static bool all_have(const struct steps *steps, const struct service_look *look,
     return false;
 }
 
-/* Why the new state is not served, and will not be. NULL: it may be in a while. What the leader says
- * may be of before: unless it names the state, it has some time to say something else. */
+/* Why the new state is not served, and will not be. NULL: it may be in a while. What the leader
+ * says may be of before: unless it names the state, it has some time to say something else. */
 static const char *refusal(const struct steps *steps, const struct service_look *look, double now)
 {
     bool patient = now <= steps->began + PATIENCE;

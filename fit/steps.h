@@ -5,7 +5,7 @@
 #define FIT_STEPS_H
 
 #include "fit/home.h"
-#include "fit/service.h"
+#include "fit/leader_link.h"
 #include "fit/spec.h"
 
 struct steps {

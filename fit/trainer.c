@@ -17,10 +17,10 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "common/stop.h"
-#include "fit/command.h"
+#include "fit/fit_command.h"
 #include "fit/home.h"
 #include "fit/new_state.h"
-#include "fit/program.h"
+#include "fit/user_program.h"
 #include "fit/spec.h"
 #include "lib/json_get.h"
 

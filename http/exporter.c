@@ -23,7 +23,7 @@
 
 #include "common/log.h"
 #include "common/tcp_caller.h"
-#include "http/look.h"
+#include "http/capture.h"
 #include "lib/error.h"
 #include "lib/metrics_text.h"
 #include "lib/number.h"
@@ -178,10 +178,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     on_due(&e->due);
 }
 
-/* ---- clients -------------------------------------------------------------------------------------
- *
- * Any user of this machine can connect, and of others too with --address. So each has a share of the
- * connections only, and each of them some seconds: Prometheus finds a place. */
+/* ---- clients --------------------------------------------------------------------------------- */
+
+/* Any user of this machine can connect, and of others too with --address. So each has a share of
+ * the connections only, and each of them some seconds: Prometheus finds a place. */
 
 static void run_soon(struct exporter *e)
 {

@@ -9,8 +9,8 @@ http_libhttp_la_SOURCES = \
     http/desk.h \
     http/door.c \
     http/door.h \
-    http/look.c \
-    http/look.h \
+    http/capture.c \
+    http/capture.h \
     http/server.c \
     http/server.h
 http_libhttp_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)

@@ -5,9 +5,9 @@
  *   is the run of before there? ──► find or make the experiment ──► find or make the run
  *   ──► parameters ──► metrics and tags, batch after batch ──► the run is ended
  *
- * The run has a tag with the job's identity. So a run that was made, and whose id was lost, is found
- * again. The server may be away, slow, or hostile: what waits for it is bounded, and what it says is
- * checked. Pure: time is a parameter, in seconds. REST API 2.0 of MLflow. */
+ * The run has a tag with the job's identity. So a run that was made, and whose id was lost, is
+ * found again. The server may be away, slow, or hostile: what waits for it is bounded, and what it
+ * says is checked. Pure: time is a parameter, in seconds. REST API 2.0 of MLflow. */
 #ifndef ELASTIC_MLFLOW_H
 #define ELASTIC_MLFLOW_H
 

@@ -191,7 +191,7 @@ static void put_tags(struct mlflow *m, json_object *state)
     put_pools(m, state);
 }
 
-/* ---- generations: events ---------------------------------------------------------------------- */
+/* ---- generations: events --------------------------------------------------------------------- */
 
 static void put_generation(struct mlflow *m, json_object *record, const char *incarnation)
 {
@@ -230,7 +230,7 @@ static void put_history(struct mlflow *m, json_object *state)
         put_generation(m, json_object_array_get_idx(history, i), incarnation);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static void put_parameter(json_object *params, const char *key, const char *value)
 {
@@ -273,7 +273,7 @@ int mlflow_seen(const struct mlflow *m)
     return m->seen;
 }
 
-/* ---- batches ---------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 bool mlflow_log_waits(const struct mlflow *m)
 {

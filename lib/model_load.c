@@ -166,7 +166,7 @@ int model_load_want(struct model_load *m, const char *text, size_t len, struct e
     json_object *said = json_text_parse(text, len, err), *list = NULL;
     struct model *models = NULL;
     int64_t version = 0;
-    int count;
+    int count = 0;
 
     if (said == NULL)
         return -1;

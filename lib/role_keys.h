@@ -258,8 +258,8 @@ ROLE_KEY(ROLES_PLACE_ROLE, .name = "load",
     .builtin = "file",
     .only_shards = true,
     .help = "How models get into the program. `file`: it reads the file `{models}`, and reads it "
-            "again when it is another one. `oip` and `vllm-lora`: the agent makes its server load and "
-            "unload them, at the port that `ready` asks. It is ready once it has all of them")
+            "again when it is another one. `oip` and `vllm-lora`: the agent makes its server load "
+            "and unload them, at the port that `ready` asks. It is ready once it has all of them")
 
 ROLE_KEY(ROLES_PLACE_ROLE, .name = "update",
     .kind = ROLES_KIND_UPDATE,

@@ -54,8 +54,8 @@ int place_take(struct place *place, const struct state *state, const struct stat
 /* Remove a state of any kind. When this fails in between, it is torn. */
 int place_remove(struct place *place, const struct state *state, struct error *err);
 
-/* When state number `own` was written, and `keep` complete ones are to stay: remove what may go. What
- * cannot be removed is said on stderr. */
+/* When state number `own` was written, and `keep` complete ones are to stay: remove what may go.
+ * What cannot be removed is said on stderr. */
 void place_prune(struct place *place, const struct states *states, int keep, int64_t own);
 
 #endif

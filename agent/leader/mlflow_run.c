@@ -229,7 +229,7 @@ static void start(struct leader *leader)
         uv_process_kill(&child->process, SIGKILL); /* on_exit_of_child goes on */
 }
 
-/* ---- what others ask -------------------------------------------------------------------------- */
+/* ---- what others ask ------------------------------------------------------------------------- */
 
 double mlflow_run_awaited(const struct leader *leader)
 {

@@ -49,8 +49,8 @@ void report_progress(struct leader *leader, const struct leader_member *m, json_
 void report_failure(const char *node, const struct change_fact *exited, json_object *msg,
                     char *text, size_t size);
 
-/* What selastic shows: the generations after that one as a new array, the progress as a new object (NULL: none has
- * been reported), and since when (Unix time) the present world has been there. */
+/* What selastic shows: the generations after that one as a new array, the progress as a new object
+ * (NULL: none has been reported), and since when (Unix time) the present world has been there. */
 json_object *report_history_json(const struct leader *leader, int after);
 json_object *report_progress_json(const struct leader *leader);
 double report_since(const struct leader *leader);

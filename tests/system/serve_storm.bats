@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A service under load while everything happens to it: hey asks 200 times a second, and each answer
 # of a second asker has to be one that was allowed then. The control, without shield, drain and
-# router, loses requests. STORM_SECONDS=300 is the long form (bench/serve --load). Takes 60 s
+# router, loses requests. STORM_SECONDS=300 is the long form (bench/serve --load).
+# Takes 60 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=900

@@ -14,7 +14,7 @@
 #include "common/files.h"
 #include "fit/home.h"
 #include "fit/new_state.h"
-#include "fit/program.h"
+#include "fit/user_program.h"
 #include "fit/spec.h"
 #include "lib/json_text.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A run of MLflow: requests, answers of good, slow and hostile servers, and what waits (lib/mlflow). */
+/* A run of MLflow: requests, answers of good, slow and hostile servers, and what waits
+ * (lib/mlflow). */
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/mlflow.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program of the user that the trainer runs: its output goes to the log of the fit. */
-#ifndef FIT_PROGRAM_H
-#define FIT_PROGRAM_H
+#ifndef FIT_USER_PROGRAM_H
+#define FIT_USER_PROGRAM_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program that is run for what it prints, within a time and a size. */
-#ifndef ELASTIC_HTTP_LOOK_H
-#define ELASTIC_HTTP_LOOK_H
+#ifndef ELASTIC_HTTP_CAPTURE_H
+#define ELASTIC_HTTP_CAPTURE_H
 
 #include <stddef.h>
 
@@ -14,7 +14,8 @@ struct look_options {
     char *const *args; /* with its name first */
     int limit_ms;
     size_t most; /* bytes */
-    /* Called once, from the loop. The text is taken over; NULL: it has failed, or printed nothing. */
+    /* Called once, from the loop. The text is taken over; NULL: it has failed, or printed
+     * nothing. */
     void (*done)(char *text, size_t size, void *arg);
     void *arg;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The leader of the service, as the runner asks it: what there is, and that it be changed. */
-#ifndef FIT_SERVICE_H
-#define FIT_SERVICE_H
+#ifndef FIT_LEADER_LINK_H
+#define FIT_LEADER_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

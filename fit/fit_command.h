@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What elastic-fit can be told to do. Each ends with the exit status of the program. */
-#ifndef FIT_COMMAND_H
-#define FIT_COMMAND_H
+#ifndef FIT_FIT_COMMAND_H
+#define FIT_FIT_COMMAND_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which fit is meant, and what there is to say about it. */
-#ifndef FIT_LOOK_H
-#define FIT_LOOK_H
+#ifndef FIT_FIT_SHOW_H
+#define FIT_FIT_SHOW_H
 
-#include "fit/command.h"
+#include "fit/fit_command.h"
 #include "fit/home.h"
 
 /* *id 0 becomes the latest. -1 with err: there is no such fit. */

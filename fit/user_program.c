@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program of the user (program.h). */
-#include "fit/program.h"
+#include "fit/user_program.h"
 
 #include <errno.h>
 #include <fcntl.h>

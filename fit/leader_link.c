@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Questions to the leader of the service (service.h). */
-#include "fit/service.h"
+#include "fit/leader_link.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic fit show`, `list` and `log` (command.h, look.h). */
-#include "fit/look.h"
+#include "fit/fit_show.h"
 
 #include <errno.h>
 #include <fcntl.h>
