@@ -169,7 +169,7 @@ static int read_option(struct fit_arguments *arguments, int option, char *const 
 static int read_words(struct fit_arguments *arguments, size_t *command, int count,
                       char *const *words, struct error *err)
 {
-    int id;
+    int id = 0;
 
     *command = 0;
     while (count > 0 && *command < COMMANDS && strcmp(commands[*command].name, words[0]) != 0)
@@ -183,7 +183,7 @@ static int read_words(struct fit_arguments *arguments, size_t *command, int coun
     arguments->service = words[1];
     if (count == 3 && number_parse(words[2], strlen(words[2]), 1, INT32_MAX, &id) != 0)
         return error_set(err, "'%s' is no fit: a fit has a number", error_value(words[2]).text);
-    arguments->id = count == 3 ? id : 0;
+    arguments->id = id;
     return 0;
 }
 

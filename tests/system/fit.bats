@@ -200,9 +200,9 @@ trains_nobody() { [[ -z $(processes train) ]]; }
     until ended_as SUCCESS; do
         action=$(fit_json | json_value 's["action"]')
         if [[ $action != "${last:-}" ]]; then
-            pid=$(processes run)
-            [[ ! $pid ]] || as_user kill -KILL $pid || true
-            echo "killed $pid at $action"
+            read -ra pids < <(processes run | tr '\n' ' ') || true
+            ((${#pids[@]} == 0)) || as_user kill -KILL "${pids[@]}" || true
+            echo "killed ${pids[*]} at $action"
             last=$action
             kills=$((${kills:-0} + 1))
         fi

@@ -9,6 +9,7 @@ end_process() {
     pid=$(<"$1")
     rm "$1"
     kill -"$2" "$pid" 2>/dev/null || return 0
+    # shellcheck disable=SC2317 # wait_for calls it
     gone() { [[ ! -d /proc/$pid ]]; }
     wait_for 40 gone
 }

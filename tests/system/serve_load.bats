@@ -270,5 +270,5 @@ YAML
     wait "$slow"
     [[ $(<"$TB_WORK/slow.log") == 200 ]]
     wait_for 60 job_ended "$job"
-    ! pgrep -u "$TB_USER" -f "elastic-router-[^ ]*$LORA/"
+    run -1 pgrep -u "$TB_USER" -f "elastic-router-[^ ]*$LORA/"
 }
