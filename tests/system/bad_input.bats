@@ -160,7 +160,7 @@ file() {
     file 'missing.json: No such file or directory' missing.json
     file 'directory: it is a directory, not a file' directory
     file 'text.json: this is not a JSON object; write {"key": value, ...}' text.json
-    file 'key.json: "colour": unknown key; known keys: nodes, grace,' key.json
+    file 'key.json: "colour": unknown key; known keys: nodes, replica, grace,' key.json
     file 'number.json: "grace": NaN, Infinity and numbers that need more than 64 bits' number.json
     file 'large.json: it has 104857600 bytes; at most 1048576 are allowed' large.json
     file 'fifo: it is a FIFO, not a regular file' fifo
