@@ -33,6 +33,7 @@ teardown() {
 
 # begin NAME COMMAND...: runs it in the background as the user. Its first line is an URL.
 begin() {
+    rm -f "$TB_HOME/$1.out" # of the test before
     as_user sh -c "echo \$\$ >$1.pid; exec ${*:2}" >"$TB_HOME/$1.out" 2>"$TB_HOME/$1.err" 3>&- &
     wait_for 10 test -s "$TB_HOME/$1.out"
     read -r url <"$TB_HOME/$1.out"
