@@ -3,7 +3,8 @@
 """A replica of a shard as router.bats needs one: router_replica.py FILE NAME MODEL...
 
 It writes its port to FILE. It answers POST with its name if the body asks for one of its models,
-with 404 else, and with 500 if the body has "poison". GET /ready is 200, GET /count how many POST there have been.
+with 404 else, and with 500 if the body has "poison". GET /ready is 200, GET /count how many POST
+there have been.
 """
 
 import json

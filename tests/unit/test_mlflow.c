@@ -362,8 +362,8 @@ static void test_odd_states(void **state)
         "{}",
         "{\"size\": \"x\", \"steps\": [], \"history\": {}, \"policy\": 3, \"measures\": 7}",
         "{\"incarnation\": \"12.0\", \"history\": [1, null, {}, {\"generation\": -1}]}",
-        "{\"incarnation\": \"12.0\", \"history\": [{\"generation\": 1, \"time\": 1e300, "
-        "\"kind\": \"a\", \"size\": 1, \"reason\": \"b\"}]}",
+        ("{\"incarnation\": \"12.0\", \"history\": [{\"generation\": 1, \"time\": 1e300, "
+         "\"kind\": \"a\", \"size\": 1, \"reason\": \"b\"}]}"),
         "{\"steps\": 1e300, \"size\": 1e308, \"pools\": [1, {\"pool\": 2}]}",
     };
 

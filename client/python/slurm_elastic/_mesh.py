@@ -42,6 +42,6 @@ def unit_mesh(
         device_type = "cuda" if torch.cuda.is_available() else "cpu"
     return init_device_mesh(
         device_type,
-        (found.count, *sizes.values()),
+        (found.units, *sizes.values()),
         mesh_dim_names=("replicate", *sizes),
     )

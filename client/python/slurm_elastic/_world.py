@@ -73,7 +73,7 @@ class Unit(NamedTuple):
 
     number: int
     """Of this process's unit, from 0."""
-    count: int
+    units: int
     """Units in the world."""
     rank: int
     """Of this process, in its unit."""
@@ -114,7 +114,7 @@ def _set_unit(world: Any) -> None:
         return
     os.environ.update(
         ELASTIC_UNIT=str(found.number),
-        ELASTIC_UNITS=str(found.count),
+        ELASTIC_UNITS=str(found.units),
         ELASTIC_UNIT_RANK=str(found.rank),
         ELASTIC_UNIT_SIZE=str(found.size),
     )
