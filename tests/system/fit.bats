@@ -7,6 +7,7 @@
 load helpers
 load elastic
 load roles
+load serve
 
 setup_file() {
     export SERVICE=f$$ # services outlive jobs and testbeds
@@ -50,17 +51,6 @@ teardown_file() {
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit list "$SERVICE"; }; }
 
-# end_process FILE SIGNAL: of which FILE has the number, if it is there.
-end_process() {
-    local pid
-    [[ -s $1 ]] || return 0
-    pid=$(<"$1")
-    rm "$1"
-    kill -"$2" "$pid" 2>/dev/null || return 0
-    gone() { [[ ! -d /proc/$pid ]]; }
-    wait_for 40 gone
-}
-
 # data NAME WORDS...: what a model is trained on.
 data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
 
@@ -83,11 +73,9 @@ partials() { find "$TB_WORK/models" -name '*.partial' | wc -l; }
 
 serves() { [[ $(as_user curl -s "http://$1/m") == "$2" ]]; }
 
-service_dir() { as_user selastic shard "$SERVICE" --json | json_value 's["dir"]'; }
-
 # Lines "ADDRESS:PORT" of the replicas that are ready.
 servers() {
-    as_user cat "$(service_dir)/routes.json" |
+    table |
         json_value "'\\n'.join(f'{r[\"address\"]}:{r[\"port\"]}' for x in s['shards'] for r in x['replicas'] if r['state'] == 'ready')"
 }
 
@@ -125,12 +113,7 @@ trains_nobody() { [[ -z $(processes train) ]]; }
 
 @test "a router takes the address of the service, and requests come all the time" {
     if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
-    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    echo "$port" >"$TB_WORK/port"
-    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
-        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$port" >"$TB_WORK/router.out" 2>&1 3>&- &
-    wait_for 20 test -s "$TB_WORK/router.own"
-    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+    begin_router
     wait_for 40 serves "127.0.0.1:$port" 000001
     hey -z 10m -c 4 -q 15 "http://127.0.0.1:$port/m" >"$TB_WORK/hey.log" 2>&1 3>&- &
     echo $! >"$TB_WORK/hey.pid"

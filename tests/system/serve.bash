@@ -14,6 +14,16 @@ end_process() {
     wait_for 40 gone
 }
 
+# begin_router: of the service, in the background; $port is its port, and $TB_WORK/port has it.
+begin_router() {
+    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    echo "$port" >"$TB_WORK/port"
+    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
+        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$port" >"$TB_WORK/router.out" 2>&1 3>&- &
+    wait_for 20 test -s "$TB_WORK/router.own"
+    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+}
+
 shard_json() { as_user selastic shard "$SERVICE" --json 2>/dev/null; }
 
 table() { as_user cat "$(shard_json | json_value 's["dir"]')/routes.json"; }

@@ -90,12 +90,7 @@ servers() {
 
 @test "a router takes the address of the service, and requests come all the time" {
     if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
-    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    echo "$port" >"$TB_WORK/port"
-    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
-        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$port" >"$TB_WORK/router.out" 2>&1 3>&- &
-    wait_for 20 test -s "$TB_WORK/router.own"
-    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+    begin_router
     by_router() { [[ $(curl -s "http://127.0.0.1:$port/one") == 000001 ]]; }
     wait_for 40 by_router
     hey -z 10m -c 4 -q 15 "http://127.0.0.1:$port/one" >"$TB_WORK/hey.log" 2>&1 3>&- &

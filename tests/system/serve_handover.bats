@@ -103,11 +103,7 @@ end_load() {
 @test "a job serves, and a router has its address" {
     wait_for 40 serves "$first"
     handover 185s
-    /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])' >"$TB_WORK/port"
-    as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \
-        --route-by=path:/ --run-dir="$1/router"' sh "$TB_WORK" "$SERVICE" "$(<"$TB_WORK/port")" >"$TB_WORK/router.log" 2>&1 3>&- &
-    wait_for 20 test -s "$TB_WORK/router.own"
-    cp "$TB_WORK/router.own" "$TB_WORK/router.pid"
+    begin_router
     wait_for 40 asked one 000001
     wait_for 20 asked two 000001
     begin_load one

@@ -70,6 +70,22 @@ struct plan_output scene_decide(struct scene *s)
     return out;
 }
 
+void scene_request_all(struct scene *s, const char *what, const int *expected)
+{
+    for (int i = 0;; i++) {
+        struct plan_output out = scene_decide(s);
+
+        if (out.submit != expected[i])
+            fail_msg("%s: request %d is of %d nodes, expected %d", what, i, out.submit,
+                     expected[i]);
+        plan_clear(&out);
+        if (out.submit == 0)
+            break;
+        s->in.last_increments = out.submit_increments;
+        scene_add_extension(s, (uint32_t)(10 + i), out.submit, PLAN_PENDING, 0);
+    }
+}
+
 void scene_remove_member(struct scene *s, int i)
 {
     memmove(&s->members[i], &s->members[i + 1],

@@ -23,6 +23,9 @@ void scene_add_members(struct scene *s, uint32_t job, int count, bool in_world);
 struct plan_extension *scene_add_extension(struct scene *s, uint32_t job, int nodes,
                                            enum plan_extension_state state, double age);
 struct plan_output scene_decide(struct scene *s);
+/* Each request of nodes is made and stays pending, until none follows: they are of these numbers of
+ * nodes, and then 0. Else the test has failed. */
+void scene_request_all(struct scene *s, const char *what, const int *expected);
 void scene_remove_member(struct scene *s, int i);
 void scene_remove_extension(struct scene *s, int i);
 void scene_drop_extension(struct scene *s, uint32_t job);

@@ -45,18 +45,7 @@ static void test_sequence_of_requests(void **state)
         scene_init(&s, table[row].sizes);
         s.in.max_pending = 100;
         scene_add_members(&s, 1, s.sizes.min, true);
-        for (int i = 0;; i++) {
-            struct plan_output out = scene_decide(&s);
-
-            if (out.submit != table[row].expected[i])
-                fail_msg("%s: request %d is of %d nodes, expected %d", table[row].sizes, i,
-                         out.submit, table[row].expected[i]);
-            plan_clear(&out);
-            if (out.submit == 0)
-                break;
-            s.in.last_increments = out.submit_increments;
-            scene_add_extension(&s, (uint32_t)(10 + i), out.submit, PLAN_PENDING, 0);
-        }
+        scene_request_all(&s, table[row].sizes, table[row].expected);
     }
 }
 
