@@ -43,9 +43,9 @@ static void work(uv_work_t *request)
 {
     struct text *text = request->data;
 
-    text->rc = text->appends ? file_append(text->path, text->text, &text->err)
-                             : file_replace(text->path, text->text, strlen(text->text), 0600,
-                                            &text->err);
+    text->rc = text->appends
+                   ? file_append(text->path, text->text, &text->err)
+                   : file_replace(text->path, text->text, strlen(text->text), 0600, &text->err);
 }
 
 static void begin_next(struct scribe *scribe);
@@ -114,9 +114,10 @@ static void write_text(struct scribe *scribe, const char *name, char *content, b
     struct error err;
 
     if (text == NULL) {
-        error_set(&err, content != NULL && scribe->count >= WAITING_MAX
-                            ? "%s/%s: the file system has not answered for long"
-                            : "%s/%s: out of memory",
+        error_set(&err,
+                  content != NULL && scribe->count >= WAITING_MAX
+                      ? "%s/%s: the file system has not answered for long"
+                      : "%s/%s: out of memory",
                   scribe->directory, name);
         free(content);
         scribe->wrote(-1, &err, scribe->arg);
