@@ -171,8 +171,8 @@ class Backend(unittest.TestCase):
             (True, False, "gloo"),
         ):
             with self.subTest(gpu=has_gpu, by_device=by_device), mock.patch.object(
-                torch.cuda, "is_available", lambda: has_gpu
-            ), mock.patch.object(_torch_compat, "has_backends_by_device", lambda: by_device):
+                torch.cuda, "is_available", return_value=has_gpu
+            ), mock.patch.object(_torch_compat, "has_backends_by_device", return_value=by_device):
                 self.assertEqual(_nccl.backend(), backend)
 
     def test_pytorch_does_not_end_the_process(self):
