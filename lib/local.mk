@@ -216,6 +216,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/shard_commands_next.c \
     lib/shard_commands_parts.c \
     lib/shard_commands_place.c \
+    lib/shard_commands_demand.c \
     lib/shard_commands_private.h \
     lib/shard_plan.c \
     lib/shard_plan.h \

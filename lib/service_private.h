@@ -37,6 +37,8 @@ struct service_router {
     char name[SERVICE_ROUTER_NAME];
     int64_t epoch;
     double heard;
+    json_object *asked; /* keys that somebody asks for there; NULL: it has not said so */
+    bool asked_all;     /* … and perhaps others that have a route */
 };
 
 /* A model of the repository that cannot be used, and why. */
@@ -61,6 +63,7 @@ struct service {
     int64_t revision;
     struct service_refusal *refusals;
     int refusal_count;
+    int left_out; /* models of the repository that are too many */
     int *ends; /* starts of replicas that the leader before has told to end, or was about to */
     int end_count;
     bool first; /* the next run is the first one */

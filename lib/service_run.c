@@ -258,6 +258,25 @@ static void tell_routed(struct run *run)
     shard_commands_routed(s->brain, epoch);
 }
 
+/* What somebody asks for, by what routers that live have said last. */
+static void tell_asked(struct run *run)
+{
+    struct service *s = run->s;
+
+    for (int i = 0; i < s->router_count; i++) {
+        const struct service_router *router = &s->routers[i];
+        size_t count = router->asked != NULL ? json_object_array_length(router->asked) : 0;
+
+        if (!service_router_lives(s, router, run->now))
+            continue;
+        for (size_t k = 0; k < count; k++)
+            shard_commands_asked(
+                s->brain, json_object_get_string(json_object_array_get_idx(router->asked, k)));
+        if (router->asked_all)
+            shard_commands_asked_all(s->brain);
+    }
+}
+
 /* ---- the brain's commands -------------------------------------------------------------------- */
 
 static int set_models(struct run *run, struct shard_command *command)
@@ -686,6 +705,7 @@ int service_run(struct service *s, double now, const struct service_replica *lis
         tell_ready(&run);
         if (!service_holds(s))
             tell_routed(&run);
+        tell_asked(&run);
         status = take_commands(&run);
     }
     if (status == 0)

@@ -87,7 +87,7 @@ void shard_commands_sweep(struct shard_commands *s, double now)
         struct shard *home = shard_numbered(s, model->home);
         struct shard *routed = shard_numbered(s, model->routed);
 
-        model->used = !model->gone || model->routed > 0;
+        model->used = !model->gone || model->asleep || model->routed > 0;
         if (home != NULL)
             home->want_count++;
         if (routed != NULL)
@@ -100,7 +100,9 @@ void shard_commands_sweep(struct shard_commands *s, double now)
             continue;
         }
         shard_drop(s, i);
-        if (s->refused > 0)
+        if (s->refused > 0 && s->options.idle > 0)
+            s->at_once = true;
+        else if (s->refused > 0)
             shard_commands_wait(s, now);
     }
     drop_models(s);
@@ -170,12 +172,16 @@ int shard_commands_put(struct shard_commands *s, const struct shard_model_spec *
     if (model != NULL && !model->removed && !model->failed &&
         strcmp(model->version, spec->version) == 0)
         return 0;
-    if (model == NULL)
+    if (model == NULL) {
         model = shard_model_add(s, spec->name, key);
+        if (model != NULL)
+            model->asleep = s->options.idle > 0;
+    }
     if (model == NULL || shard_text_set(&model->version, spec->version) != 0)
         return error_set(err, "out of memory");
     model->size = size;
-    model->removed = model->gone = model->failed = false;
+    model->removed = model->failed = false;
+    model->gone = model->asleep;
     model->why[0] = '\0';
     s->counts.operations++;
     shard_commands_wait(s, now);
@@ -189,6 +195,7 @@ int shard_commands_remove(struct shard_commands *s, const char *name, double now
     if (model == NULL || model->removed)
         return error_set(err, "there is no model '%s'", error_value(name).text);
     model->removed = true;
+    model->asleep = false;
     s->counts.operations++;
     shard_commands_wait(s, now);
     return 0;
@@ -379,12 +386,20 @@ static struct shard_model_view view_of(const struct shard_commands *s,
         .size = model->size,
         .why = model->why,
         .removed = model->removed,
+        .asleep = model->asleep,
     };
 }
 
 struct shard_model_view shard_commands_at(const struct shard_commands *s, int i)
 {
     return view_of(s, s->models[i]);
+}
+
+struct shard_model_view shard_commands_named(const struct shard_commands *s, const char *name)
+{
+    const struct shard_model *model = shard_name_ok(name) ? shard_model_named(s, name) : NULL;
+
+    return model != NULL ? view_of(s, model) : (struct shard_model_view){0};
 }
 
 int shard_commands_shards(const struct shard_commands *s)

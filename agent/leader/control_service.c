@@ -160,7 +160,7 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
         return;
     }
     json_get_int(msg, "after", -1, INT64_MAX, &after);
-    if (router != NULL && !leader_service_routed(leader, router, 0, -1, NULL, NULL))
+    if (router != NULL && !leader_service_routed(leader, router, 0, -1, NULL))
         refuse(leader, link, "the service has too many routers");
     else if (!route_waiters_add(leader, link, after, say_table))
         refuse(leader, link, "too many routers wait for routes");
@@ -169,7 +169,6 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
 void control_routed(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *router = router_of(msg);
-    json_object *drained = NULL, *sessions = NULL;
     int64_t epoch, revision = -1;
 
     if (!has_routes(leader, link))
@@ -178,10 +177,8 @@ void control_routed(struct leader *leader, struct link *link, json_object *msg)
         refuse(leader, link, "routed needs router, a name of up to 63 bytes, and epoch");
         return;
     }
-    json_object_object_get_ex(msg, "drained", &drained);
-    json_object_object_get_ex(msg, "sessions", &sessions);
     json_get_int(msg, "revision", 0, INT64_MAX, &revision);
-    if (leader_service_routed(leader, router, epoch, revision, drained, sessions))
+    if (leader_service_routed(leader, router, epoch, revision, msg))
         control_say(link, control_answer("done", "heard"), true);
     else
         refuse(leader, link, "the service has too many routers");

@@ -96,6 +96,7 @@ EXTRA_DIST += \
     tests/system/serve_storm.bats \
     tests/system/storm.py \
     tests/system/lora_server.py \
+    tests/system/serve_demand.bats \
     tests/system/serve_handover.bats \
     tests/system/openai_client.cjs \
     tests/system/ray.bats \

@@ -750,6 +750,7 @@ EXTRA_DIST += \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/replaced.txt \
+    tests/unit/serve/on-demand.txt \
     tests/unit/serve/takeover.txt
 UNIT_TESTS += tests/unit/test_haproxy_answers tests/unit/test_route_table tests/unit/test_router_plan
 tests_unit_test_haproxy_answers_SOURCES = tests/unit/test_haproxy_answers.c
