@@ -34,6 +34,7 @@ YAML
     model one 1 6000000
     model two 1 6000000
     submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
+    # shellcheck disable=SC2317 # wait_for calls it
     runs() { shard_json >/dev/null; }
     wait_for 40 runs
     begin_router
