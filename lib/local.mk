@@ -207,6 +207,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/service_handover.h \
     lib/service_json.c \
     lib/service_private.h \
+    lib/service_facts.c \
+    lib/service_rollout.c \
     lib/service_run.c \
     lib/service_scale.c \
     lib/service_scale.h \

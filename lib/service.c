@@ -133,8 +133,12 @@ static int put(struct service *s, const struct service_model *model, double now)
 
     if (model->why != NULL)
         return refuse(s, model->name, model->why);
-    return shard_commands_put(s->brain, &spec, now, &err) != 0 ? refuse(s, model->name, err.text)
-                                                               : 0;
+    if (shard_commands_put(s->brain, &spec, now, &err) != 0)
+        return refuse(s, model->name, err.text);
+    /* Of a version that there was already: somebody has measured it. */
+    if (model->given > 0)
+        shard_commands_measured(s->brain, model->name, model->version, model->given, now);
+    return 0;
 }
 
 /* A version that has failed is tried again only when somebody asks for it (flush). */

@@ -354,7 +354,7 @@ static json_object *model_json(const struct shard_model_view *view)
     return json;
 }
 
-static json_object *shard_view(const struct service_shard *shard)
+static json_object *shard_view(const struct service *s, const struct service_shard *shard)
 {
     const struct rollout *rollout = &shard->rollout;
     json_object *json = json_object_new_object();
@@ -362,6 +362,8 @@ static json_object *shard_view(const struct service_shard *shard)
     add_shard(json, "name", shard->number);
     add_number(json, "shard", shard->number);
     add_number(json, "models", shard->count);
+    add_number(json, "bytes", shard_commands_bytes(s->brain, shard->number));
+    add_number(json, "capacity", s->options.brain.capacity);
     add_number(json, "version", rollout->version);
     add_number(json, "ready", shard->ready);
     add_number(json, "replicas", rollout->replicas);
@@ -381,7 +383,7 @@ void service_describe(const struct service *s, double now, json_object *into)
         json_object_array_add(models, model_json(&view));
     }
     for (int i = 0; i < s->shard_count; i++)
-        json_object_array_add(shards, shard_view(&s->shards[i]));
+        json_object_array_add(shards, shard_view(s, &s->shards[i]));
     for (int i = 0; i < s->refusal_count; i++) {
         json_object *one = json_object_new_object();
 

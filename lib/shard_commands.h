@@ -107,6 +107,9 @@ void shard_commands_asked(struct shard_commands *s, const char *key);
 void shard_commands_asked_all(struct shard_commands *s);
 /* Models may move so that fewer shards are needed. */
 void shard_commands_repack(struct shard_commands *s);
+/* The model moves to that shard, and its route follows. -1 with err: it cannot now, and nothing has
+ * changed. */
+int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err);
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
@@ -149,12 +152,14 @@ struct shard_commands_counts {
     int64_t operations, lists, updates, routes;
 };
 
-int shard_commands_count(const struct shard_commands *s); /* of models */
+int shard_commands_count(const struct shard_commands *s);                         /* of models */
 struct shard_model_view shard_commands_at(const struct shard_commands *s, int i); /* by name */
 /* name NULL: there is no such model. */
 struct shard_model_view shard_commands_named(const struct shard_commands *s, const char *name);
 /* How many shards there are, also those that are about to go. */
 int shard_commands_shards(const struct shard_commands *s);
+/* How many bytes the models of the shard's list need. */
+int64_t shard_commands_bytes(const struct shard_commands *s, int shard);
 struct shard_commands_counts shard_commands_counts(const struct shard_commands *s);
 /* Of keys and names: what they are made of. */
 bool shard_name_ok(const char *name);

@@ -399,6 +399,10 @@ static int plan(struct shard_commands *s, double now)
 {
     int more;
 
+    if (s->moved) {
+        s->moved = false;
+        return 0;
+    }
     shard_commands_wake(s, now);
     do {
         bool due = s->at_once || (s->pending && now >= s->since + s->options.window);

@@ -77,6 +77,7 @@ struct shard_commands {
     bool pending;   /* operations wait to be planned, since: */
     double since;
     bool at_once, repack;
+    bool moved;     /* by hand: the next run says so, and plans nothing */
     double planned; /* when it was planned last */
     double wait;    /* a shard waits for others until then; 0: none does */
     int refused;    /* models for which there is no room */

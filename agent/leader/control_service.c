@@ -12,6 +12,7 @@
 #include "lib/pieces.h"
 #include "lib/roles.h"
 #include "lib/service.h"
+#include "lib/shard_plan.h"
 
 static void refuse(struct leader *leader, struct link *link, const char *why)
 {
@@ -92,6 +93,28 @@ void control_repack(struct leader *leader, struct link *link, json_object *msg)
 {
     (void)msg;
     hurry(leader, link, true);
+}
+
+void control_move(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *model = json_get_string(msg, "model");
+    struct error err = {""};
+    int64_t shard;
+
+    if (!is_ready(leader, link))
+        return;
+    if (model == NULL || !json_get_int(msg, "shard", 1, SHARD_PLAN_SHARDS_MAX, &shard)) {
+        refuse(leader, link, "move needs model and shard, a number from 1");
+        return;
+    }
+    if (leader_service_move(leader, model, (int)shard, &err) != 0) {
+        refuse(leader, link, err.text);
+        return;
+    }
+    control_say(link,
+                control_answer("done", "job %u: model %s moves to shard_%d", leader->options->job,
+                               model, (int)shard),
+                true);
 }
 
 /* NULL: it has none, or one that is none. */

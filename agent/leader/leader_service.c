@@ -346,6 +346,16 @@ void leader_service_flush(struct leader *leader, bool repack)
     leader_service_apply(leader);
 }
 
+int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err)
+{
+    struct service *service = leader->of_roles.service->service;
+
+    if (shard_commands_move(service_brain(service), model, shard, err) != 0)
+        return -1;
+    service_run_in(leader, 0);
+    return 0;
+}
+
 void leader_service_describe(struct leader *leader, json_object *into)
 {
     service_describe(leader->of_roles.service->service, leader_now(leader), into);

@@ -42,6 +42,8 @@ bool leader_service_routed(struct leader *leader, const char *router, int64_t ep
 /* The repository is looked at now. */
 void leader_service_apply(struct leader *leader);
 void leader_service_flush(struct leader *leader, bool repack);
+/* A model moves to another shard. -1 with err: it cannot. */
+int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err);
 /* What `selastic shard` shows. */
 void leader_service_describe(struct leader *leader, json_object *into);
 

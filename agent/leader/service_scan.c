@@ -18,7 +18,7 @@
 /* More than a service serves: which of them those are is lib/service's to say. */
 #define SERVICE_SCAN_MAX (10 * SHARD_COMMANDS_MODELS_MAX)
 #define MODEL_FILE       "model.json"
-#define MODEL_FILE_MAX ((size_t)64 << 10)
+#define MODEL_FILE_MAX   ((size_t)64 << 10)
 
 static char *own(const char *text)
 {

@@ -751,6 +751,7 @@ EXTRA_DIST += \
     tests/unit/serve/measured.txt \
     tests/unit/serve/merge.txt \
     tests/unit/serve/mixed.txt \
+    tests/unit/serve/move-by-hand.txt \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/replaced.txt \
