@@ -13,6 +13,7 @@ PYTHON_TESTS = \
     tests/python/test_digits.py \
     tests/python/test_events.py \
     tests/python/test_flush.py \
+    tests/python/test_framework_mistakes.py \
     tests/python/test_grafana.py \
     tests/python/test_left_behind.py \
     tests/python/test_live.py \
