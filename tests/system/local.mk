@@ -4,6 +4,7 @@
 EXTRA_DIST += \
     tests/system/arithmetic.bats \
     tests/system/arithmetic.py \
+    tests/system/browser.py \
     tests/system/bad_input.bats \
     tests/system/cloud.bats \
     tests/system/dask.bats \
