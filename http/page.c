@@ -207,8 +207,8 @@ static bool has_news(const struct waiter *waiter)
 /* The library does not look at a connection that is suspended. */
 static bool is_gone(const struct waiter *waiter)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(waiter->connection,
-                                                                   MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        waiter->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct pollfd poll_fd = {.events = POLLRDHUP};
 
     if (info == NULL)

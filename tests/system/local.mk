@@ -131,6 +131,7 @@ EXTRA_DIST += \
     tests/system/spank.bats \
     tests/system/state.bats \
     tests/system/store.bats \
+    tests/system/stragglers.bats \
     tests/system/store.py \
     tests/system/stranger.py \
     tests/system/submit.bats \

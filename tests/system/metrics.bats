@@ -237,3 +237,35 @@ open_page() {
     [[ $(job_state "$job") == FAILED ]]
     grep -q -- '--pre-train-script /bin/false ended with exit code 1' "$TB_WORK/$job.out"
 }
+
+# shellcheck disable=SC2030,SC2031
+@test "scripts around training run once for a node and world, with their arguments" {
+    # shellcheck disable=SC2016 # of the script
+    around=$(script around.sh <<'SH'
+#!/bin/sh
+echo "$ELASTIC_GENERATION $SLURMD_NODENAME $RANK $# $*" >>"around-$1"
+SH
+    )
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    job=$(submit -N1 --exclusive --elastic=1:2 --elastic-grow=ask -t 10 --wrap "srun elasticrun --nproc-per-node=2 \
+        --pre-train-script=$around --pre-train-args=\"pre 'two words'\" --post-train-script=$around --post-train-args=post \
+        $PYTHON $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.1")
+    wait_for 60 steps_exceed "$job" 2
+    as_user selastic resize "$job" 2
+    wait_for 60 steps_made_by "$job" 2
+    as_user selastic resize "$job" 1
+    wait_for 60 steps_made_by "$job" 3
+    enough "$job"
+    sort "$TB_WORK/around-pre" "$TB_WORK/around-post"
+    read -r first second < <(history_json "$job" | json_value '*s["generations"][1]["nodes"]')
+    diff <(sort "$TB_WORK/around-pre") <(printf '%s 2 pre two words\n' "1 $first 0" "2 $first 0" "2 $second 2" "3 $first 0")
+    diff <(sort "$TB_WORK/around-post") <(printf '%s 1 post\n' "1 $first 0" "2 $first 0" "2 $second 2" "3 $first 0")
+}
+
+# shellcheck disable=SC2030,SC2031
+@test "a script after training that fails is a failure, too" {
+    job=$(submit -N1 --exclusive --elastic=1:1 -t 10 --wrap "srun elasticrun --max-restarts=0 --post-train-script=/bin/false $PYTHON slow_rank.py 1")
+    wait_for 60 job_ended "$job"
+    [[ $(job_state "$job") == FAILED ]]
+    grep -q -- '--post-train-script /bin/false ended with exit code 1' "$TB_WORK/$job.out"
+}
