@@ -103,7 +103,7 @@ static void test_whole(void **state)
     sum = usage_sum(job);
     assert_int_equal(sum.jobs, 5);
     assert_near(sum.node_s, 660, 1e-9);
-    /* All records begin at the same time: 2 nodes and 2, 1, 3; in the end those of the second run. */
+    /* All records begin at the same time: 2 nodes and 2, 1, 3. In the end: of the second run. */
     usage_sizes(job, &least, &most);
     assert_int_equal(least, 2);
     assert_int_equal(most, 8);
