@@ -140,7 +140,7 @@ class Step(unittest.TestCase):
 
 @tap.needs_torch
 class World(unittest.TestCase):
-    """libelastic forgets a world when the next one is asked for: no thread may ask about it then."""
+    """libelastic forgets a world when the next one is asked for: no thread may be in it then."""
 
     def test_the_guard_has_ended_before(self):
         order = []
