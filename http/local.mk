@@ -11,6 +11,8 @@ http_libhttp_la_SOURCES = \
     http/door.h \
     http/capture.c \
     http/capture.h \
+    http/fits.c \
+    http/fits.h \
     http/server.c \
     http/server.h
 http_libhttp_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)

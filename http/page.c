@@ -154,7 +154,7 @@ static bool is_the_same(const struct news *news, const char *text, size_t size)
     return text == NULL || (size == news->size && memcmp(text, news->text, size) == 0);
 }
 
-static void looked(char *text, size_t size, void *arg)
+static void looked(char *text, size_t size, int status, void *arg)
 {
     struct news *news = arg;
     struct page *page = news->page;
@@ -162,6 +162,10 @@ static void looked(char *text, size_t size, void *arg)
     news->look = NULL;
     news->looked = uv_now(&page->loop);
     page->looks--;
+    if (status != 0) {
+        free(text);
+        text = NULL;
+    }
     if (is_the_same(news, text, size)) {
         free(text);
         return;
@@ -193,7 +197,7 @@ static void look(struct news *news)
     page->looks++;
     news->look = look_begin(&page->loop, &options);
     if (news->look == NULL)
-        looked(NULL, 0, news);
+        looked(NULL, 0, -1, news);
 }
 
 /* ---- who waits ------------------------------------------------------------------------------- */

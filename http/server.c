@@ -246,6 +246,7 @@ static void on_client_gone(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     desk_withdraw(exchange->server->options.desk, exchange);
+    fits_withdraw(exchange->server->options.fits, exchange);
     exchange->answered = true;
     wait_ends(exchange);
 }
@@ -297,6 +298,16 @@ static enum MHD_Result wait_for_leader(struct exchange *exchange, const struct a
     return MHD_YES;
 }
 
+static enum MHD_Result wait_for_fit(struct exchange *exchange, struct fit_request *request)
+{
+    if (wait_begins(exchange) != 0) {
+        fit_request_destroy(request);
+        return MHD_NO;
+    }
+    fits_take(exchange->server->options.fits, request, on_reply, exchange);
+    return MHD_YES;
+}
+
 /* As long as 32 digits: nobody ever makes it again. */
 static void make_id(char *id, size_t size)
 {
@@ -337,6 +348,8 @@ static enum MHD_Result serve(struct exchange *exchange, const char *method)
         set_answer(exchange, &reply);
         return send_answer(exchange);
     }
+    if (request.verb == API_FIT)
+        return wait_for_fit(exchange, request.fit);
     if (desk_is_full(exchange->server->options.desk)) {
         di_request_destroy(request.di);
         return refuse(exchange, 503, "too many requests wait already");

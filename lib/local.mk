@@ -113,6 +113,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/di_view.c \
     lib/di_request.h \
     lib/di_view.h \
+    lib/fit_request.c \
+    lib/fit_request.h \
+    lib/fit_view.c \
+    lib/fit_view.h \
     lib/endpoint_list.c \
     lib/endpoint_list.h \
     lib/number.c \
