@@ -97,6 +97,7 @@ EXTRA_DIST += \
     tests/system/storm.py \
     tests/system/lora_server.py \
     tests/system/serve_handover.bats \
+    tests/system/serve_handover_faults.bats \
     tests/system/openai_client.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
