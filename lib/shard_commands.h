@@ -136,8 +136,10 @@ struct shard_model_view {
     bool removed;    /* somebody has said so, and it is not gone yet */
 };
 
+/* Since it was created, or read: its predecessors' are not counted. */
 struct shard_commands_counts {
     int64_t operations, lists, updates, routes;
+    int64_t disruptive; /* updates of a shard that had been updated before, and keeps models */
 };
 
 int shard_commands_count(const struct shard_commands *s); /* of models */

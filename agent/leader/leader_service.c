@@ -337,6 +337,14 @@ void leader_service_describe(struct leader *leader, json_object *into)
     fit_runner_describe(leader, into);
 }
 
+void leader_service_counts(struct leader *leader, json_object *into)
+{
+    const struct leader_service *own = leader->of_roles.service;
+
+    if (own->phase == PHASE_SERVES)
+        json_object_object_add(into, "service", service_counts(own->service));
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void set_paths(struct leader_service *own, const struct leader_options *options)

@@ -44,5 +44,7 @@ void leader_service_apply(struct leader *leader);
 void leader_service_flush(struct leader *leader, bool repack);
 /* What `selastic shard` shows. */
 void leader_service_describe(struct leader *leader, json_object *into);
+/* … and what is counted, as "service"; nothing as long as another job runs it. */
+void leader_service_counts(struct leader *leader, json_object *into);
 
 #endif
