@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Three servers behind one address, one of which a job of a higher tier preempts while requests come:
-an array job with nginx, as domyn-swarm has it, and a service of models with its router.
+"""Three servers behind one address. A job of a higher tier preempts one of them while requests come.
+They are an array job with nginx, as domyn-swarm has it, or a service of models with its router.
 """
 
 import os
@@ -148,9 +148,7 @@ def service_with_router(cluster, work, end):
     cluster.submit(work, "--nodes=1", f"--wrap={command}")
     words = ("selastic", "router", name, "--wait", "--no-tokens", "--route-by=path:/")
     try:
-        with running(
-            cluster.start(*words, f"--listen=127.0.0.1:{port}", f"--run-dir={work}/run")
-        ):
+        with running(cluster.start(*words, f"--listen=127.0.0.1:{port}", f"--run-dir={work}/run")):
             wait_for("the replicas", lambda: ready(cluster, name) == 3, 90)
             wait_for("the router", lambda: answers(port), 30)
             nodes = cluster.run("squeue", "-h", "-p", "elastic", "-t", "R", "-o", "%N").split()
