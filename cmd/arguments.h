@@ -51,7 +51,7 @@ struct arguments {
     int nodes;                       /* resize */
     const char *role;                /* replicas, endpoints: only of this role; NULL: of all */
     const char *replica;             /* fail, remove */
-    const char *service;             /* shard, apply, flush, repack: instead of a job; NULL: none */
+    const char *service;             /* shard, apply, …: instead of a job; NULL: none */
     const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
     bool follow;                     /* logs, reports */
     int after;                       /* reports: a number */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic services`, `shard`, `apply`, `flush` and `repack`: services and their models. */
+/* `selastic services`, `shard`, and what services are told: `apply`, `flush`, `repack`,
+ * `handover`. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -146,6 +147,11 @@ static enum exit_status run_repack(const struct arguments *arguments)
     return ask(arguments, "repack");
 }
 
+static enum exit_status run_handover(const struct arguments *arguments)
+{
+    return ask(arguments, "hand-over");
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const struct command services_command = {
@@ -215,4 +221,19 @@ const struct command repack_command = {
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_repack,
+};
+
+const struct command handover_command = {
+    .name = "handover",
+    .summary = "have the next job of a service take over now",
+    .help = "Usage: selastic handover JOB|SERVICE [--json]\n"
+            "\n"
+            "Have the job of a service submit its batch script once more. The next job reads the\n"
+            "job file anew. When its replicas are ready it takes the requests, and the first job\n"
+            "ends. So a service gets another program without a failed request. Both jobs run for\n"
+            "a while: they need nodes for two. 'selastic shard' says how far it is.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_handover,
 };

@@ -331,7 +331,7 @@ void leader_service_describe(struct leader *leader, json_object *into)
     json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
     json_object_object_add(into, "repository",
                            json_object_new_string(leader->of_roles.service->repository));
-    if (leader->options->roles->handover > 0)
+    if (service_next_any(leader))
         json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
     fit_runner_describe(leader, into);

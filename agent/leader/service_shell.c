@@ -52,7 +52,7 @@ void service_taken(struct leader *leader, const char *why)
 
     if (own->phase != PHASE_SERVES)
         return;
-    if (leader->options->roles->handover <= 0) {
+    if (leader->options->roles->handover <= 0 && own->next_job.handover.state < HANDOVER_OFFERS) {
         service_lose(leader, why);
         return;
     }

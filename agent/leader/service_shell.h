@@ -40,6 +40,7 @@ struct service_next {
     struct service_seen seen;            /* what the other job has written … */
     double seen_at;                      /* … as it was looked at then */
     bool serves;                         /* the other job's table is out */
+    bool asked;                          /* the user wants it now */
     bool stopped;                        /* this job has been told to end */
     uint32_t old;                        /* the job before this one; 0: none */
     double old_end;                      /* … its end (Unix time); 0: never, or not known */
