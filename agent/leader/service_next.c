@@ -421,6 +421,8 @@ int service_next_ask(struct leader *leader, struct error *err)
     if (next->handover.successor > 0)
         return error_set(err, "job %u is to go on with the service already",
                          next->handover.successor);
+    if (next->handover.state != HANDOVER_FAR)
+        return error_set(err, "the next job is being submitted already");
     if (left >= 0 && left < HANDOVER_LAST)
         return error_set(err, "job %u ends in %.0f s, and a next job needs %.0f",
                          leader->options->job, left, HANDOVER_LAST);

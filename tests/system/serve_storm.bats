@@ -202,6 +202,12 @@ new_release() {
     job=$(leader_file 's["job"]')
     sed -i "s/RELEASE-[0-9]*/RELEASE-$1/" "$TB_WORK/storm.yaml"
     as_user selastic handover "$SERVICE"
+    # Once is enough.
+    refused_twice() {
+        run as_user selastic handover "$job"
+        [[ $output == *already* || $output == *"does not run service"* ]]
+    }
+    wait_for 20 refused_twice
     wait_for 120 another_serves "$job"
     wait_for 60 only release "RELEASE-$1"
     wait_for 60 job_is "$job" COMPLETED
