@@ -73,7 +73,10 @@ static char **successor_argv(const struct leader *leader)
     argv_add(&argv, "%u", leader->options->job);
     argv_add(&argv, "--nodes=%d", leader->options->base_nodes);
     argv_add(&argv, "--ntasks-per-node=1");
-    argv_add(&argv, "--time=%u", base->time_limit);
+    if (base->time_limit != UINT32_MAX)
+        argv_add(&argv, "--time=%u", base->time_limit);
+    else
+        argv_add(&argv, "--time=UNLIMITED");
     if (base->name != NULL)
         argv_add(&argv, "--job-name=%s", base->name);
     if (base->partition != NULL)
@@ -269,7 +272,7 @@ static void hand_over(struct leader *leader)
         .now = leader_now(leader),
         .left = seconds_left(leader),
         .before = leader->options->roles->handover,
-        .asked = next->asked,
+        .asked = next->asked && slurm_look_base(leader) != NULL,
         .announced = next->seen.of == leader->options->job ? next->seen.job : 0,
         .silent = silent_for(leader),
         .claimed = own->phase == PHASE_HANDED,
@@ -287,7 +290,7 @@ static void hand_over(struct leader *leader)
     if (due > 0)
         service_run_in(leader, due > facts.now ? due - facts.now : 0);
     if (facts.left < 0) /* Slurm has not said so yet */
-        service_run_in(leader, ASK_PAUSE);
+        service_run_in(leader, next->asked ? LOOK_PAUSE : ASK_PAUSE);
     if (next->handover.state < HANDOVER_HANDED &&
         (next->asked || next->handover.state > HANDOVER_FAR ||
          (facts.left >= 0 && facts.left <= facts.before)))

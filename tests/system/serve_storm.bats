@@ -25,7 +25,7 @@ setup_file() {
     model mover 1 2000000
     # The file is read by each job anew.
     script storm.sh <<<$'#!/bin/bash\n#SBATCH --elastic-roles=storm.yaml\nsrun elasticrun' >/dev/null
-    submit -N2 --exclusive -t 30 storm.sh
+    submit -N2 --exclusive -t UNLIMITED storm.sh
 }
 
 # job_file NAME SHIELD: two replicas fill a node, so those of a second shard need an extension.
