@@ -360,7 +360,7 @@ static struct shard_commands_counts less(struct shard_commands_counts a,
 /* What CHANGES updates and new models come to, which come one by one: three and one in four. */
 static struct shard_commands_counts cost_with(double window)
 {
-    const struct shard_commands_options options = {500, 100, 1, window, false};
+    const struct shard_commands_options options = {500, 100, 1, window, false, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_commands_counts before, after;
     uint64_t seed = 3;
