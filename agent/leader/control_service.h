@@ -8,7 +8,8 @@
 struct leader;
 struct link;
 
-/* "shards", "apply", "flush", "repack", "move", "hand-over" of users; "routes", "routed" of routers. */
+/* Of users: "shards", "apply", "flush", "repack", "move", "hand-over"; of routers: "routes",
+ * "routed". */
 void control_shards(struct leader *leader, struct link *link, json_object *msg);
 void control_apply(struct leader *leader, struct link *link, json_object *msg);
 void control_flush(struct leader *leader, struct link *link, json_object *msg);
