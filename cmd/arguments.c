@@ -58,6 +58,7 @@ enum {
     OPTION_HTML,
     OPTION_TITLE,
     OPTION_HERE,
+    OPTION_PEERS,
     OPTION_TOKEN,
     OPTION_JOB,
     OPTION_SINCE,
@@ -159,6 +160,7 @@ static const struct option plan_options[] = {
 static const struct option doctor_options[] = {
     {"here", no_argument, NULL, OPTION_HERE},
     {"token", required_argument, NULL, OPTION_TOKEN}, /* of doctor_step.c */
+    {"peers", required_argument, NULL, OPTION_PEERS}, /* of doctor_step.c */
     {"pieces", no_argument, NULL, OPTION_PIECES},     /* of doctor_step.c */
     {"nodes", required_argument, NULL, OPTION_NODES},
     {"partition", required_argument, NULL, OPTION_PARTITION},
@@ -427,6 +429,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
     case OPTION_HERE:
         arguments->here = true;
         return 0;
+    case OPTION_PEERS:
+        arguments->peers = value;
+        return 0;
     case OPTION_TOKEN:
         arguments->token = value;
         return 0;
@@ -544,6 +549,8 @@ static int check_doctor(const struct arguments *arguments, struct error *err)
         return error_set(err, "'doctor' takes one of --job, --here and --nodes");
     if (arguments->token != NULL && !arguments->here)
         return error_set(err, "'doctor' takes --token with --here");
+    if (arguments->peers != NULL && !arguments->here)
+        return error_set(err, "'doctor' takes --peers with --here");
     if (arguments->pieces && !arguments->here)
         return error_set(err, "'doctor' takes --pieces with --here");
     if (arguments->partition != NULL && arguments->hostlist == NULL)

@@ -75,6 +75,7 @@ struct arguments {
     const char *address;   /* exporter: a number */
     int jobs;              /* exporter: that are asked */
     bool once;             /* exporter: print, and end */
+    const char *peers;     /* doctor --here: nodes that it connects to; NULL: none */
     const char *token;     /* doctor --here: a file that it looks for; NULL: none */
 };
 

@@ -19,6 +19,9 @@
 /* How a server is checked. One that is added later does not get them from the configuration. */
 #define CHECKS "check inter 200ms fall 2 rise 1 observe layer4 error-limit 1 on-error mark-down"
 
+/* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader does
+ * that, and no client. The path as the server decodes it. */
+#define MANAGES "/(un)?load_lora_adapter/*$|/repository/[./]*(index/*$|models/)"
 /* What a key that goes nowhere has in the map. */
 #define NOWHERE "none"
 /* So long after a request its key is asked for. */
@@ -209,6 +212,7 @@ static void write_head(FILE *out, const struct haproxy_config *config)
                 "{ http_auth_bearer,sha2(256),hex -m str -f %s }\n"
                 "    http-request del-header Authorization\n",
                 config->tokens);
+    fputs("    http-request return status 403 if { path,url_dec -m reg '" MANAGES "' }\n", out);
     write_key(out, config);
     write_route(out, config);
 }

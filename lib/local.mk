@@ -162,7 +162,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/retry.c \
     lib/retry.h \
     lib/role_keys.h \
+    lib/role_time.c \
+    lib/role_time.h \
     lib/role_values.c \
+    lib/role_values_json.c \
     lib/role_needs.c \
     lib/role_task.c \
     lib/role_needs.h \
@@ -175,6 +178,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_find.c \
     lib/roles_json.c \
     lib/roles_private.h \
+    lib/roles_reader.c \
     lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_site.h \

@@ -4,6 +4,7 @@
 EXTRA_DIST += \
     tests/system/arithmetic.bats \
     tests/system/arithmetic.py \
+    tests/system/browser.py \
     tests/system/bad_input.bats \
     tests/system/cloud.bats \
     tests/system/dask.bats \
@@ -132,6 +133,7 @@ EXTRA_DIST += \
     tests/system/spank.bats \
     tests/system/state.bats \
     tests/system/store.bats \
+    tests/system/stragglers.bats \
     tests/system/store.py \
     tests/system/stranger.py \
     tests/system/submit.bats \

@@ -548,6 +548,7 @@ UNIT_TESTS += \
     tests/unit/test_node_room \
     tests/unit/test_output \
     tests/unit/test_port \
+    tests/unit/test_scribe \
     tests/unit/test_store_server \
     tests/unit/test_supervise
 tests_unit_test_binding_SOURCES = tests/unit/test_binding.c tests/unit/support.h
@@ -575,6 +576,11 @@ tests_unit_test_store_server_SOURCES = tests/unit/test_store_server.c tests/unit
 tests_unit_test_store_server_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_store_server_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(JSONC_LIBS) \
     $(CMOCKA_LIBS)
+tests_unit_test_scribe_SOURCES = tests/unit/test_scribe.c tests/unit/support.h
+tests_unit_test_scribe_CPPFLAGS = $(AGENT_CPPFLAGS)
+# Its file system comes first.
+tests_unit_test_scribe_LDFLAGS = -Wl,--allow-multiple-definition
+tests_unit_test_scribe_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/support.h
 tests_unit_test_output_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_output_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
