@@ -94,6 +94,9 @@ static const struct key shard_keys[] = {
     {"capacity", false}, {"update", true},  {"replicas", false}, {"waits", true},  {NULL, false},
 };
 static const struct key handover_keys[] = {{"state", true}, {"job", false}, {NULL, false}};
+static const struct key count_keys[] = {
+    {"operations", false}, {"lists", false}, {"updates", false}, {"routes", false}, {NULL, false},
+};
 static const struct key refused_keys[] = {{"name", true}, {"why", true}, {NULL, false}};
 static const struct key router_keys[] = {{"name", true}, {"epoch", false}, {NULL, false}};
 static const struct key all_keys[] = {
@@ -125,6 +128,7 @@ static json_object *copy_list(json_object *answer, const char *name, const struc
 json_object *shape_shards(json_object *answer)
 {
     json_object *shards = text_need(json_object_new_object()), *handover = NULL;
+    json_object *counts = text_need(json_object_new_object());
 
     copy_keys(shards, answer, all_keys);
     if (json_object_object_get_ex(answer, "handover", &handover) &&
@@ -134,6 +138,8 @@ json_object *shape_shards(json_object *answer)
         copy_keys(copy, handover, handover_keys);
         json_object_object_add(shards, "handover", copy);
     }
+    copy_keys(counts, json_object_object_get(answer, "counts"), count_keys);
+    json_object_object_add(shards, "counts", counts);
     json_object_object_add(shards, "shards", copy_list(answer, "shards", shard_keys));
     json_object_object_add(shards, "models", copy_list(answer, "models", model_keys));
     json_object_object_add(shards, "refused", copy_list(answer, "refused", refused_keys));

@@ -372,6 +372,19 @@ static json_object *shard_view(const struct service *s, const struct service_sha
     return json;
 }
 
+/* What this leader has been told, and has said. */
+static json_object *counts_json(const struct service *s)
+{
+    struct shard_commands_counts counts = shard_commands_counts(s->brain);
+    json_object *json = json_object_new_object();
+
+    add_number(json, "operations", counts.operations);
+    add_number(json, "lists", counts.lists);
+    add_number(json, "updates", counts.updates);
+    add_number(json, "routes", counts.routes);
+    return json;
+}
+
 void service_describe(const struct service *s, double now, json_object *into)
 {
     json_object *models = json_object_new_array(), *shards = json_object_new_array();
@@ -398,4 +411,5 @@ void service_describe(const struct service *s, double now, json_object *into)
     json_object_object_add(into, "shards", shards);
     json_object_object_add(into, "refused", refused);
     json_object_object_add(into, "routers", routers_json(s, now));
+    json_object_object_add(into, "counts", counts_json(s));
 }
