@@ -65,7 +65,8 @@ struct leader_service {
     double claims, beats, scans, retries; /* when that is due; 0: now */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool said_left_out;
-    bool ended; /* … leader.json says so, or is about to */
+    bool flush_found, flushes; /* what the next look finds does not wait; … what this one finds */
+    bool ended;                /* … leader.json says so, or is about to */
     struct fit_runner *fit;
     struct service_next next_job;
     json_object *table; /* as routers are told … */
