@@ -31,6 +31,8 @@ EXTRA_DIST += \
     bench/rpc \
     bench/sched \
     bench/serve \
+    bench/serve_preempted.py \
+    bench/serve_replica.py \
     bench/spot \
     bench/spot_traces.py \
     bench/torchrun-node.sh \

@@ -325,6 +325,7 @@ static const struct syntax {
     {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"move", "three arguments: JOB or SERVICE, MODEL, SHARD", 3, 3, take_move, order_options},
+    {"handover", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic services`, `shard`, `apply`, `flush`, `repack` and `move`: services and their models. */
+/* `selastic services`, `shard`, and what services are told: `apply`, `flush`, `repack`, `move`,
+ * `handover`. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -159,6 +160,11 @@ static enum exit_status run_move(const struct arguments *arguments)
     return ask(arguments, request);
 }
 
+static enum exit_status run_handover(const struct arguments *arguments)
+{
+    return ask(arguments, request_new("hand-over"));
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const struct command services_command = {
@@ -242,4 +248,19 @@ const struct command move_command = {
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_move,
+};
+
+const struct command handover_command = {
+    .name = "handover",
+    .summary = "have the next job of a service take over now",
+    .help = "Usage: selastic handover JOB|SERVICE [--json]\n"
+            "\n"
+            "Have the job of a service submit its batch script once more. The next job reads the\n"
+            "job file anew. When its replicas are ready it takes the requests, and the first job\n"
+            "ends. So a service gets another program without a failed request. Both jobs run for\n"
+            "a while: they need nodes for two. 'selastic shard' says how far it is.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_handover,
 };

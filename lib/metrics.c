@@ -131,6 +131,21 @@ static const struct {
     {{"elastic_job_cost_rate", METRICS_GAUGE, NULL, "What the nodes of now cost in 3600 seconds"},
      "cost",
      "per_hour"},
+    {{"elastic_service_operations_total", METRICS_COUNTER, NULL,
+      "New, updated and removed models and applications of a service"},
+     "service",
+     "operations"},
+    {{"elastic_service_updates_total", METRICS_COUNTER, NULL, "Rolling updates of shards"},
+     "service",
+     "updates"},
+    {{"elastic_service_disruptive_updates_total", METRICS_COUNTER, NULL,
+      "Rolling updates of shards that had served before"},
+     "service",
+     "disruptive"},
+    {{"elastic_service_route_changes_total", METRICS_COUNTER, NULL,
+      "Changes of the routes of a shard"},
+     "service",
+     "routes"},
 };
 
 /* ---- families with labels -------------------------------------------------------------------- */

@@ -160,7 +160,10 @@ bool service_is_drained(const struct service *s, int id, int start, double now);
 bool service_has_router(const struct service *s, double now);
 /* The table of routes, as it was last written: JSON, without job and term. */
 int64_t service_revision(const struct service *s);
-/* What `selastic shard` shows: "models", "shards", "refused", "routers". */
+/* What this leader has been told, and has done: "operations", "lists", "updates", "disruptive",
+ * "routes". A new object. */
+json_object *service_counts(const struct service *s);
+/* What `selastic shard` shows: "counts", "models", "shards", "refused", "routers". */
 void service_describe(const struct service *s, double now, json_object *into);
 
 struct service_name {

@@ -372,6 +372,19 @@ static json_object *shard_view(const struct service *s, const struct service_sha
     return json;
 }
 
+json_object *service_counts(const struct service *s)
+{
+    struct shard_commands_counts counts = shard_commands_counts(s->brain);
+    json_object *json = json_object_new_object();
+
+    add_number(json, "operations", counts.operations);
+    add_number(json, "lists", counts.lists);
+    add_number(json, "updates", counts.updates);
+    add_number(json, "disruptive", counts.disruptive);
+    add_number(json, "routes", counts.routes);
+    return json;
+}
+
 void service_describe(const struct service *s, double now, json_object *into)
 {
     json_object *models = json_object_new_array(), *shards = json_object_new_array();
@@ -394,6 +407,7 @@ void service_describe(const struct service *s, double now, json_object *into)
     add_text(into, "service", s->name);
     add_number(into, "epoch", s->epoch);
     add_number(into, "revision", s->revision);
+    json_object_object_add(into, "counts", service_counts(s));
     json_object_object_add(into, "models", models);
     json_object_object_add(into, "shards", shards);
     json_object_object_add(into, "refused", refused);

@@ -148,8 +148,10 @@ struct shard_model_view {
     bool asleep;     /* nobody has asked for it */
 };
 
+/* Since it was created, or read: its predecessors' are not counted. */
 struct shard_commands_counts {
     int64_t operations, lists, updates, routes;
+    int64_t disruptive; /* updates of a shard that had been updated before, and keeps models */
 };
 
 int shard_commands_count(const struct shard_commands *s);                         /* of models */

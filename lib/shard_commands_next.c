@@ -307,6 +307,7 @@ static int say_update(struct shard_commands *s, const struct shard *shard,
                       struct shard_command_list *out)
 {
     s->counts.updates++;
+    s->counts.disruptive += shard->done > 0 && shard->now.count > 0;
     return add(out, SHARD_UPDATE, shard->number, shard->update, 0) != NULL ? 0 : -1;
 }
 

@@ -8,6 +8,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_service.h"
 #include "agent/leader/route_waiters.h"
+#include "agent/leader/service_next.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 #include "lib/roles.h"
@@ -114,6 +115,25 @@ void control_move(struct leader *leader, struct link *link, json_object *msg)
     control_say(link,
                 control_answer("done", "job %u: model %s moves to shard_%d", leader->options->job,
                                model, (int)shard),
+                true);
+}
+
+void control_hand_over(struct leader *leader, struct link *link, json_object *msg)
+{
+    struct error err;
+
+    (void)msg;
+    if (!is_ready(leader, link))
+        return;
+    if (service_next_ask(leader, &err) != 0) {
+        refuse(leader, link, err.text);
+        return;
+    }
+    control_say(link,
+                control_answer("done",
+                               "job %u: the next job of service %s is submitted; selastic shard "
+                               "says how far it is",
+                               leader->options->job, leader->options->roles->service),
                 true);
 }
 

@@ -133,6 +133,18 @@ static void say_left_out(struct leader *leader)
     own->said_left_out = count > 0;
 }
 
+static void take_models(struct leader *leader, const struct service_found *found)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    own->scanned = true;
+    if (service_models(own->service, found->list, found->count, leader_now(leader)) != 0)
+        log_error("job %u: service: out of memory", leader->options->job);
+    say_left_out(leader);
+    if (own->flushes)
+        shard_commands_flush(service_brain(own->service));
+}
+
 static void scanned(void *owner, struct service_task *task)
 {
     struct leader *leader = owner;
@@ -144,13 +156,8 @@ static void scanned(void *owner, struct service_task *task)
         log_error("job %u: service %s: %s; its models stay as they are", leader->options->job,
                   leader->options->roles->service, task->err.text);
     own->unreadable = task->rc != 0;
-    if (task->rc == 0 && own->phase == PHASE_SERVES) {
-        own->scanned = true;
-        if (service_models(own->service, task->found.list, task->found.count, leader_now(leader)) !=
-            0)
-            log_error("job %u: service: out of memory", leader->options->job);
-        say_left_out(leader);
-    }
+    if (task->rc == 0 && own->phase == PHASE_SERVES)
+        take_models(leader, &task->found);
     service_run_in(leader, 0);
     leader_look_at_end(leader, 0);
 }
@@ -163,6 +170,8 @@ static void watch_repository(struct leader *leader)
         return;
     if (own->scan_now || leader_now(leader) >= own->scans) {
         own->scan_now = false;
+        own->flushes = own->flush_found;
+        own->flush_found = false;
         service_begin(leader, service_new_task(leader, SERVICE_TASK_SCAN, scanned), &own->scan);
         own->scans = leader_now(leader) + leader->options->roles->models.every;
     }
@@ -343,6 +352,7 @@ void leader_service_flush(struct leader *leader, bool repack)
         shard_commands_repack(brain);
     else
         shard_commands_flush(brain);
+    leader->of_roles.service->flush_found = !repack;
     leader_service_apply(leader);
 }
 
@@ -362,10 +372,18 @@ void leader_service_describe(struct leader *leader, json_object *into)
     json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
     json_object_object_add(into, "repository",
                            json_object_new_string(leader->of_roles.service->repository));
-    if (leader->options->roles->handover > 0)
+    if (service_next_any(leader))
         json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
     fit_runner_describe(leader, into);
+}
+
+void leader_service_counts(struct leader *leader, json_object *into)
+{
+    const struct leader_service *own = leader->of_roles.service;
+
+    if (own->phase == PHASE_SERVES)
+        json_object_object_add(into, "service", service_counts(own->service));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -46,5 +46,7 @@ void leader_service_flush(struct leader *leader, bool repack);
 int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err);
 /* What `selastic shard` shows. */
 void leader_service_describe(struct leader *leader, json_object *into);
+/* … and what is counted, as "service"; nothing as long as another job runs it. */
+void leader_service_counts(struct leader *leader, json_object *into);
 
 #endif

@@ -100,6 +100,7 @@ EXTRA_DIST += \
     tests/system/serve_demand.bats \
     tests/system/serve_handover.bats \
     tests/system/serve_http.bats \
+    tests/system/serve_handover_faults.bats \
     tests/system/openai_client.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \

@@ -110,6 +110,9 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     gone() { [[ $(shard_json | json_value "*(x['name'] for x in s['shards'])") == shard_1 ]]; }
     wait_for 20 gone
     [[ $(bytes_of shard_1) == 6000000 ]]
+    # How many updates and changes of routes that took.
+    (($(shard_json | json_value "s['counts']['updates']") >= 3))
+    [[ $(as_user curl -s "$url/v1/shards" | json_value "s['data']['counts']['routes'] > 3") == True ]]
     run -1 as_user selastic move "$SERVICE" two 7
     [[ $output == *"there is no shard_7"* ]]
     run -2 as_user selastic move "$SERVICE" two shard_x

@@ -904,6 +904,25 @@ static void settle(struct sim *m, int passes)
         pass(m, 1);
 }
 
+/* Nobody asks for anything: all shards go, with their replicas. Then somebody asks for all. */
+static void sleep_and_wake(struct sim *m)
+{
+    if (m->options.brain.idle <= 0)
+        return;
+    memset(m->asks, 0, sizeof(m->asks));
+    settle(m, 100);
+    check_end(m);
+    assert_int_equal(json_object_array_length(member(m->tables[0].json, "routes")), 0);
+    assert_int_equal(json_object_array_length(member(m->tables[0].json, "asleep")),
+                     shard_commands_count(service_brain(m->s)));
+    assert_int_equal(m->count, 0);
+    memset(m->asks, true, sizeof(m->asks));
+    settle(m, 100);
+    check_end(m);
+    for (int i = 0; i < shard_commands_count(service_brain(m->s)); i++)
+        assert_false(shard_commands_at(service_brain(m->s), i).asleep);
+}
+
 static void test_random(void **state)
 {
     int handovers = 0, backs = 0;
@@ -927,6 +946,7 @@ static void test_random(void **state)
         shard_commands_flush(service_brain(m.s));
         settle(&m, 100);
         check_end(&m);
+        sleep_and_wake(&m);
         handovers += m.handovers;
         backs += m.backs;
         end(&m);

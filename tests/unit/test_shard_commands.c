@@ -311,6 +311,101 @@ static void test_window(void **state)
     shard_commands_destroy(s);
 }
 
+/* ---- what a window saves --------------------------------------------------------------------- */
+
+#define PRESENT 200
+#define CHANGES 100
+#define EVERY   10 /* seconds from one change to the next */
+
+/* All is ready and routed at once, until there is nothing more to do. */
+static void carry_out(struct shard_commands *s, double now)
+{
+    for (bool more = true; more;) {
+        struct shard_command_list list = {0};
+
+        assert_int_equal(shard_commands_run(s, now, &list), 0);
+        more = list.count > 0;
+        for (int i = 0; i < list.count; i++) {
+            const struct shard_command *c = &list.list[i];
+
+            if (c->kind == SHARD_SET_ROUTE)
+                shard_commands_routed(s, c->epoch);
+            if (c->kind != SHARD_UPDATE)
+                continue;
+            shard_commands_ready(s, c->shard, 1, c->epoch);
+            assert_int_equal(shard_commands_updated(s, c->shard, c->epoch, now), 0);
+        }
+        shard_command_list_clear(&list);
+    }
+}
+
+static void put_random(struct shard_commands *s, int model, int version, uint64_t *seed, double now)
+{
+    char name[8], text[8];
+    const struct shard_model_spec spec = {name, text, NULL, 5 + random_below(seed, 30), 0};
+
+    snprintf(name, sizeof(name), "m%d", model);
+    snprintf(text, sizeof(text), "v%d", version);
+    assert_int_equal(shard_commands_put(s, &spec, now, NULL), 0);
+}
+
+static struct shard_commands_counts less(struct shard_commands_counts a,
+                                         struct shard_commands_counts b)
+{
+    return (struct shard_commands_counts){a.operations - b.operations, a.lists - b.lists,
+                                          a.updates - b.updates, a.routes - b.routes,
+                                          a.disruptive - b.disruptive};
+}
+
+/* What CHANGES updates and new models come to, which come one by one: three and one in four. */
+static struct shard_commands_counts cost_with(double window)
+{
+    const struct shard_commands_options options = {500, 100, 1, window, false, 0};
+    struct shard_commands *s = shard_commands_create(&options);
+    struct shard_commands_counts before, after;
+    uint64_t seed = 3;
+    double now = 1000;
+
+    for (int i = 0; i < PRESENT; i++)
+        put_random(s, i, 1, &seed, now);
+    shard_commands_flush(s);
+    carry_out(s, now);
+    before = shard_commands_counts(s);
+    assert_int_equal(before.disruptive, 0); /* nobody has been served yet */
+    for (int i = 0; i < CHANGES; i++) {
+        put_random(s, i % 4 > 0 ? (int)random_below(&seed, PRESENT) : PRESENT + i, 2 + i, &seed,
+                   now += EVERY);
+        carry_out(s, now);
+    }
+    shard_commands_flush(s);
+    carry_out(s, now);
+    after = shard_commands_counts(s);
+    shard_commands_destroy(s);
+    return less(after, before);
+}
+
+/* The longer the window, the fewer updates of shards that serve, and changes of routes. */
+static void test_window_saves(void **state)
+{
+    static const double windows[] = {0, 60, 300, 3600};
+    struct shard_commands_counts none = cost_with(0), last = none;
+
+    (void)state;
+    assert_true(none.disruptive > CHANGES / 4);
+    for (size_t i = 0; i < COUNT(windows); i++) {
+        struct shard_commands_counts cost = cost_with(windows[i]);
+
+        print_message("# window %g s: %d updates of shards that serve, %d changes of routes\n",
+                      windows[i], (int)cost.disruptive, (int)cost.routes);
+        assert_int_equal(cost.operations, CHANGES);
+        assert_true(cost.disruptive <= cost.updates && cost.updates <= cost.lists);
+        assert_true(cost.disruptive <= last.disruptive && cost.routes <= last.routes);
+        last = cost;
+    }
+    assert_true(cost_with(300).disruptive <= none.disruptive * 2 / 3);
+    assert_true(last.disruptive <= none.disruptive / 3 && last.routes <= none.routes / 2);
+}
+
 /* Facts about what there is not, or not any more. */
 static void test_stale_facts(void **state)
 {
@@ -368,7 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_window),       cmocka_unit_test(test_stale_facts),
-        cmocka_unit_test(test_nobody_ready),
+        cmocka_unit_test(test_nobody_ready), cmocka_unit_test(test_window_saves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
