@@ -211,6 +211,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/service_handover.h \
     lib/service_json.c \
     lib/service_private.h \
+    lib/service_facts.c \
+    lib/service_rollout.c \
     lib/service_run.c \
     lib/service_scale.c \
     lib/service_scale.h \
@@ -220,6 +222,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/shard_commands_next.c \
     lib/shard_commands_parts.c \
     lib/shard_commands_place.c \
+    lib/shard_commands_demand.c \
     lib/shard_commands_private.h \
     lib/shard_plan.c \
     lib/shard_plan.h \

@@ -409,14 +409,14 @@ ROLE_KEY(ROLES_PLACE_SCALE, .name = "max",
     .kind = ROLES_KIND_NUMBER,
     .min = 0, .max = ROLES_REPLICAS_MAX,
     .builtin = "0",
-    .help = "The most replicas of a shard. It must be there")
+    .help = "The most replicas of a shard. It goes with `sessions`")
 
 ROLE_KEY(ROLES_PLACE_SCALE, .name = "sessions",
     FIELD(struct role, shards.sessions),
     .kind = ROLES_KIND_NUMBER,
     .min = 0, .max = 1000000,
     .builtin = "0",
-    .help = "Requests that a replica should have at the same time. It must be there")
+    .help = "Requests that a replica should have at the same time. It goes with `max`")
 
 ROLE_KEY(ROLES_PLACE_SCALE, .name = "calm",
     FIELD(struct role, shards.calm),
@@ -424,6 +424,13 @@ ROLE_KEY(ROLES_PLACE_SCALE, .name = "calm",
     .min = 1000,
     .builtin = "60s",
     .help = "Replicas that nobody has needed for so long go")
+
+ROLE_KEY(ROLES_PLACE_SCALE, .name = "idle",
+    FIELD(struct role, shards.idle),
+    .kind = ROLES_KIND_TIME,
+    .builtin = "0",
+    .help = "A shard that nobody has asked for so long goes, with all its replicas. A model is "
+            "loaded when somebody asks a router for it. 0: all models are always loaded")
 
 /* ---- of models ------------------------------------------------------------------------------- */
 
