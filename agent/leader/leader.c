@@ -176,7 +176,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->heritage = heritage_create()) == NULL ||
         (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
-        (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL ||
+        (leader->report = report_create(leader)) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
         (leader->of_roles.reports = role_reports_create()) == NULL ||
         (leader->of_roles.service = leader_service_create(options)) == NULL ||

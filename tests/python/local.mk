@@ -13,13 +13,16 @@ PYTHON_TESTS = \
     tests/python/test_digits.py \
     tests/python/test_events.py \
     tests/python/test_flush.py \
+    tests/python/test_framework_mistakes.py \
     tests/python/test_grafana.py \
     tests/python/test_left_behind.py \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
     tests/python/test_mistakes.py \
     tests/python/test_picture.py \
+    tests/python/test_nccl.py \
     tests/python/test_ray.py \
+    tests/python/test_rendezvous.py \
     tests/python/test_reshard.py \
     tests/python/test_roles.py \
     tests/python/test_s3.py \

@@ -28,8 +28,6 @@ make_good() {
     sed -i 's/^required/optional/' "$etc/plugstack.conf"
     grep -vE '^(snapshot_dir|state_dir)' "$etc/elastic.conf" >"$TB_WORK/good.conf"
     chmod 644 "$TB_WORK/good.conf"
-    # A copy of the installation, which a testbed makes where the user cannot read it, may be read by all.
-    [[ ! -e $TB_DIR/inst ]] || chmod 711 "$TB_DIR/inst/libexec/slurm-elastic/elastic-flush"
     # The simple form has no such line.
     grep -qi '^JobSubmitPlugins=.*elastic' "$etc/slurm.conf" || echo 'JobSubmitPlugins=elastic' >>"$etc/slurm.conf"
     cp "$etc/slurm.conf" "$etc/plugstack.conf" "$TB_HOME/"

@@ -97,7 +97,9 @@ EXTRA_DIST += \
     tests/system/serve_storm.bats \
     tests/system/storm.py \
     tests/system/lora_server.py \
+    tests/system/serve_demand.bats \
     tests/system/serve_handover.bats \
+    tests/system/serve_http.bats \
     tests/system/openai_client.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
