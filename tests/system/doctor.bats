@@ -124,6 +124,7 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     local inst port hook own
     COUNT=0
     GOOD=$(on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json | json_value '*{f["id"] for f in s["findings"]}')
+    # shellcheck disable=SC2034 # of what is evaluated
     port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
     mistaken ports-ephemeral 'sed -i "1i port_range = 40000-40100" "$CONF"'
     mistaken ports-slurm 'sed -i "1i port_range = $((port - 10))-$((port + 10))" "$CONF"'
