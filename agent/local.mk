@@ -151,6 +151,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/roster.c \
     agent/leader/route_waiters.c \
     agent/leader/route_waiters.h \
+    agent/leader/scribe.c \
+    agent/leader/scribe.h \
     agent/leader/service_act.c \
     agent/leader/service_act.h \
     agent/leader/service_next.c \

@@ -12,6 +12,7 @@ EXTRA_DIST += \
     bench/figures.py \
     bench/foresight.py \
     bench/gpu \
+    bench/gpu_step.py \
     bench/gpu_worker.py \
     bench/memory \
     bench/overhead \

@@ -32,30 +32,32 @@ enum topology_action { TOPOLOGY_COLLECT, TOPOLOGY_SHOW, TOPOLOGY_CHECK, TOPOLOGY
 struct arguments {
     bool help;
     bool json;
-    bool all;                        /* list, top, usage: everybody's jobs */
-    int interval;                    /* top, exporter: seconds between two looks; 0: as usual */
-    const char *group;               /* list: only of this group; NULL: all */
-    bool timeline;                   /* history: draw a chart */
-    double watch;                    /* show, roles, replicas: seconds between two looks, 0: once */
-    const char *svg, *html;          /* history, usage: write a picture, a page; NULL: do not */
-    const char *title;               /* of them; NULL: a usual one */
-    const char *user;                /* history: the job's owner, NULL: ask Slurm, else oneself;
+    bool all;                  /* list, top, usage: everybody's jobs */
+    int interval;              /* top, exporter: seconds between two looks; 0: as usual */
+    const char *group;         /* list: only of this group; NULL: all */
+    bool timeline;             /* history: draw a chart */
+    double watch;              /* show, roles, replicas: seconds between two looks, 0: once */
+    const char *svg, *html;    /* history, usage: write a picture, a page; NULL: do not */
+    const char *title;         /* of them; NULL: a usual one */
+    const char *user;          /* history: the job's owner, NULL: ask Slurm, else oneself;
                                       * usage: only of this user */
-    const char *account;             /* usage: only of this account */
-    const char *since, *until;       /* usage: as for sacct; NULL: 30 days, now */
-    const char *state_dir;           /* history: read this directory */
-    bool dry_run;                    /* clean: remove nothing */
-    int days;                        /* clean: of rest */
-    uint32_t job_id;                 /* 0: the subcommand takes none */
-    bool relative;                   /* resize: nodes is a difference */
-    int nodes;                       /* resize */
-    const char *role;                /* replicas, endpoints: only of this role; NULL: of all */
-    const char *replica;             /* fail, remove */
-    const char *service;             /* shard, apply, flush, repack: instead of a job; NULL: none */
-    const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
-    bool follow;                     /* logs, reports */
-    int after;                       /* reports: a number */
-    int port;                        /* proxy, 0: any; exporter */
+    const char *account;       /* usage: only of this account */
+    const char *since, *until; /* usage: as for sacct; NULL: 30 days, now */
+    const char *state_dir;     /* history: read this directory */
+    bool dry_run;              /* clean: remove nothing */
+    int days;                  /* clean: of rest */
+    uint32_t job_id;           /* 0: the subcommand takes none */
+    bool relative;             /* resize: nodes is a difference */
+    int nodes;                 /* resize */
+    const char *role;          /* replicas, endpoints: only of this role; NULL: of all */
+    const char *replica;       /* fail, remove */
+    const char *service;       /* shard, apply, flush, repack, move: instead of a job; NULL: none */
+    const char *model;         /* move … */
+    int shard;                 /* … to that shard */
+    const char *name;          /* logs, reports: of a role, a replica or a task; NULL: all */
+    bool follow;               /* logs, reports */
+    int after;                 /* reports: a number */
+    int port;                  /* proxy, 0: any; exporter */
     struct scale scales[SCALES_MAX]; /* scale */
     int scale_count;
     enum endpoints_format format; /* endpoints */
@@ -73,6 +75,7 @@ struct arguments {
     const char *address;   /* exporter: a number */
     int jobs;              /* exporter: that are asked */
     bool once;             /* exporter: print, and end */
+    const char *peers;     /* doctor --here: nodes that it connects to; NULL: none */
     const char *token;     /* doctor --here: a file that it looks for; NULL: none */
 };
 

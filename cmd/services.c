@@ -90,8 +90,8 @@ static const struct key model_keys[] = {
     {"routed", false}, {"size", false}, {"why", true},     {NULL, false},
 };
 static const struct key shard_keys[] = {
-    {"name", true},   {"models", false},   {"version", false}, {"ready", false},
-    {"update", true}, {"replicas", false}, {"waits", true},    {NULL, false},
+    {"name", true},      {"models", false}, {"version", false},  {"ready", false}, {"bytes", false},
+    {"capacity", false}, {"update", true},  {"replicas", false}, {"waits", true},  {NULL, false},
 };
 static const struct key handover_keys[] = {{"state", true}, {"job", false}, {NULL, false}};
 static const struct key refused_keys[] = {{"name", true}, {"why", true}, {NULL, false}};

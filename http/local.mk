@@ -44,5 +44,5 @@ http/page_files.h: $(PAGE_FILES) http/page/embed
 BUILT_SOURCES += http/page_files.h
 CLEANFILES += http/page_files.h
 endif
-PAGE_FILES = http/page/index.html http/page/page.css http/page/page.js
+PAGE_FILES = http/page/index.html http/page/page.css http/page/page.js http/page/icon.svg
 EXTRA_DIST += $(PAGE_FILES) http/page/embed

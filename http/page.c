@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -203,12 +204,26 @@ static bool has_news(const struct waiter *waiter)
            waiter->news->looked >= waiter->fresh;
 }
 
+/* The library does not look at a connection that is suspended. */
+static bool is_gone(const struct waiter *waiter)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        waiter->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd poll_fd = {.events = POLLRDHUP};
+
+    if (info == NULL)
+        return false;
+    poll_fd.fd = info->connect_fd;
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
 static void wake_up(struct page *page)
 {
     struct waiter *waiter;
 
     TAILQ_FOREACH (waiter, &page->waiters, entry)
-        if (!waiter->due && (has_news(waiter) || uv_now(&page->loop) >= waiter->late)) {
+        if (!waiter->due &&
+            (has_news(waiter) || uv_now(&page->loop) >= waiter->late || is_gone(waiter))) {
             waiter->due = true;
             MHD_resume_connection(waiter->connection);
         }

@@ -44,6 +44,18 @@ void error_clean(char *text)
     }
 }
 
+bool error_is_clean(const char *text)
+{
+    size_t left = strlen(text), length;
+
+    for (; left > 0; text += length, left -= length) {
+        length = text_utf8_length(text, left);
+        if (length == 0 || is_control((const unsigned char *)text, length))
+            return false;
+    }
+    return true;
+}
+
 /* Copy into the fixed text of err: whole if it fits, else cut before a UTF-8 sequence, with
  * "...". */
 static void store(struct error *err, char *text)

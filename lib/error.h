@@ -3,6 +3,8 @@
 #ifndef ELASTIC_ERROR_H
 #define ELASTIC_ERROR_H
 
+#include <stdbool.h>
+
 struct error {
     char text[768];
 };
@@ -32,5 +34,7 @@ struct error_value error_path(const char *path);
 /* Replace, in place, what would break a line or a terminal (control characters) and each byte that
  * is not UTF-8 by '?'. */
 void error_clean(char *text);
+/* Whether there is nothing of that in it. */
+bool error_is_clean(const char *text);
 
 #endif

@@ -111,7 +111,7 @@ static const struct {
     {{"elastic_job_failures_total", METRICS_COUNTER, NULL, "Failures of workers that count"},
      NULL,
      "restarts"},
-    {{"elastic_job_steps_total", METRICS_COUNTER, NULL, "Steps in all worlds of this leader"},
+    {{"elastic_job_steps_total", METRICS_COUNTER, NULL, "Steps in all worlds of this run of the job"},
      NULL,
      "steps"},
     {{"elastic_job_progress", METRICS_GAUGE, NULL, "Work that the program says is done"},

@@ -55,9 +55,12 @@ struct service_model {
     const char *why;                  /* it cannot be used now, and stays as it is; NULL: it can */
 };
 
-/* These models there are, and no others. -1: out of memory. */
+/* These models there are, and no others. Of more than SHARD_COMMANDS_MODELS_MAX those that there were
+ * stay, and those that come last are left out. -1: out of memory. */
 int service_models(struct service *s, const struct service_model *list, int count, double now);
 
+/* How many of them have been left out. */
+int service_left_out(const struct service *s);
 /* For what users ask: shard_commands_flush(), shard_commands_repack(). */
 struct shard_commands *service_brain(struct service *s);
 
@@ -70,6 +73,9 @@ bool service_routed(struct service *s, const char *router, int64_t epoch, int64_
 
 /* … and how many requests each shard has there: {"shard_1": 3}. For a router that is known. */
 void service_sessions(struct service *s, const char *router, json_object *sessions);
+
+/* … and which keys somebody asks for there: names. `all`: there are more than it says. */
+void service_asked(struct service *s, const char *router, json_object *keys, bool all);
 
 enum service_replica_state {
     SERVICE_WAITS,  /* it has no room so far, or is to be started again */

@@ -9,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/error.h"
 #include "lib/json_get.h"
 #include "pmix/host.h"
 
 #define ANSWER_SECONDS 30 /* the leader answers at once */
 #define REFUSALS       32 /* refusals that are remembered */
+#define NAME_BYTES     1000
+#define NAMES_BYTES    65536
 
 /* Why the latest requests with a name were refused. libelastic asks for that, since the library
  * hands on no text. */
@@ -59,9 +62,18 @@ static void take_number(struct wish *wish, const char *name, const pmix_value_t 
         json_object_object_add(wish->msg, name, json_object_new_int64((int64_t)number));
 }
 
+/* A message is UTF-8, and of a limited length: another one would end the connection with the
+ * agent. */
+static bool is_text(const pmix_value_t *value, size_t most)
+{
+    return value->type == PMIX_STRING && value->data.string != NULL &&
+           value->data.string[0] != '\0' && strlen(value->data.string) <= most &&
+           error_is_clean(value->data.string);
+}
+
 static void take_text(struct wish *wish, const char *name, const pmix_value_t *value)
 {
-    if (value->type != PMIX_STRING || value->data.string == NULL || value->data.string[0] == '\0')
+    if (!is_text(value, NAME_BYTES))
         wish->status = PMIX_ERR_BAD_PARAM;
     else
         json_object_object_add(wish->msg, name, json_object_new_string(value->data.string));
@@ -74,8 +86,7 @@ static void take_names(struct wish *wish, const pmix_value_t *value)
     char *copy, *rest, *name;
 
     json_object_object_add(wish->msg, "names", names);
-    if (value->type != PMIX_STRING || value->data.string == NULL ||
-        (copy = rest = strdup(value->data.string)) == NULL) {
+    if (!is_text(value, NAMES_BYTES) || (copy = rest = strdup(value->data.string)) == NULL) {
         wish->status = PMIX_ERR_BAD_PARAM;
         return;
     }

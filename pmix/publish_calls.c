@@ -161,13 +161,7 @@ static json_object *question(const struct call *call, const struct directives *d
 /* A message is UTF-8. */
 static bool key_ok(const char *key)
 {
-    char copy[PUBLISH_KEY_MAX + 1];
-
-    if (key == NULL || key[0] == '\0' || strlen(key) > PUBLISH_KEY_MAX)
-        return false;
-    strcpy(copy, key);
-    error_clean(copy);
-    return strcmp(copy, key) == 0;
+    return key != NULL && key[0] != '\0' && strlen(key) <= PUBLISH_KEY_MAX && error_is_clean(key);
 }
 
 static bool add_keys(json_object *msg, char *const *keys)

@@ -117,7 +117,7 @@ static void on_looked(void *arg)
 
     if (router->sources == NULL)
         return;
-    sources_report(router->sources, view.table, view.stat, view.confirmed, view.leaving);
+    sources_report(router->sources, &view);
     write_status(router, &view);
 }
 

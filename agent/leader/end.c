@@ -124,6 +124,8 @@ static const char *what_is_left(const struct leader *leader)
         return "Slurm to answer about extensions";
     if (role_reports_busy(leader) && since < 4 * CLOSE_LIMIT)
         return "the file of reports to be written";
+    if (report_busy(leader) && since < CLOSE_LIMIT)
+        return "the history to be written";
     if (leader_service_busy(leader) && since < 4 * CLOSE_LIMIT)
         return "the end of the service to be written down";
     if (mlflow_run_busy(leader) && since < CLOSE_LIMIT + 1)

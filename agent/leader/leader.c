@@ -153,6 +153,7 @@ static void take_over(struct leader *leader)
 
     lease_inherit(leader, o->term);
     exclude_inherit(leader, o->handover.counted);
+    report_inherit(leader, o->handover.steps);
     if (o->handover.target > 0)
         allocation_set_user_target(leader, o->handover.target);
     srun_lost_look(leader, false);
@@ -175,7 +176,8 @@ static int create_parts(struct leader *leader, struct error *err)
         (leader->allocation = allocation_create(options)) == NULL ||
         (leader->heritage = heritage_create()) == NULL ||
         (leader->costs = costs_create()) == NULL || (leader->market = market_create()) == NULL ||
-        (leader->submit = submit_create()) == NULL || (leader->report = report_create()) == NULL ||
+        (leader->submit = submit_create()) == NULL ||
+        (leader->report = report_create(leader)) == NULL ||
         (leader->roles = leader_roles_create(options)) == NULL ||
         (leader->of_roles.reports = role_reports_create()) == NULL ||
         (leader->of_roles.service = leader_service_create(options)) == NULL ||

@@ -101,18 +101,37 @@ bool leader_service_busy(const struct leader *leader)
 }
 
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
-                           int64_t revision, json_object *drained, json_object *sessions)
+                           int64_t revision, json_object *report)
 {
     struct service *service = leader->of_roles.service->service;
+    json_object *drained = report != NULL ? json_object_object_get(report, "drained") : NULL;
+    json_object *sessions = report != NULL ? json_object_object_get(report, "sessions") : NULL;
+    json_object *asked = report != NULL ? json_object_object_get(report, "asked") : NULL;
     bool taken = service_routed(service, router, epoch, revision, drained, leader_now(leader));
 
     if (sessions != NULL)
         service_sessions(service, router, sessions);
+    if (asked != NULL)
+        service_asked(service, router, asked, json_get_bool(report, "asked-more", false));
     service_run_in(leader, 0);
     return taken;
 }
 
 /* ---- the repository -------------------------------------------------------------------------- */
+
+/* Once, as long as there are too many. */
+static void say_left_out(struct leader *leader)
+{
+    struct leader_service *own = leader->of_roles.service;
+    int count = service_left_out(own->service);
+
+    if (count > 0 && !own->said_left_out)
+        log_error("job %u: service %s: it has at most %d models, and %s has more: %d are left out, "
+                  "all others go on",
+                  leader->options->job, leader->options->roles->service, SHARD_COMMANDS_MODELS_MAX,
+                  error_path(own->repository).text, count);
+    own->said_left_out = count > 0;
+}
 
 static void scanned(void *owner, struct service_task *task)
 {
@@ -130,6 +149,7 @@ static void scanned(void *owner, struct service_task *task)
         if (service_models(own->service, task->found.list, task->found.count, leader_now(leader)) !=
             0)
             log_error("job %u: service: out of memory", leader->options->job);
+        say_left_out(leader);
     }
     service_run_in(leader, 0);
     leader_look_at_end(leader, 0);
@@ -163,6 +183,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
                   .max_shards = role->shards.max,
                   .default_size = DEFAULT_SIZE,
                   .window = role->shards.window,
+                  .idle = role->shards.idle,
                   .restarts = roles->fit.run != NULL && roles->fit.replace != ROLES_FIT_LOAD},
         .scale = {.least = role->max,
                   .most = role->shards.most > 0 ? role->shards.most : role->max,
@@ -323,6 +344,16 @@ void leader_service_flush(struct leader *leader, bool repack)
     else
         shard_commands_flush(brain);
     leader_service_apply(leader);
+}
+
+int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err)
+{
+    struct service *service = leader->of_roles.service->service;
+
+    if (shard_commands_move(service_brain(service), model, shard, err) != 0)
+        return -1;
+    service_run_in(leader, 0);
+    return 0;
 }
 
 void leader_service_describe(struct leader *leader, json_object *into)

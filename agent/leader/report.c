@@ -11,6 +11,7 @@
 #include "agent/leader/measures.h"
 #include "agent/leader/report.h"
 #include "agent/leader/roster.h"
+#include "agent/leader/scribe.h"
 #include "client/event_page.h"
 #include "common/files.h"
 #include "common/log.h"
@@ -57,6 +58,7 @@ struct report {
     /* Steps of the worlds before, and of the present one, as far as they are known. */
     int64_t steps_before, steps;
     bool unwritable; /* the state directory: has been said */
+    struct scribe *scribe;
     struct progress progress;
 };
 
@@ -72,6 +74,13 @@ static void note_written(struct leader *leader, int rc, const struct error *err)
     leader->report->unwritable = rc != 0;
 }
 
+static void scribe_wrote(int rc, const struct error *err, void *arg)
+{
+    note_written(arg, rc, err);
+    leader_look_at_end(arg, 0);
+}
+
+/* At once, for the workers of the world that begins may read it. */
 static void write_file(struct leader *leader, const char *name, char *text, mode_t mode)
 {
     char path[PATH_MAX];
@@ -87,19 +96,18 @@ static void write_file(struct leader *leader, const char *name, char *text, mode
 
 void report_write(struct leader *leader, const char *name, char *text)
 {
-    write_file(leader, name, text, 0600);
+    scribe_replace(leader->report->scribe, name, text);
+}
+
+bool report_busy(const struct leader *leader)
+{
+    return scribe_busy(leader->report->scribe);
 }
 
 static void append_history(struct leader *leader, json_object *line)
 {
-    char path[PATH_MAX];
-    struct error err;
-
-    snprintf(path, sizeof(path), "%s/history.jsonl", leader->options->state_dir);
-    note_written(
-        leader,
-        file_append(path, json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN), &err),
-        &err);
+    scribe_append(leader->report->scribe, "history.jsonl",
+                  strdup(json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN)));
     json_object_put(line);
 }
 
@@ -366,13 +374,18 @@ double report_since(const struct leader *leader)
     return r != NULL ? r->time : leader->report->started;
 }
 
-struct report *report_create(void)
+struct report *report_create(struct leader *leader)
 {
     struct report *report = calloc(1, sizeof(*report));
 
-    if (report != NULL)
-        report->started = unix_now();
-    return report;
+    if (report == NULL)
+        return NULL;
+    report->started = unix_now();
+    report->scribe = scribe_create(leader->loop, leader->options->state_dir, scribe_wrote, leader);
+    if (report->scribe != NULL)
+        return report;
+    free(report);
+    return NULL;
 }
 
 void report_destroy(struct report *report)
@@ -386,6 +399,7 @@ void report_destroy(struct report *report)
         strings_free(report->history[i].stragglers);
     }
     free(report->history);
+    scribe_destroy(report->scribe);
     free(report);
 }
 
@@ -415,6 +429,11 @@ void report_step(struct leader *leader, uint64_t step)
 {
     if (step <= INT64_MAX && (int64_t)step > leader->report->steps)
         leader->report->steps = (int64_t)step;
+}
+
+void report_inherit(struct leader *leader, int64_t steps)
+{
+    leader->report->steps_before = steps;
 }
 
 int64_t report_steps(const struct leader *leader)

@@ -17,7 +17,7 @@ struct leader_options;
 struct report;
 
 /* NULL: out of memory. */
-struct report *report_create(void);
+struct report *report_create(struct leader *leader);
 void report_destroy(struct report *report);
 
 /* The last generation that generation.json tells of in this run of the job: of an elasticrun
@@ -36,13 +36,18 @@ void report_left(struct leader *leader, uint32_t job, const char *why);
 /* A worker of the present world is slow. */
 void report_straggler(struct leader *leader, const char *text);
 void report_end(struct leader *leader);
-/* A file of the state directory, with mode 0600. text is freed; NULL: memory was not there. */
+/* A file of the state directory, with mode 0600, which a thread writes. text is freed; NULL: memory
+ * was not there. */
 void report_write(struct leader *leader, const char *name, char *text);
+/* Is a file, or a line of the history, still to be written? */
+bool report_busy(const struct leader *leader);
 
 /* Workers of the present world have come to this step of it, or are to. */
 void report_step(struct leader *leader, uint64_t step);
 /* The steps of all worlds since this leader leads. */
 int64_t report_steps(const struct leader *leader);
+/* So many were made before this leader led. */
+void report_inherit(struct leader *leader, int64_t steps);
 /* A member's beat says what its program has reported of its progress. */
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
 /* A worker's failure as one line, from what its agent has said. */

@@ -69,7 +69,7 @@ static char **successor_argv(const struct leader *leader)
     const struct job_info *base = slurm_look_base(leader);
     struct argv argv = {0};
 
-    argv_add(&argv, "%s", paths_successor_script());
+    argv_add(&argv, "%s", paths_of(PATHS_SUCCESSOR_SCRIPT));
     argv_add(&argv, "%u", leader->options->job);
     argv_add(&argv, "--nodes=%d", leader->options->base_nodes);
     argv_add(&argv, "--ntasks-per-node=1");

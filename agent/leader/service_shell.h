@@ -63,6 +63,7 @@ struct leader_service {
     struct service_task *beat;
     double claims, beats, scans, retries; /* when that is due; 0: now */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
+    bool said_left_out;
     bool ended; /* … leader.json says so, or is about to */
     struct fit_runner *fit;
     struct service_next next_job;

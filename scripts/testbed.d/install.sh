@@ -40,6 +40,8 @@ copy_hidden_prefix() {
     say "user $SUBMITTER cannot read $PREFIX on the nodes: using a copy in $DIR/inst"
     cp -R -- "$PREFIX" "$DIR/inst"
     chmod -R a+rX,go-w "$DIR/inst"
+    # As make install leaves it: nobody but root reads it (flush/local.mk).
+    find "$DIR/inst" -name elastic-flush -type f -exec chmod 0711 {} +
     PREFIX=$DIR/inst
 }
 
@@ -67,7 +69,7 @@ use_python_of_tree() {
     if ! as_submitter test -r "$PYTHON_DIR/slurm_elastic" || is_hidden "$PYTHON_DIR"; then
         mkdir -p "$DIR/inst/python"
         cp -R -- "$PYTHON_DIR/slurm_elastic" "$DIR/inst/python/"
-        chmod -R a+rX,go-w "$DIR/inst"
+        chmod -R a+rX,go-w "$DIR/inst/python"
         PYTHON_DIR=$DIR/inst/python
     fi
 }

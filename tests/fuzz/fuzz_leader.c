@@ -110,18 +110,6 @@ int link_send(struct link *link, json_object *msg)
     return link->closing ? -1 : 0;
 }
 
-struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
-                        void *arg, struct error *err)
-{
-    (void)loop;
-    (void)fd;
-    (void)first;
-    (void)handlers;
-    (void)arg;
-    (void)err;
-    return NULL;
-}
-
 void link_close(struct link *link, const char *why)
 {
     MUST(link->used && why != NULL);

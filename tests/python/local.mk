@@ -20,7 +20,9 @@ PYTHON_TESTS = \
     tests/python/test_live_transfer.py \
     tests/python/test_mistakes.py \
     tests/python/test_picture.py \
+    tests/python/test_nccl.py \
     tests/python/test_ray.py \
+    tests/python/test_rendezvous.py \
     tests/python/test_reshard.py \
     tests/python/test_roles.py \
     tests/python/test_s3.py \

@@ -354,18 +354,6 @@ int link_send(struct link *link, json_object *msg)
     return 0;
 }
 
-struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
-                        void *arg, struct error *err)
-{
-    (void)loop;
-    (void)fd;
-    (void)first;
-    (void)handlers;
-    (void)arg;
-    (void)err;
-    return NULL;
-}
-
 void link_close(struct link *link, const char *why)
 {
     MUST(why != NULL && !link->over);

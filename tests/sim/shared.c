@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What nobody looks at, or has nothing to say: output, lists of nodes. The simulator and the fuzz
- * target of the leader both have it. */
+/* What nobody looks at, or has nothing to say: output, programs of the leader, lists of nodes. The
+ * simulator and the fuzz target of the leader both have it. */
 #include "agent/output.h"
+#include "common/link.h"
 #include "common/slurm_client.h"
 #include "tests/sim/sim.h"
 
@@ -44,6 +45,20 @@ void output_destroy(struct output *output, int timeout_ms, void (*done)(void *ar
     (void)output;
     (void)timeout_ms;
     clock_goodbye(done, arg);
+}
+
+/* ---- programs that the leader starts --------------------------------------------------------- */
+
+struct link *link_adopt(uv_loop_t *loop, int fd, bool first, const struct link_handlers *handlers,
+                        void *arg, struct error *err)
+{
+    (void)loop;
+    (void)fd;
+    (void)first;
+    (void)handlers;
+    (void)arg;
+    (void)err;
+    return NULL;
 }
 
 /* ---- lists of nodes, with commas ------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 EXTRA_DIST += \
     tests/system/arithmetic.bats \
     tests/system/arithmetic.py \
+    tests/system/browser.py \
     tests/system/bad_input.bats \
     tests/system/cloud.bats \
     tests/system/dask.bats \
@@ -96,7 +97,9 @@ EXTRA_DIST += \
     tests/system/serve_storm.bats \
     tests/system/storm.py \
     tests/system/lora_server.py \
+    tests/system/serve_demand.bats \
     tests/system/serve_handover.bats \
+    tests/system/serve_http.bats \
     tests/system/openai_client.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
@@ -130,6 +133,7 @@ EXTRA_DIST += \
     tests/system/spank.bats \
     tests/system/state.bats \
     tests/system/store.bats \
+    tests/system/stragglers.bats \
     tests/system/store.py \
     tests/system/stranger.py \
     tests/system/submit.bats \

@@ -41,6 +41,14 @@ fill() {
     wait_for 30 job_is "$filler" RUNNING
 }
 
+@test "a name that is no UTF-8 is refused, and what follows is heard" {
+    asker
+    order extend 1 "$(printf 'l\344bel')"
+    wait_for 30 says "$LOG" '^extend l.bel: BAD-PARAM'
+    order extend 1 first
+    wait_for 60 says "$LOG" '^ready first'
+}
+
 @test "a release during growth waits for it; success is said when the nodes are at work; a released node comes back" {
     asker
     [[ $(show_json "$job" | json_value 's["why_not_more"]') == 'nobody has asked for more (--elastic-grow=ask, MAX is 5)' ]]

@@ -343,6 +343,31 @@ send_poison() {
     done
 }
 
+@test "elastic-router: clients ask models, and do not load or unload them" {
+    local path
+
+    need haproxy curl
+    PORT=$(free_port) REVISION=0
+    (umask 077 && echo 0123456789abcdef >"$DIR/tokens")
+    HEADER=(-H "Authorization: Bearer 0123456789abcdef")
+    replica first tenant_A
+    table 1 1:first tenant_A=1
+    begin_router
+    wait_for 20 answers tenant_A "first 200"
+    for path in /v1/load_lora_adapter /v1//unload_lora_adapter/ /v1/%6coad_lora_adapter /v2/repository/index \
+        /v2/repository/models/tenant_A/unload '//v2/%72epository//models/tenant_A/load?x=1' '/v2%2Frepository/models/a/load'; do
+        run -0 curl -s -m 10 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
+            "http://127.0.0.1:$PORT$path"
+        [[ $output == 403 ]] || { echo "$path: $output" && false; }
+    done
+    # What only looks like it.
+    for path in /v1/chat/completions /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer; do
+        run -0 curl -s -m 10 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
+            "http://127.0.0.1:$PORT$path"
+        [[ $output == 200 ]] || { echo "$path: $output" && false; }
+    done
+}
+
 @test "elastic-router: a client whose requests fail with 500 takes no replica from others" {
     local i failed=0
 

@@ -14,6 +14,15 @@ end_process() {
     wait_for 40 gone
 }
 
+# model NAME NUMBER BYTES [broken]: a version of it, as a state.
+model() {
+    local dir=$TB_WORK/models/$1/00000$2
+    as_user mkdir -p "$dir"
+    as_user sh -c "echo data >$dir/data; echo '{\"bytes\": $3}' >$dir/../model.json"
+    [[ ! ${4:-} ]] || as_user touch "$dir/broken"
+    as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
+}
+
 # begin_router: of the service, in the background; $port is its port, and $TB_WORK/port has it.
 begin_router() {
     port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')

@@ -366,12 +366,15 @@ nothing_of_the_kernel_left() {
     package=share/slurm-elastic/python/slurm_elastic
     mkdir -p "$TB_HOME/hidden/inst/$package"
     touch "$TB_HOME/hidden/inst/$package/__init__.py"
+    mkdir -p "$TB_HOME/hidden/inst/libexec/slurm-elastic"
+    install -m 0711 "$TB_HOME/hidden/inst/bin/elasticrun" "$TB_HOME/hidden/inst/libexec/slurm-elastic/elastic-flush"
     other --nodes 1 --prefix "$TB_HOME/hidden/inst" >"$TB_HOME/up.out"
     says "$TB_HOME/up.out" 'plugins: none .not installed: spank_elastic job_submit/elastic'
     [ "$(as_user elasticrun)" = here ]
     [ "$(as_user srun elasticrun)" = here ]
     run -0 as_user /usr/bin/python3 -c 'import slurm_elastic; print(slurm_elastic.__file__)'
     [ "$output" = "$TB_DIR/inst/$package/__init__.py" ]
+    [ "$(stat -c %a "$TB_DIR/inst/libexec/slurm-elastic/elastic-flush")" = 711 ]
 }
 
 @test "installed prolog and epilog scripts run, other files beside them do not" {

@@ -548,6 +548,7 @@ UNIT_TESTS += \
     tests/unit/test_node_room \
     tests/unit/test_output \
     tests/unit/test_port \
+    tests/unit/test_scribe \
     tests/unit/test_store_server \
     tests/unit/test_supervise
 tests_unit_test_binding_SOURCES = tests/unit/test_binding.c tests/unit/support.h
@@ -575,6 +576,11 @@ tests_unit_test_store_server_SOURCES = tests/unit/test_store_server.c tests/unit
 tests_unit_test_store_server_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_store_server_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(JSONC_LIBS) \
     $(CMOCKA_LIBS)
+tests_unit_test_scribe_SOURCES = tests/unit/test_scribe.c tests/unit/support.h
+tests_unit_test_scribe_CPPFLAGS = $(AGENT_CPPFLAGS)
+# Its file system comes first.
+tests_unit_test_scribe_LDFLAGS = -Wl,--allow-multiple-definition
+tests_unit_test_scribe_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/support.h
 tests_unit_test_output_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_output_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
@@ -714,7 +720,11 @@ tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_haproxy_text tests/unit/test_rollout tests/unit/test_shard_commands \
     tests/unit/test_shard_commands_random tests/unit/test_shard_plan \
     tests/unit/test_roles_shards tests/unit/test_service_handover tests/unit/test_service_random \
+    tests/unit/test_service_models \
     tests/unit/test_service_scale
+tests_unit_test_service_models_SOURCES = tests/unit/test_service_models.c
+tests_unit_test_service_models_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_service_models_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_service_scale_SOURCES = tests/unit/test_service_scale.c
 tests_unit_test_service_scale_LDADD = $(UNIT_LIBS)
 tests_unit_test_roles_shards_SOURCES = tests/unit/test_roles_shards.c
@@ -747,9 +757,11 @@ EXTRA_DIST += \
     tests/unit/serve/measured.txt \
     tests/unit/serve/merge.txt \
     tests/unit/serve/mixed.txt \
+    tests/unit/serve/move-by-hand.txt \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/replaced.txt \
+    tests/unit/serve/on-demand.txt \
     tests/unit/serve/takeover.txt
 UNIT_TESTS += tests/unit/test_haproxy_answers tests/unit/test_route_table tests/unit/test_router_plan
 tests_unit_test_haproxy_answers_SOURCES = tests/unit/test_haproxy_answers.c

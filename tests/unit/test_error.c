@@ -100,7 +100,9 @@ static void test_clean(void **state)
         char text[64];
 
         strcpy(text, cases[i].raw);
+        assert_int_equal(error_is_clean(text), strcmp(cases[i].raw, cases[i].clean) == 0);
         error_clean(text);
+        assert_true(error_is_clean(text));
         assert_string_equal(text, cases[i].clean);
     }
 }

@@ -49,7 +49,8 @@ static void show(struct play *p)
 
         fprintf(p->out, "> %s %s: %s in shard_%d, routed to shard_%d", view.name, view.version,
                 view.has != NULL ? view.has : "nothing", view.shard, view.routed);
-        fprintf(p->out, "%s%s\n", view.why[0] != '\0' ? ": " : "", view.why);
+        fprintf(p->out, "%s%s%s\n", view.asleep ? ", asleep" : "", view.why[0] != '\0' ? ": " : "",
+                view.why);
     }
     fprintf(p->out, "> %d shards, %" PRId64 " updates, %" PRId64 " routes\n",
             shard_commands_shards(p->s), shard_commands_counts(p->s).updates,
@@ -88,6 +89,8 @@ static void operate(struct play *p, const char *verb, char *const *word)
         shard_commands_measured(p->s, word[0], word[1], atoll(word[2]), p->now);
     } else if (strcmp(verb, "flush") == 0) {
         shard_commands_flush(p->s);
+    } else if (strcmp(verb, "move") == 0) {
+        status = shard_commands_move(p->s, word[0], atoi(word[1]), &err);
     } else if (strcmp(verb, "repack") == 0) {
         shard_commands_repack(p->s);
     } else {
@@ -97,6 +100,16 @@ static void operate(struct play *p, const char *verb, char *const *word)
         fprintf(p->out, "> %s\n", err.text);
 }
 
+static bool is_word(const char *word, const char *wanted)
+{
+    return word != NULL && strcmp(word, wanted) == 0;
+}
+
+static double idle_of(const char *word)
+{
+    return word != NULL && strncmp(word, "idle=", 5) == 0 ? atof(word + 5) : 0;
+}
+
 static void begin(struct play *p, char *const *word)
 {
     shard_commands_destroy(p->s);
@@ -104,7 +117,8 @@ static void begin(struct play *p, char *const *word)
                                                  .max_shards = atoi(word[1]),
                                                  .default_size = 1,
                                                  .window = atof(word[2]),
-                                                 .restarts = word[3] != NULL};
+                                                 .restarts = is_word(word[3], "restarts"),
+                                                 .idle = idle_of(word[3])};
     p->s = shard_commands_create(&p->options);
     assert_non_null(p->s);
 }
@@ -131,6 +145,9 @@ static void step(struct play *p, const char *verb, char *const *word)
         assert_int_equal(shard_commands_failed(p->s, shard, p->update[shard], word[1], p->now), 0);
     } else if (strcmp(verb, "routed") == 0) {
         shard_commands_routed(p->s, p->route);
+    } else if (strcmp(verb, "asked") == 0) {
+        for (int i = 0; word[i] != NULL; i++)
+            shard_commands_asked(p->s, word[i]);
     } else if (strcmp(verb, "restart") == 0) {
         restart(p);
     } else if (strcmp(verb, "show") == 0) {
@@ -182,10 +199,10 @@ static void play(const char *name)
 static void test_golden(void **state)
 {
     static const char *const names[] = {
-        "1-first",  "2-update-and-add", "3-version", "4-move", "5-remove",  "6-application",
-        "7-last",   "8-nothing",        "across",    "failed", "flush",     "full",
-        "leaves",   "measured",         "merge",     "mixed",  "not-ready", "repack",
-        "replaced", "takeover",
+        "1-first",  "2-update-and-add", "3-version", "4-move",       "5-remove",  "6-application",
+        "7-last",   "8-nothing",        "across",    "failed",       "flush",     "full",
+        "leaves",   "measured",         "merge",     "mixed",        "not-ready", "repack",
+        "replaced", "takeover",         "on-demand", "move-by-hand",
     };
 
     (void)state;
@@ -226,7 +243,7 @@ static void test_refused(void **state)
         {"c", "v1", "x\\y", 5, "is no key of c"},
         {"c", "v1", "/x", 5, "is no key of c"},
     };
-    const struct shard_commands_options options = {10, 4, 1, 60, false};
+    const struct shard_commands_options options = {10, 4, 1, 60, false, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct error err;
     char name[SHARD_NAME_MAX + 2];
@@ -261,7 +278,7 @@ static void test_refused(void **state)
 
 static void test_window(void **state)
 {
-    const struct shard_commands_options options = {1000, 4, 1, 300, false};
+    const struct shard_commands_options options = {1000, 4, 1, 300, false, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
 
@@ -297,7 +314,7 @@ static void test_window(void **state)
 /* Facts about what there is not, or not any more. */
 static void test_stale_facts(void **state)
 {
-    const struct shard_commands_options options = {10, 4, 1, 0, false};
+    const struct shard_commands_options options = {10, 4, 1, 0, false, 0};
     const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
@@ -325,7 +342,7 @@ static void test_stale_facts(void **state)
 /* A route needs a replica that is ready, and none may be that has not got the list. */
 static void test_nobody_ready(void **state)
 {
-    const struct shard_commands_options options = {10, 4, 1, 0, false};
+    const struct shard_commands_options options = {10, 4, 1, 0, false, 0};
     const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};

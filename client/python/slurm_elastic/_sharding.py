@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from . import _reshard, _torch_compat, _world
 from ._reshard import Range, chunk
-from ._transfer import exchange
+from ._transfer import exchange, meet
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -465,7 +465,7 @@ class Sharding:
         found = self._receive(have, need)
         # A loss from here on finds this rank with its new part as well as with its old one.
         self._add(found)
-        dist.barrier()
+        meet()
         self._install({key: pieces[0].tensor for key, pieces in found.items()})
 
     def hand_over(self, following: Optional[Tuple[int, int]]) -> List[bool]:
@@ -493,7 +493,7 @@ class Sharding:
         }
         found = self._receive(have, need)
         self._add(found)
-        dist.barrier()
+        meet()
         if following is not None and size == sum(rank is not None for rank in ranks):
             self._pieces = found  # there are no newcomers, who would need the others
         return stay

@@ -268,9 +268,12 @@ def slow_checkpoint(training, row, member):
     return lambda: os.unlink(training.log + ".slow")
 
 
+MEMORY = os.environ["TB_HOME"] + "/memory"
+
+
 def fill(directory):
     """To the last byte. Returns what has."""
-    ballast = f"{os.environ['TB_WORK']}/{directory}/ballast"
+    ballast = f"{directory}/ballast"
     for size in ("64k", "4k"):
         subprocess.run(
             ["dd", "if=/dev/zero", f"of={ballast}", f"bs={size}", "oflag=append", "conv=notrunc"],
@@ -281,15 +284,15 @@ def fill(directory):
 
 def fill_and_kill(training, row, member):
     """Where the pages of the worlds are."""
-    ballast = fill("memory")
+    ballast = fill(MEMORY)
     send([member.worker], "KILL")
     return lambda: os.unlink(ballast)
 
 
 def fill_memory(training, row, member):
     """Where snapshots are, before the first one."""
-    ballast = fill("memory")
-    complete = f"{os.environ['TB_WORK']}/memory/elastic-*-{training.job}.*/snapshot/?/complete.json"
+    ballast = fill(MEMORY)
+    complete = f"{MEMORY}/elastic-*-{training.job}.*/snapshot/?/complete.json"
     generation = newest(training.log)[0]
     open(training.log + ".snapshots", "w").close()
     try:
@@ -309,7 +312,7 @@ def fill_memory(training, row, member):
 
 
 def fill_disk(training, row, member):
-    ballast = fill("disk")
+    ballast = fill(f"{os.environ['TB_WORK']}/disk")
     generation = newest(training.log)[0]
     time.sleep(3)  # in which a checkpoint fails
     os.unlink(ballast)

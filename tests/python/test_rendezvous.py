@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What another user can do to the rendezvous of a training in PyTorch's own store: all that
+doc/admin/others.md says. If this fails, PyTorch asks who connects, and that page is too strict.
+"""
+
+import os
+import socket
+import unittest
+from datetime import timedelta
+
+import tap
+
+NOBODY = 65534
+
+
+def as_nobody(work):
+    """What work() prints as another user, as one line."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.dup2(writer, 1)
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        try:
+            print(work(), flush=True)
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        said = file.read().strip()
+    os.waitpid(child, 0)
+    return said
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to be another user")
+class Rendezvous(unittest.TestCase):
+    @tap.needs_torch
+    def test_tcp_store_believes_everybody(self):
+        import torch.distributed as dist
+
+        reader, writer = os.pipe()
+
+        def work():
+            port = int(os.read(reader, 16))
+            store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=20))
+            found = store.get("secret").decode()
+            store.set("where", "at mine")
+            return found
+
+        port = free_port()
+        pid = os.fork()
+        if pid == 0:
+            store = dist.TCPStore(
+                "127.0.0.1",
+                port,
+                is_master=True,
+                wait_for_workers=False,
+                timeout=timedelta(seconds=20),
+            )
+            store.set("secret", "of rank 0")
+            os.write(writer, str(port).encode())
+            os._exit(0 if store.get("where") == b"at mine" else 1)
+        self.assertEqual(as_nobody(work), "of rank 0")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+if __name__ == "__main__":
+    tap.main()
