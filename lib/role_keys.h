@@ -2,8 +2,8 @@
 /* The table of keys of a job file. To add a key, add a row here, its field in lib/roles.h, and the
  * code that uses its value. Then tests/unit/test_roles_keys tells what doc/user/roles.md must say.
  *
- * Only lib/roles_reader.c includes this file, with its meaning of ROLE_KEY; therefore it has no include
- * guard. The columns are the members of struct role_key (lib/roles_private.h). The first one says
+ * Only lib/roles_reader.c includes this file, with its meaning of ROLE_KEY; therefore it has no
+ * include guard. The columns are the members of struct role_key (lib/roles_private.h). The first one says
  * where the key may be. `in` and `field` name the field that gets the value. The order is that of
  * messages, of documents, and of files that are written. */
 /* clang-format off */

@@ -33,6 +33,7 @@ struct service_options {
     struct service_scale_options scale; /* replicas of each shard: so many at least */
     bool in_place; /* they load and unload models as they are told, and say so: `load` */
     struct rollout_amount surge, unavailable;
+    bool one_first; /* an update has one new replica get ready, before others end */
     int fail_fast;
     uint32_t job;            /* that runs it */
     const char *name;        /* of the service */

@@ -30,6 +30,7 @@ int service_set_replicas(const struct service_turn *run, struct service_shard *s
     rollout->replicas = shard->count > 0 ? replicas : 0;
     rollout->fail_fast = s->options.fail_fast;
     rollout->in_place = s->options.in_place;
+    rollout->one_first = s->options.one_first;
     return rollout_limits(replicas, &s->options.surge, &s->options.unavailable, &rollout->limits,
                           NULL);
 }

@@ -124,6 +124,7 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     local inst port hook own
     COUNT=0
     GOOD=$(on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json | json_value '*{f["id"] for f in s["findings"]}')
+    # shellcheck disable=SC2034 # of what is evaluated
     port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
     mistaken ports-ephemeral 'sed -i "1i port_range = 40000-40100" "$CONF"'
     mistaken ports-slurm 'sed -i "1i port_range = $((port - 10))-$((port + 10))" "$CONF"'
@@ -141,7 +142,9 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     mistaken job-submit 'in_slurm_conf "/^JobSubmitPlugins=/d"' as_before
     mistaken hook-missing 'in_slurm_conf "/^Epilog=/d"' as_before
     mistaken hook-limit 'in_slurm_conf "\$aPrologEpilogTimeout=10"' as_before
-    hook=$TB_DIR/etc/epilog.d/50-elastic own=$(readlink -f "$hook")
+    hook=$TB_DIR/etc/epilog.d/50-elastic
+    # shellcheck disable=SC2034
+    own=$(readlink -f "$hook")
     mistaken hook-mode 'rm "$hook"; printf "#!/bin/sh\nhook=%s\n" "$own" >"$hook"; chmod 644 "$hook"' 'ln -sf "$own" "$hook"'
     inst=$TB_DIR/inst/libexec/slurm-elastic
     if [[ -e $inst ]]; then # a copy, which may be broken

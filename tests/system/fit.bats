@@ -180,8 +180,9 @@ trains_nobody() { [[ -z $(processes train) ]]; }
 @test "a runner that is killed at each step is followed by another one, which goes on" {
     data killed D sleep 2
     begin killed
-    until ended_as SUCCESS; do
-        action=$(fit_json | json_value 's["action"]')
+    while [[ ${status:=} != SUCCESS ]]; do
+        read -r status action < <(fit_json | json_value 's["status"], s["action"]')
+        [[ $status != FAILED ]]
         if [[ $action != "${last:-}" ]]; then
             read -ra pids < <(processes run | tr '\n' ' ') || true
             ((${#pids[@]} == 0)) || as_user kill -KILL "${pids[@]}" || true
@@ -189,7 +190,7 @@ trains_nobody() { [[ -z $(processes train) ]]; }
             last=$action
             kills=$((${kills:-0} + 1))
         fi
-        ended_as FAILED && return 1
+        sleep 0.1
     done
     ((kills >= 4))
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]

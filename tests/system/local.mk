@@ -31,6 +31,7 @@ EXTRA_DIST += \
     tests/system/faults/table.txt \
     tests/system/faults/training.py \
     tests/system/fit.bats \
+    tests/system/fit_replace.bats \
     tests/system/flush.bats \
     tests/system/frameworks.bats \
     tests/system/frameworks.py \

@@ -400,6 +400,17 @@ def mesh_of_all(device_type: str) -> Any:
     return init_device_mesh(device_type, (dist.get_world_size(),), mesh_dim_names=("data",))
 
 
+def mesh_line(mesh: Any, dimension: int) -> List[int]:
+    """The ranks of all that differ from this process in this dimension of a mesh only.
+
+    DeviceMesh.mesh is a tensor of ranks in all 2.x.
+    """
+    place = list(mesh.get_coordinate())
+    place[dimension] = slice(None)
+    found: List[int] = mesh.mesh[tuple(place)].tolist()
+    return found
+
+
 def is_fully_sharded(module: Any) -> bool:
     """Whether fully_shard() was called for this module."""
     return _is_a(module, "torch.distributed.fsdp", "FSDPModule")
