@@ -130,23 +130,18 @@ static void on_patience_over(uv_timer_t *timer)
 
 /* ---- its parts ------------------------------------------------------------------------------- */
 
-static void refuse_at_once(struct fit_request *request, desk_done *done, void *arg)
+bool fits_is_full(const struct fits *fits)
 {
-    struct api_reply reply;
-
-    fit_view_refuse(&reply, request->openai, 503, "too many requests wait already");
-    fit_request_destroy(request);
-    done(&reply, arg);
-    api_reply_clear(&reply);
+    return fits->count >= FITS_MAX;
 }
 
-void fits_take(struct fits *fits, struct fit_request *request, desk_done *done, void *arg)
+int fits_take(struct fits *fits, struct fit_request *request, desk_done *done, void *arg)
 {
-    struct ticket *ticket = fits->count < FITS_MAX ? calloc(1, sizeof(*ticket)) : NULL;
+    struct ticket *ticket = calloc(1, sizeof(*ticket));
 
     if (ticket == NULL) {
-        refuse_at_once(request, done, arg);
-        return;
+        fit_request_destroy(request);
+        return -1;
     }
     ticket->fits = fits;
     ticket->request = request;
@@ -158,12 +153,13 @@ void fits_take(struct fits *fits, struct fit_request *request, desk_done *done, 
     uv_timer_init(fits->loop, &ticket->patience);
     uv_timer_start(&ticket->patience, on_patience_over, (uint64_t)fits->hold_ms, 0);
     ask(ticket);
+    return 0;
 }
 
 void fits_withdraw(struct fits *fits, const void *arg)
 {
     struct api_reply none = {0};
-    struct ticket *ticket;
+    struct ticket *ticket = NULL;
 
     LIST_FOREACH (ticket, &fits->tickets, entry)
         if (ticket->arg == arg && ticket->done != NULL)

@@ -17,9 +17,9 @@ struct fits;
 /* program: elastic-fit, which is copied. hold_ms: for a leader to be there. NULL: out of memory. */
 struct fits *fits_create(uv_loop_t *loop, struct courier *courier, const char *program,
                          int hold_ms);
-/* The request is taken over. done is called once, perhaps at once: with 503 where there are
- * FITS_MAX. */
-void fits_take(struct fits *fits, struct fit_request *request, desk_done *done, void *arg);
+bool fits_is_full(const struct fits *fits);
+/* The request is taken over. done is called once. -1: out of memory, and it is not called. */
+int fits_take(struct fits *fits, struct fit_request *request, desk_done *done, void *arg);
 /* Nobody waits any more for what was taken with this arg: done is not called. A program that runs
  * comes to its end, since it may have begun a training. */
 void fits_withdraw(struct fits *fits, const void *arg);

@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "lib/api_request.h"
+#include "lib/fit_view.h"
 
 #define HEADERS_MAX 32768
 #define TICK_MS     1000
@@ -298,13 +299,31 @@ static enum MHD_Result wait_for_leader(struct exchange *exchange, const struct a
     return MHD_YES;
 }
 
+static enum MHD_Result refuse_fit(struct exchange *exchange, struct fit_request *request)
+{
+    struct api_reply reply;
+
+    fit_view_refuse(&reply, request->openai, 503, "too many requests about trainings wait already");
+    fit_request_destroy(request);
+    set_answer(exchange, &reply);
+    api_reply_clear(&reply);
+    return send_answer(exchange);
+}
+
 static enum MHD_Result wait_for_fit(struct exchange *exchange, struct fit_request *request)
 {
+    struct fits *fits = exchange->server->options.fits;
+
+    if (fits_is_full(fits))
+        return refuse_fit(exchange, request);
     if (wait_begins(exchange) != 0) {
         fit_request_destroy(request);
         return MHD_NO;
     }
-    fits_take(exchange->server->options.fits, request, on_reply, exchange);
+    if (fits_take(fits, request, on_reply, exchange) == 0)
+        return MHD_YES;
+    exchange->answered = true;
+    wait_ends(exchange);
     return MHD_YES;
 }
 

@@ -124,9 +124,13 @@ class TensorParallel(unittest.TestCase):
 
     def test_what_cannot_be_moved_gets_one_line(self):
         said = self.train("tensor across", "4")[0]
-        self.assertRegex(said, r"(?m)^0.weight is placed as .*inside a unit \(--elastic-replica=N\)")
+        self.assertRegex(
+            said, r"(?m)^0.weight is placed as .*inside a unit \(--elastic-replica=N\)"
+        )
         said = self.train("tensor uneven", "2")[0]
-        self.assertRegex(said, "(?m)^0.weight is placed as .*: live mode moves parts of equal size$")
+        self.assertRegex(
+            said, "(?m)^0.weight is placed as .*: live mode moves parts of equal size$"
+        )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ EXTRA_DIST += \
     tests/system/faults/table.py \
     tests/system/faults/table.txt \
     tests/system/faults/training.py \
+    tests/system/fit_http.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
     tests/system/flush.bats \
@@ -103,6 +104,7 @@ EXTRA_DIST += \
     tests/system/serve_http.bats \
     tests/system/serve_handover_faults.bats \
     tests/system/openai_client.cjs \
+    tests/system/openai_fits.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \
