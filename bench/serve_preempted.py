@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Three servers behind one address. A job of a higher tier preempts one of them while requests come.
+"""Three servers behind one address. A job of a higher tier preempts one while requests come.
 They are an array job with nginx, as domyn-swarm has it, or a service of models with its router.
 """
 

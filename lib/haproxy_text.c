@@ -19,8 +19,8 @@
 /* How a server is checked. One that is added later does not get them from the configuration. */
 #define CHECKS "check inter 200ms fall 2 rise 1 observe layer4 error-limit 1 on-error mark-down"
 
-/* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader does
- * that, and no client. The path as the server decodes it. */
+/* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader
+ * does that, and no client. The path as the server decodes it. */
 #define MANAGES "/(un)?load_lora_adapter/*$|/repository/[./]*(index/*$|models/)"
 /* What a key that goes nowhere has in the map. */
 #define NOWHERE "none"

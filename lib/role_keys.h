@@ -3,9 +3,9 @@
  * code that uses its value. Then tests/unit/test_roles_keys tells what doc/user/roles.md must say.
  *
  * Only lib/roles_reader.c includes this file, with its meaning of ROLE_KEY; therefore it has no
- * include guard. The columns are the members of struct role_key (lib/roles_private.h). The first one says
- * where the key may be. `in` and `field` name the field that gets the value. The order is that of
- * messages, of documents, and of files that are written. */
+ * include guard. The columns are the members of struct role_key (lib/roles_private.h). The first
+ * one says where the key may be. `in` and `field` name the field that gets the value. The order is
+ * that of messages, of documents, and of files that are written. */
 /* clang-format off */
 
 /* ---- of the job ------------------------------------------------------------------------------ */

@@ -141,8 +141,8 @@ bool role_is_name(const char *text);
  * with base unchanged. Not for kinds from ROLES_KIND_ROLE_NAMES on. */
 int role_value_set(const struct roles_reader *reader, const struct roles_part *part,
                    const struct role_key *key, void *base);
-/* The value as JSON that role_value_set() reads as the same (role_values_json.c). NULL: it has none,
- * or out of memory. */
+/* The value as JSON that role_value_set() reads as the same (role_values_json.c). NULL: it has
+ * none, or out of memory. */
 json_object *role_value_json(const struct role_key *key, const void *base);
 
 /* Names of roles, a list or one of them. The caller frees them with strings_free(). NULL: err. */

@@ -56,8 +56,8 @@ struct service_model {
     const char *why;                  /* it cannot be used now, and stays as it is; NULL: it can */
 };
 
-/* These models there are, and no others. Of more than SHARD_COMMANDS_MODELS_MAX those that there were
- * stay, and those that come last are left out. -1: out of memory. */
+/* These models there are, and no others. Of more than SHARD_COMMANDS_MODELS_MAX those that there
+ * were stay, and those that come last are left out. -1: out of memory. */
 int service_models(struct service *s, const struct service_model *list, int count, double now);
 
 /* How many of them have been left out. */

@@ -6,8 +6,8 @@ worlds the model is as the script has built it, with parameters that have no mem
 had of each parameter, and of what the optimizers keep for it, is held in pieces: rows of the first
 dimension. Ranks send each other the rows that they lack; _reshard says which.
 
-Tensors that are cut in other ways, inside a unit of nodes (tensor parallelism), are held by position:
-all units are cut alike, and what a rank has is the row of its place in the unit.
+Tensors that are cut in other ways, inside a unit of nodes (tensor parallelism), are held by
+position: all units are cut alike, and what a rank has is the row of its place in the unit.
 
 A parameter is the same object in all worlds, so optimizers and schedulers keep what they have.
 """
