@@ -432,12 +432,12 @@ class Gpus(unittest.TestCase):
         return done.stderr
 
     def test_too_few(self):
-        for listed, found in ((None, 0), ("", 0), ("GPU 0: NVIDIA H100 (UUID: x)\\n", 1)):
+        for listed in (None, ""):
             with self.subTest(listed):
                 self.assertEqual(
                     self.said(listed),
-                    f"bench/gpu: GPUs here: {found} (nvidia-smi --list-gpus), two or more are "
-                    "needed; --cpu tries the script itself on the host\n",
+                    "bench/gpu: no GPU here (nvidia-smi --list-gpus); --cpu tries the script "
+                    "itself on the host\n",
                 )
 
 
