@@ -32,6 +32,7 @@ PYTHON_TESTS = \
     tests/python/test_sharded_snapshot.py \
     tests/python/test_sharding.py \
     tests/python/test_snapshot.py \
+    tests/python/test_step_time.py \
     tests/python/test_store.py \
     tests/python/test_suitable.py \
     tests/python/test_torch_compat.py \

@@ -19,6 +19,7 @@ import urllib.request
 
 OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 OPTIONS += ["--disable-background-networking", "--disable-sync", "--window-size=1100,1000"]
+CLICKS = 5  # tries
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the name of a reference in WebDriver
 
 
@@ -43,15 +44,26 @@ def open_page(driver, url):
     return session
 
 
+def click(session, selector):
+    """Again if the page has put another element in its place meanwhile."""
+    place = {"using": "css selector", "value": selector}
+    for left in reversed(range(CLICKS)):
+        element = ask("POST", f"{session}/element", place)[ELEMENT]
+        try:
+            ask("POST", f"{session}/element/{element}/click", {})
+            return
+        except SystemExit as error:
+            if "stale element" not in str(error) or not left:
+                raise
+
+
 def run(verb, session, text=""):
     if verb == "open":
         print(open_page(session, text))
     elif verb == "script":
         print(json.dumps(ask("POST", f"{session}/execute/sync", {"script": text, "args": []})))
     elif verb == "click":
-        place = {"using": "css selector", "value": text}
-        element = ask("POST", f"{session}/element", place)[ELEMENT]
-        ask("POST", f"{session}/element/{element}/click", {})
+        click(session, text)
     elif verb == "errors":
         for entry in ask("POST", f"{session}/se/log", {"type": "browser"}):
             print(entry["level"], entry["message"])

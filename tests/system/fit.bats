@@ -127,7 +127,7 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
     run -0 as_user selastic fit cancel "$SERVICE" --reason="not needed"
     wait_for 40 ended_as CANCELLED
     [[ $(fit_json | json_value 's["reason"]') == "not needed" ]]
-    run -1 as_user selastic fit cancel "$SERVICE"
+    run -4 as_user selastic fit cancel "$SERVICE"
     [[ $output == *"is over already: CANCELLED" ]]
     run -1 fit long --within=fit=2s
     [[ $output == *"FAILED: WAIT_FOR_FIT: not done in time, after 2 s (fit)" ]]
@@ -220,7 +220,7 @@ refused() {
     refused 2 "--within=fit=soon: write start=, fit= or target= and a time" start "$SERVICE" --data=x --within=fit=soon
     refused 2 "the commands are start, show, list, log and cancel" stop "$SERVICE"
     refused 2 "'x' is no fit: a fit has a number" show "$SERVICE" x
-    refused 1 "there is no fit 99" show "$SERVICE" 99
+    refused 3 "there is no fit 99" show "$SERVICE" 99
     run -1 fit good --from=000099
     [[ $output == *"FAILED: --from=000099: "* ]]
 }
