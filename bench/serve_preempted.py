@@ -93,6 +93,26 @@ def running(process):
 # ---- an array job, with nginx --------------------------------------------------------------------
 
 
+def need_nginx():
+    if shutil.which("nginx", path="/usr/sbin:/usr/bin") is None:
+        raise BenchError("there is no nginx: install the package nginx-light")
+    os.environ["PATH"] += ":/usr/sbin"
+
+
+@contextmanager
+def nginx(work, ports):
+    """The port of an nginx in front of them."""
+    place, port = work / "nginx", free_port()
+    place.mkdir(mode=0o777)
+    text = NGINX.replace("PLACE", str(place)).replace("PORT", str(port))
+    servers = " ".join(f"server 127.0.0.1:{p} max_fails=2 fail_timeout=10s;" for p in ports)
+    (place / "nginx.conf").write_text(text.replace("SERVERS", servers))
+    words = ("nginx", "-e", place / "nginx.log", "-p", place, "-c", place / "nginx.conf")
+    with running(subprocess.Popen([*map(str, words), "-g", "daemon off;"])):
+        wait_for("nginx", lambda: answers(port), 20)
+        yield port
+
+
 @contextmanager
 def array_with_nginx(cluster, work, end):
     """The port of nginx, and a node that can be taken. How many servers there are."""
@@ -106,14 +126,7 @@ def array_with_nginx(cluster, work, end):
     ).strip()
     for port in ports:
         wait_for("a server of the array", lambda port=port: answers(port), 60)
-    place, port = work / "nginx", free_port()
-    place.mkdir(mode=0o777)
-    text = NGINX.replace("PLACE", str(place)).replace("PORT", str(port))
-    servers = " ".join(f"server 127.0.0.1:{p} max_fails=2 fail_timeout=10s;" for p in ports)
-    (place / "nginx.conf").write_text(text.replace("SERVERS", servers))
-    words = ("nginx", "-e", place / "nginx.log", "-p", place, "-c", place / "nginx.conf")
-    with running(subprocess.Popen([*map(str, words), "-g", "daemon off;"])):
-        wait_for("nginx", lambda: answers(port), 20)
+    with nginx(work, ports) as port:
         node = cluster.run("squeue", "-h", "-j", f"{job}_1", "-o", "%N").strip()
         yield port, node, lambda: sum(map(answers, ports))
 
@@ -196,9 +209,7 @@ def measure_one(cluster, work, kind, end):
 
 def measure(rounds, prefix):
     """({(kind, end): [result]}, Slurm's version)"""
-    if shutil.which("nginx", path="/usr/sbin:/usr/bin") is None:
-        raise BenchError("there is no nginx: install the package nginx-light")
-    os.environ["PATH"] += ":/usr/sbin"
+    need_nginx()
     results = {(kind, end): [] for end in ENDS for kind in KINDS}
     options = ("--cpus-per-node", str(CPUS), "--grace", str(GRACE))
     with Cluster(4, prefix, options) as cluster:

@@ -30,6 +30,8 @@ EXTRA_DIST += \
     tests/system/faults/table.py \
     tests/system/faults/table.txt \
     tests/system/faults/training.py \
+    tests/system/fit.bash \
+    tests/system/fit_faults.bats \
     tests/system/fit_http.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
