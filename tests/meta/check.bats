@@ -98,7 +98,7 @@ line() { grep -qx -- "$1" <<<"$output"; }
 at_most() {
     local number
     for ((number = 0; number < $1; number++)); do
-        fake "many$number" "echo + >>$tree/noted; sleep 8; echo - >>$tree/noted; echo 'ok 1 - slept'"
+        fake "many$number" "echo + >>$tree/noted; sleep 3; echo - >>$tree/noted; echo 'ok 1 - slept'"
     done
     rm -f "$tree/noted"
     : >"$tree/totals"
