@@ -302,11 +302,11 @@ static int read_leader(struct run *run, struct error *err)
 static int check_api(const struct run *run, struct error *err)
 {
     for (int i = 0; i < run->roles->count; i++)
-        if (run->roles->list[i].api && access(paths_http(), X_OK) != 0)
+        if (run->roles->list[i].api && access(paths_of(PATHS_HTTP), X_OK) != 0)
             return error_set(err,
                              "role %s: api: there is no %s; slurm-elastic has it if it is built "
                              "with libmicrohttpd",
-                             run->roles->list[i].name, paths_http());
+                             run->roles->list[i].name, paths_of(PATHS_HTTP));
     return 0;
 }
 

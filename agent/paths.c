@@ -41,22 +41,31 @@ static const char *find(char *buf, const char *const *candidates, int mode)
     return buf;
 }
 
-const char *paths_extension_script(void)
+/* Of a file in libexec. */
+#define PART(name, mode)                                                                           \
+    {                                                                                              \
+        {"../libexec/slurm-elastic/" name, PKGLIBEXECDIR "/" name, NULL}, mode                     \
+    }
+
+const char *paths_of(enum paths_part part)
 {
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/extension.sh",
-                                             PKGLIBEXECDIR "/extension.sh", NULL};
+    static char paths[PATHS_PARTS][PATH_MAX];
+    static const struct {
+        const char *candidates[3];
+        int mode;
+    } parts[PATHS_PARTS] = {
+        [PATHS_EXTENSION_SCRIPT] = PART("extension.sh", R_OK),
+        [PATHS_SUCCESSOR_SCRIPT] = PART("successor.sh", X_OK),
+        [PATHS_FLUSH] = PART("elastic-flush", X_OK),
+        [PATHS_NODE_FAIL] = PART("elastic-node-fail", X_OK),
+        [PATHS_PMIX] = PART("elasticrun-pmix", X_OK),
+        [PATHS_HTTP] = PART("elasticrun-http", X_OK),
+        [PATHS_MLFLOW] = PART("elastic-mlflow", X_OK),
+        [PATHS_FIT] = PART("elastic-fit", X_OK),
+        [PATHS_ROUTER] = PART("elastic-router", X_OK),
+    };
 
-    return find(path, candidates, R_OK);
-}
-
-const char *paths_successor_script(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/successor.sh",
-                                             PKGLIBEXECDIR "/successor.sh", NULL};
-
-    return find(path, candidates, X_OK);
+    return find(paths[part], parts[part].candidates, parts[part].mode);
 }
 
 const char *paths_library(void)
@@ -87,67 +96,4 @@ const char *paths_python(void)
                                              NULL};
 
     return realpath(find(path, candidates, R_OK), real);
-}
-
-const char *paths_flush(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-flush",
-                                             PKGLIBEXECDIR "/elastic-flush", NULL};
-
-    return find(path, candidates, X_OK);
-}
-
-const char *paths_node_fail(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-node-fail",
-                                             PKGLIBEXECDIR "/elastic-node-fail", NULL};
-
-    return find(path, candidates, X_OK);
-}
-
-const char *paths_pmix(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elasticrun-pmix",
-                                             PKGLIBEXECDIR "/elasticrun-pmix", NULL};
-
-    return find(path, candidates, X_OK);
-}
-
-const char *paths_mlflow(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-mlflow",
-                                             PKGLIBEXECDIR "/elastic-mlflow", NULL};
-
-    return find(path, candidates, X_OK);
-}
-
-const char *paths_http(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elasticrun-http",
-                                             PKGLIBEXECDIR "/elasticrun-http", NULL};
-
-    return find(path, candidates, X_OK);
-}
-
-const char *paths_fit(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-fit",
-                                             PKGLIBEXECDIR "/elastic-fit", NULL};
-
-    return find(path, candidates, X_OK);
-}
-
-const char *paths_router(void)
-{
-    static char path[PATH_MAX];
-    static const char *const candidates[] = {"../libexec/slurm-elastic/elastic-router",
-                                             PKGLIBEXECDIR "/elastic-router", NULL};
-
-    return find(path, candidates, X_OK);
 }

@@ -5,20 +5,25 @@
 #ifndef ELASTIC_PATHS_H
 #define ELASTIC_PATHS_H
 
+enum paths_part {
+    PATHS_EXTENSION_SCRIPT, /* batch script of extension jobs */
+    PATHS_SUCCESSOR_SCRIPT, /* submits the next job of a service */
+    PATHS_FLUSH,            /* elastic-flush */
+    PATHS_NODE_FAIL,        /* elastic-node-fail; may not be there */
+    PATHS_PMIX,             /* elasticrun-pmix */
+    PATHS_HTTP,             /* elasticrun-http */
+    PATHS_MLFLOW,           /* elastic-mlflow */
+    PATHS_FIT,              /* elastic-fit */
+    PATHS_ROUTER,           /* elastic-router */
+    PATHS_PARTS,
+};
+
 /* All return strings that live as long as the process. */
-const char *paths_program(void);          /* this elasticrun */
-const char *paths_extension_script(void); /* batch script of extension jobs */
-const char *paths_successor_script(void); /* submits the next job of a service */
-const char *paths_library(void);          /* libelastic.so.0, without links and "..": a container
-                                           * can bind it */
-const char *paths_shield(void);           /* libelastic-shield.so, in the same way; NULL: none */
-const char *paths_python(void);           /* the directory that has slurm_elastic; NULL: none */
-const char *paths_flush(void);            /* elastic-flush */
-const char *paths_node_fail(void);        /* elastic-node-fail; may not be there */
-const char *paths_pmix(void);             /* elasticrun-pmix */
-const char *paths_http(void);             /* elasticrun-http */
-const char *paths_mlflow(void);           /* elastic-mlflow */
-const char *paths_fit(void);              /* elastic-fit */
-const char *paths_router(void);           /* elastic-router */
+const char *paths_of(enum paths_part part);
+const char *paths_program(void); /* this elasticrun */
+const char *paths_library(void); /* libelastic.so.0, without links and "..": a container can bind
+                                  * it */
+const char *paths_shield(void);  /* libelastic-shield.so, in the same way; NULL: none */
+const char *paths_python(void);  /* the directory that has slurm_elastic; NULL: none */
 
 #endif

@@ -81,7 +81,7 @@ static int flush(const char *path, const struct conf *conf, int seconds)
 {
     int status = -1;
     char keep[32], age[32];
-    const char *argv[] = {paths_flush(), "--sweep", keep, age, path, "--background", NULL};
+    const char *argv[] = {paths_of(PATHS_FLUSH), "--sweep", keep, age, path, "--background", NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int rc;

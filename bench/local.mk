@@ -10,8 +10,10 @@ EXTRA_DIST += \
     bench/controller.py \
     bench/efficiency \
     bench/figures.py \
+    bench/fit \
     bench/foresight.py \
     bench/gpu \
+    bench/gpu_step.py \
     bench/gpu_worker.py \
     bench/memory \
     bench/overhead \
@@ -30,6 +32,8 @@ EXTRA_DIST += \
     bench/rpc \
     bench/sched \
     bench/serve \
+    bench/serve_preempted.py \
+    bench/serve_replica.py \
     bench/spot \
     bench/spot_traces.py \
     bench/torchrun-node.sh \

@@ -232,6 +232,10 @@ class ShardedLive(Sharded, ElasticLive):
     title = "slurm-elastic, live mode"
 
 
+class ShardedPlain(Sharded, Plain):
+    name = "sharded-plain"
+
+
 class ShardedTorchrun(Sharded, Torchrun):
     name = "sharded-torchrun"
     title = "torchrun with DCP, default settings"

@@ -194,7 +194,7 @@ static int carry_out(struct shard_commands *s, double now, bool *served)
 
 static struct shard_commands *create(double window)
 {
-    const struct shard_commands_options o = {CAPACITY, SHARDS, MEDIAN, window, false};
+    const struct shard_commands_options o = {CAPACITY, SHARDS, MEDIAN, window, false, 0};
     struct shard_commands *s = shard_commands_create(&o);
 
     if (s == NULL)

@@ -18,6 +18,9 @@ done
 shift
 host=0
 [[ $role != base || $SLURM_PROCID != 0 ]] || host=1
+# Else newer workers meet in the store of the agents, under the number of their restarts. Agents that
+# came later count fewer, and find addresses of workers that are gone.
+export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 exec "$python" "${launcher[@]}" --nnodes="$nodes" --nproc_per_node=1 --max_restarts=1000 \
     --rdzv_backend=c10d --rdzv_endpoint="$endpoint" --rdzv_id=bench \
     --rdzv_conf="is_host=$host${conf:+,$conf}" --log_dir="$PWD/torchrun" -r 1 -t 2 "$@"

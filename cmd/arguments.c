@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "cmd/argument_values.h"
+#include "lib/number.h"
+#include "lib/shard_commands.h"
+#include "lib/shard_plan.h"
 #include "lib/text.h"
 
 #define TIMEOUT_DEFAULT  60
@@ -55,6 +58,7 @@ enum {
     OPTION_HTML,
     OPTION_TITLE,
     OPTION_HERE,
+    OPTION_PEERS,
     OPTION_TOKEN,
     OPTION_JOB,
     OPTION_SINCE,
@@ -156,6 +160,7 @@ static const struct option plan_options[] = {
 static const struct option doctor_options[] = {
     {"here", no_argument, NULL, OPTION_HERE},
     {"token", required_argument, NULL, OPTION_TOKEN}, /* of doctor_step.c */
+    {"peers", required_argument, NULL, OPTION_PEERS}, /* of doctor_step.c */
     {"pieces", no_argument, NULL, OPTION_PIECES},     /* of doctor_step.c */
     {"nodes", required_argument, NULL, OPTION_NODES},
     {"partition", required_argument, NULL, OPTION_PARTITION},
@@ -209,6 +214,23 @@ static int take_service(struct arguments *arguments, char **operands, int count,
         return error_set(err, "'%s' is not a job id, nor the name of a service",
                          error_value(word).text);
     arguments->service = word;
+    return 0;
+}
+
+/* A service, a model, and the shard that it moves to: 2, or shard_2. */
+static int take_move(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    const char *shard = operands[2];
+
+    if (take_service(arguments, operands, count, err) < 0)
+        return -1;
+    if (!shard_name_ok(operands[1]))
+        return error_set(err, "'%s' is not the name of a model", error_value(operands[1]).text);
+    shard += strncmp(shard, "shard_", 6) == 0 ? 6 : 0;
+    if (number_parse(shard, strlen(shard), 1, SHARD_PLAN_SHARDS_MAX, &arguments->shard) != 0)
+        return error_set(err, "'%s' is not a shard; write a number from 1 to %d, or shard_1",
+                         error_value(operands[2]).text, SHARD_PLAN_SHARDS_MAX);
+    arguments->model = operands[1];
     return 0;
 }
 
@@ -302,6 +324,8 @@ static const struct syntax {
     {"apply", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
+    {"move", "three arguments: JOB or SERVICE, MODEL, SHARD", 3, 3, take_move, order_options},
+    {"handover", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
     {"states", NULL, 0, 0, NULL, NULL}, /* elastic-state reads them */
@@ -405,6 +429,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return 0;
     case OPTION_HERE:
         arguments->here = true;
+        return 0;
+    case OPTION_PEERS:
+        arguments->peers = value;
         return 0;
     case OPTION_TOKEN:
         arguments->token = value;
@@ -523,6 +550,8 @@ static int check_doctor(const struct arguments *arguments, struct error *err)
         return error_set(err, "'doctor' takes one of --job, --here and --nodes");
     if (arguments->token != NULL && !arguments->here)
         return error_set(err, "'doctor' takes --token with --here");
+    if (arguments->peers != NULL && !arguments->here)
+        return error_set(err, "'doctor' takes --peers with --here");
     if (arguments->pieces && !arguments->here)
         return error_set(err, "'doctor' takes --pieces with --here");
     if (arguments->partition != NULL && arguments->hostlist == NULL)

@@ -51,7 +51,9 @@ struct arguments {
     int nodes;                       /* resize */
     const char *role;                /* replicas, endpoints: only of this role; NULL: of all */
     const char *replica;             /* fail, remove */
-    const char *service;             /* shard, apply, flush, repack: instead of a job; NULL: none */
+    const char *service;             /* shard, apply, …: instead of a job; NULL: none */
+    const char *model;               /* move … */
+    int shard;                       /* … to that shard */
     const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
     bool follow;                     /* logs, reports */
     int after;                       /* reports: a number */
@@ -73,6 +75,7 @@ struct arguments {
     const char *address;   /* exporter: a number */
     int jobs;              /* exporter: that are asked */
     bool once;             /* exporter: print, and end */
+    const char *peers;     /* doctor --here: nodes that it connects to; NULL: none */
     const char *token;     /* doctor --here: a file that it looks for; NULL: none */
 };
 

@@ -9,6 +9,7 @@
 #include "cmd/command.h"
 #include "cmd/doctor_job.h"
 #include "cmd/doctor_look.h"
+#include "cmd/doctor_ports.h"
 #include "cmd/doctor_step.h"
 #include "cmd/node_answers.h"
 #include "cmd/shape.h"
@@ -58,10 +59,28 @@ static void host_name(char name[256])
     name[255] = '\0';
 }
 
+static json_object *ports_json(const char *peers, const struct conf *conf)
+{
+    json_object *object;
+    struct doctor_ports ports = {.peer = NULL};
+    if (peers == NULL || conf == NULL)
+        return NULL;
+    doctor_ports_try(peers, conf, &ports);
+    object = text_need(json_object_new_object());
+    json_object_object_add(object, "listens", json_object_new_boolean(ports.listens));
+    json_object_object_add(object, "peer",
+                           ports.peer != NULL ? json_from_string(ports.peer) : NULL);
+    json_object_object_add(object, "port", json_object_new_int(ports.port));
+    json_object_object_add(object, "why", ports.why != NULL ? json_from_string(ports.why) : NULL);
+    doctor_ports_clear(&ports);
+    return object;
+}
+
 /* What doctor_step.c reads from each node is the same. */
 static json_object *report_json(const struct doctor *doctor, const struct doctor_facts *facts,
-                                const char *token)
+                                const struct arguments *arguments)
 {
+    const char *token = arguments->token;
     json_object *report = text_need(json_object_new_object());
     char host[256], conf[17];
     hash_of(facts->conf_path, conf);
@@ -72,6 +91,8 @@ static json_object *report_json(const struct doctor *doctor, const struct doctor
     json_object_object_add(report, "time", shape_double((double)time(NULL)));
     if (token != NULL)
         json_object_object_add(report, "sees", json_object_new_boolean(access(token, F_OK) == 0));
+    if (arguments->peers != NULL)
+        json_object_object_add(report, "ports", ports_json(arguments->peers, facts->conf));
     json_object_object_add(report, "mistakes", json_object_new_int(doctor_mistakes(doctor)));
     json_object_object_add(report, "findings", findings_json(doctor));
     return report;
@@ -103,9 +124,9 @@ static void print_findings(const struct doctor *doctor)
 }
 
 static void print_pieces(const struct doctor *doctor, const struct doctor_facts *facts,
-                         const char *token)
+                         const struct arguments *arguments)
 {
-    json_object *report = report_json(doctor, facts, token);
+    json_object *report = report_json(doctor, facts, arguments);
     char *node = node_answer_own_name();
     node_answer_print(stdout, node, report);
     free(node);
@@ -126,9 +147,9 @@ static enum exit_status run_site(const struct arguments *arguments)
         rc = doctor_step(arguments, facts, conf, &doctor, &err);
     }
     if (rc == 0 && arguments->pieces)
-        print_pieces(&doctor, facts, arguments->token);
+        print_pieces(&doctor, facts, arguments);
     else if (rc == 0 && arguments->json)
-        print_json(report_json(&doctor, facts, arguments->token), arguments->here);
+        print_json(report_json(&doctor, facts, arguments), arguments->here);
     else if (rc == 0)
         print_findings(&doctor);
     doctor_look_destroy(look);
@@ -146,7 +167,7 @@ const struct command doctor_command = {
     .name = "doctor",
     .summary = "find what is wrong with a site, or say what keeps a job from growing",
     .help =
-        "Usage: selastic doctor [--here [--token FILE] [--pieces]] [--json]\n"
+        "Usage: selastic doctor [--here [--token FILE] [--peers LIST] [--pieces]] [--json]\n"
         "       selastic doctor --nodes LIST [--partition P] [--timeout S] [--json]\n"
         "       selastic doctor --job JOB [--json]\n"
         "\n"
@@ -158,8 +179,11 @@ const struct command doctor_command = {
         "      --here         only this host: say nothing of Slurm's configuration; with --json\n"
         "                     on one line\n"
         "      --token FILE   with --here: say also whether FILE is there (--nodes uses it)\n"
+        "      --peers LIST   with --here in a job step on these nodes: connect to the next one\n"
+        "                     (--nodes uses it)\n"
         "      --pieces       with --here: print short lines, in the form that --nodes reads\n"
         "      --nodes LIST   ask these nodes as well, by a job step: are they like this host?\n"
+        "                     and can they connect to each other?\n"
         "      --partition P  run that step in this partition\n"
         "      --timeout S    wait S seconds for the nodes (default 60)\n"
         "      --job JOB      five lines: the size of a job, why, why not more, and what has\n"

@@ -26,8 +26,9 @@ static int keep_answer(void *owner, const char *node, json_object *answer, struc
 
 static struct doctor_node node_of(const char *name, json_object *answers)
 {
-    json_object *answer = NULL;
+    json_object *answer = NULL, *ports = NULL;
     json_object_object_get_ex(answers, name, &answer);
+    json_object_object_get_ex(answer, "ports", &ports);
     const char *release = json_get_string(answer, "release"),
                *conf = json_get_string(answer, "conf");
     return (struct doctor_node){
@@ -37,6 +38,10 @@ static struct doctor_node node_of(const char *name, json_object *answers)
         .conf = conf,
         .time = field_double(answer, "time"),
         .sees_state = json_get_bool(answer, "sees", true),
+        .listens = json_get_bool(ports, "listens", false),
+        .peer = json_get_string(ports, "peer"),
+        .port = (int)field_int(ports, "port", 0),
+        .unreached = json_get_string(ports, "why"),
     };
 }
 
@@ -86,8 +91,14 @@ static char *make_token(const char *state_dir)
 static int ask(const struct arguments *arguments, char **names, int count, const char *token,
                json_object *answers, struct error *err)
 {
-    const char *const words[] = {"doctor", "--here", "--pieces", token != NULL ? "--token" : NULL,
-                                 token,    NULL};
+    const char *const words[] = {"doctor",
+                                 "--here",
+                                 "--pieces",
+                                 "--peers",
+                                 arguments->hostlist,
+                                 token != NULL ? "--token" : NULL,
+                                 token,
+                                 NULL};
     const struct node_question question = {"selastic-doctor", words};
     const struct node_step step = {arguments->partition, names, count};
     struct node_answers lines;

@@ -83,6 +83,8 @@ cmd_selastic_SOURCES = \
     cmd/doctor_job.h \
     cmd/doctor_look.c \
     cmd/doctor_look.h \
+    cmd/doctor_ports.c \
+    cmd/doctor_ports.h \
     cmd/doctor_step.c \
     cmd/doctor_step.h \
     cmd/endpoints_command.c \

@@ -15,8 +15,9 @@ static const struct command *const commands[] = {
     &history_command, &usage_command,    &roles_command,     &replicas_command, &scale_command,
     &fail_command,    &remove_command,   &endpoints_command, &logs_command,     &reports_command,
     &proxy_command,   &exporter_command, &services_command,  &shard_command,    &apply_command,
-    &flush_command,   &repack_command,   &router_command,    &clean_command,    &plan_command,
-    &states_command,  &fit_command,      &doctor_command,    &topology_command};
+    &flush_command,   &repack_command,   &move_command,      &handover_command, &router_command,
+    &clean_command,   &plan_command,     &states_command,    &fit_command,      &doctor_command,
+    &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic services`, `shard`, `apply`, `flush` and `repack`: services and their models. */
+/* `selastic services`, `shard`, and what services are told: `apply`, `flush`, `repack`, `move`,
+ * `handover`. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "cmd/terminal_text.h"
 #include "cmd/view.h"
 #include "common/service_dir.h"
+#include "lib/json_get.h"
 #include "lib/text.h"
 
 /* The job that runs a service, in place of its name. */
@@ -120,30 +122,47 @@ static enum exit_status run_services(const struct arguments *arguments)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static enum exit_status ask(const struct arguments *given, const char *what)
+/* request is taken over. */
+static enum exit_status ask(const struct arguments *given, json_object *request)
 {
     struct arguments arguments = *given;
     struct error err;
 
-    if (find_job(&arguments, &err) != 0)
+    if (find_job(&arguments, &err) != 0) {
+        json_object_put(request);
         return failed(&err);
+    }
     deadline_start();
-    return order(&arguments, request_new(what), &err) == 0 ? STATUS_OK : failed(&err);
+    return order(&arguments, request, &err) == 0 ? STATUS_OK : failed(&err);
 }
 
 static enum exit_status run_apply(const struct arguments *arguments)
 {
-    return ask(arguments, "apply");
+    return ask(arguments, request_new("apply"));
 }
 
 static enum exit_status run_flush(const struct arguments *arguments)
 {
-    return ask(arguments, "flush");
+    return ask(arguments, request_new("flush"));
 }
 
 static enum exit_status run_repack(const struct arguments *arguments)
 {
-    return ask(arguments, "repack");
+    return ask(arguments, request_new("repack"));
+}
+
+static enum exit_status run_move(const struct arguments *arguments)
+{
+    json_object *request = request_new("move");
+
+    json_object_object_add(request, "model", json_from_string(arguments->model));
+    json_object_object_add(request, "shard", json_object_new_int(arguments->shard));
+    return ask(arguments, request);
+}
+
+static enum exit_status run_handover(const struct arguments *arguments)
+{
+    return ask(arguments, request_new("hand-over"));
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -215,4 +234,33 @@ const struct command repack_command = {
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_repack,
+};
+
+const struct command move_command = {
+    .name = "move",
+    .summary = "move a model of a service to another shard",
+    .help = "Usage: selastic move JOB|SERVICE MODEL SHARD [--json]\n"
+            "\n"
+            "Move a model of a service to another shard that there is, and its route with it. No\n"
+            "request is lost: first the model is added there, then its requests go there, then it\n"
+            "leaves the shard where it was. SHARD is a number, or shard_1.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_move,
+};
+
+const struct command handover_command = {
+    .name = "handover",
+    .summary = "have the next job of a service take over now",
+    .help = "Usage: selastic handover JOB|SERVICE [--json]\n"
+            "\n"
+            "Have the job of a service submit its batch script once more. The next job reads the\n"
+            "job file anew. When its replicas are ready it takes the requests, and the first job\n"
+            "ends. So a service gets another program without a failed request. Both jobs run for\n"
+            "a while: they need nodes for two. 'selastic shard' says how far it is.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_handover,
 };

@@ -90,10 +90,14 @@ static const struct key model_keys[] = {
     {"routed", false}, {"size", false}, {"why", true},     {NULL, false},
 };
 static const struct key shard_keys[] = {
-    {"name", true},   {"models", false},   {"version", false}, {"ready", false},
-    {"update", true}, {"replicas", false}, {"waits", true},    {NULL, false},
+    {"name", true},      {"models", false}, {"version", false},  {"ready", false}, {"bytes", false},
+    {"capacity", false}, {"update", true},  {"replicas", false}, {"waits", true},  {NULL, false},
 };
 static const struct key handover_keys[] = {{"state", true}, {"job", false}, {NULL, false}};
+static const struct key count_keys[] = {
+    {"operations", false}, {"lists", false},  {"updates", false},
+    {"disruptive", false}, {"routes", false}, {NULL, false},
+};
 static const struct key refused_keys[] = {{"name", true}, {"why", true}, {NULL, false}};
 static const struct key router_keys[] = {{"name", true}, {"epoch", false}, {NULL, false}};
 static const struct key all_keys[] = {
@@ -122,18 +126,27 @@ static json_object *copy_list(json_object *answer, const char *name, const struc
     return copy;
 }
 
+/* If there is such an object. */
+static void copy_object(json_object *to, json_object *answer, const char *name,
+                        const struct key *keys)
+{
+    json_object *object = NULL, *copy;
+
+    if (!json_object_object_get_ex(answer, name, &object) ||
+        !json_object_is_type(object, json_type_object))
+        return;
+    copy = text_need(json_object_new_object());
+    copy_keys(copy, object, keys);
+    json_object_object_add(to, name, copy);
+}
+
 json_object *shape_shards(json_object *answer)
 {
-    json_object *shards = text_need(json_object_new_object()), *handover = NULL;
+    json_object *shards = text_need(json_object_new_object());
 
     copy_keys(shards, answer, all_keys);
-    if (json_object_object_get_ex(answer, "handover", &handover) &&
-        json_object_is_type(handover, json_type_object)) {
-        json_object *copy = text_need(json_object_new_object());
-
-        copy_keys(copy, handover, handover_keys);
-        json_object_object_add(shards, "handover", copy);
-    }
+    copy_object(shards, answer, "handover", handover_keys);
+    copy_object(shards, answer, "counts", count_keys);
     json_object_object_add(shards, "shards", copy_list(answer, "shards", shard_keys));
     json_object_object_add(shards, "models", copy_list(answer, "models", model_keys));
     json_object_object_add(shards, "refused", copy_list(answer, "refused", refused_keys));
@@ -236,6 +249,20 @@ static void put_handover(FILE *out, json_object *shards)
                     lines[i].after);
 }
 
+/* What the leader has been told, and what came of it. One of before this line says nothing. */
+static void put_counts(FILE *out, json_object *shards)
+{
+    json_object *counts = NULL;
+
+    if (json_object_object_get_ex(shards, "counts", &counts))
+        fprintf(out,
+                "\nSince its leader began: %" PRId64 " operations, %" PRId64 " lists, %" PRId64
+                " updates (%" PRId64 " disruptive), %" PRId64 " changes of routes\n",
+                field_int(counts, "operations", 0), field_int(counts, "lists", 0),
+                field_int(counts, "updates", 0), field_int(counts, "disruptive", 0),
+                field_int(counts, "routes", 0));
+}
+
 char *render_shards(json_object *shards, const struct render_options *options)
 {
     char *text = NULL, *name = text_clean(json_get_string(shards, "service"), 0);
@@ -251,6 +278,7 @@ char *render_shards(json_object *shards, const struct render_options *options)
     put_shards(out, shards, options->width);
     fputc('\n', out);
     put_models(out, shards, options->width);
+    put_counts(out, shards);
     free(name);
     fclose(out);
     return text_need(text);

@@ -41,6 +41,7 @@ static json_object *job_json(const struct usage_job *job, const struct conf *con
     json_object *object = text_need(json_object_new_object());
     json_object *pools = text_need(json_object_new_array());
     struct usage_part sum = usage_sum(job);
+    int least, most;
 
     *cost = 0;
     for (int i = 0; i < job->part_count; i++) {
@@ -65,6 +66,9 @@ static json_object *job_json(const struct usage_job *job, const struct conf *con
     json_object_object_add(object, "runs", json_object_new_int(job->runs));
     json_object_object_add(object, "extensions", json_object_new_int(job->extensions));
     json_object_object_add(object, "seconds", shape_double(job->base_s));
+    usage_sizes(job, &least, &most);
+    json_object_object_add(object, "least_nodes", json_object_new_int(least));
+    json_object_object_add(object, "most_nodes", json_object_new_int(most));
     add_hours(object, &sum, *cost);
     json_object_object_add(object, "pools", pools);
     return object;

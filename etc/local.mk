@@ -32,15 +32,19 @@ edit_paths = sed -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
 $(GENERATED_EXAMPLES): %: $(srcdir)/%.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(edit_paths) $(srcdir)/$@.in >$@.tmp && mv $@.tmp $@
 
-# Manual pages name the directories of the installation, too.
+# Manual pages name the directories of the installation, too. Workers of users cannot write what Python
+# compiles; it would do so at each start. Packages do this where they are installed.
 install-data-hook:
 	cd "$(DESTDIR)$(man8dir)" && $(edit_paths) spank_elastic.8 >.spank_elastic.8 && \
 	    chmod 644 .spank_elastic.8 && mv -f .spank_elastic.8 spank_elastic.8
 	cd "$(DESTDIR)$(docdir)" && sed -i 's|(\(\.\./\.\./\)etc/elastic.conf)|(\1examples/elastic.conf)|' \
 	    doc/admin/*.md
+	test -n "$(DESTDIR)" || { cd "$(slurm_elasticdir)" && $(PYTHON) -m compileall -q .; } || \
+	    echo "not compiled: $(slurm_elasticdir): each worker does so when it starts" >&2
 
 # Directories of our own, once they are empty. The others are the system's.
 uninstall-hook:
+	rm -rf "$(DESTDIR)$(slurm_elasticdir)/__pycache__"
 	for dir in "$(DESTDIR)$(prologdir)" "$(DESTDIR)$(epilogdir)" "$(DESTDIR)$(pkglibexecdir)" \
 	    "$(DESTDIR)$(docdir)" "$(DESTDIR)$(pkgdatadir)" "$(DESTDIR)$(slurmplugindir)" \
 	    "$(DESTDIR)$(completiondir)" "$(DESTDIR)$(datadir)/bash-completion"; do \

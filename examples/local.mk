@@ -30,6 +30,12 @@ dist_deadline_DATA = \
 dist_deadline_SCRIPTS = \
     examples/deadline/job.sh
 
+deepspeeddir = $(examplesdir)/deepspeed
+dist_deepspeed_DATA = \
+    examples/deepspeed/README.md \
+    examples/deepspeed/elastic_deepspeed.py \
+    examples/deepspeed/train.py
+
 digitsdir = $(examplesdir)/digits
 dist_digits_DATA = \
     examples/digits/README.md \

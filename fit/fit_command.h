@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What elastic-fit can be told to do. Each ends with the exit status of the program. */
+/* What elastic-fit can be told to do. Each returns -1, or another exit status of the program
+ * (enum fit_exit), with err if it has failed. */
 #ifndef FIT_FIT_COMMAND_H
 #define FIT_FIT_COMMAND_H
 

@@ -14,6 +14,7 @@
 #include "cmd/render_parts.h"
 #include "cmd/terminal_text.h"
 #include "fit/spec.h"
+#include "lib/fit_view.h"
 #include "lib/json_get.h"
 #include "lib/states.h"
 
@@ -34,9 +35,11 @@ int look_find(const struct home *home, int64_t *id, struct error *err)
     free(list);
     if (found)
         return 0;
-    return *id == 0
-               ? error_set(err, "the service has had no fits")
-               : error_set(err, "there is no fit %" PRId64 "; 'selastic fit list' lists them", *id);
+    if (*id == 0)
+        error_set(err, "the service has had no fits");
+    else
+        error_set(err, "there is no fit %" PRId64 "; 'selastic fit list' lists them", *id);
+    return FIT_EXIT_NO_FIT;
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
@@ -188,10 +191,11 @@ int fit_show(const struct fit_arguments *arguments, struct error *err)
 {
     struct fit_arguments shown = *arguments;
     struct home home;
+    int rc = home_open(&home, arguments->service, err);
 
-    if (home_open(&home, arguments->service, err) != 0 || look_find(&home, &shown.id, err) != 0)
-        return -1;
-    return look_print(&shown, &home, err);
+    if (rc == 0)
+        rc = look_find(&home, &shown.id, err);
+    return rc != 0 ? rc : look_print(&shown, &home, err);
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */
@@ -258,9 +262,12 @@ int fit_log(const struct fit_arguments *arguments, struct error *err)
     struct home home;
     char line[8192];
     FILE *log;
+    int rc = home_open(&home, arguments->service, err);
 
-    if (home_open(&home, arguments->service, err) != 0 || look_find(&home, &id, err) != 0)
-        return -1;
+    if (rc == 0)
+        rc = look_find(&home, &id, err);
+    if (rc != 0)
+        return rc;
     log = fopen(home_path(&home, id, HOME_LOG_FILE).text, "re");
     if (log == NULL)
         return errno == ENOENT ? error_set(err, "fit %" PRId64 " has printed nothing so far", id)

@@ -17,14 +17,14 @@
 
 #include <sodium.h>
 
+#include "cmd/command.h"
 #include "cmd/terminal_text.h"
 #include "fit/fit_command.h"
+#include "lib/fit_view.h"
 #include "lib/number.h"
 #include "lib/states.h"
 
 #define WITHIN_MAX (366 * 86400.0)
-
-enum status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
 static void print_help(void)
 {
@@ -33,7 +33,7 @@ static void print_help(void)
         "       %1$s show SERVICE [FIT] [--json]\n"
         "       %1$s list SERVICE [--json]\n"
         "       %1$s log SERVICE [FIT]\n"
-        "       %1$s cancel SERVICE [FIT] [--reason=TEXT]\n"
+        "       %1$s cancel SERVICE [FIT] [--reason=TEXT] [--json]\n"
         "\n"
         "A fit trains a model of a service, in the job of the service, and has its result served.\n"
         "Without FIT, which is a number, the latest one is meant.\n"
@@ -43,15 +43,17 @@ static void print_help(void)
         "  --targets=DATA     the targets, if they are elsewhere\n"
         "  --dataset=NAME     the name of the data (default: the end of its path)\n"
         "  --format=FORMAT    the format of the data, passed on as it is\n"
-        "  --config=FILE      JSON for the training; a name without .json: of the service\n"
+        "  --config=FILE      JSON for the training; a name without .json: of the service;\n"
+        "                     or the JSON object itself\n"
         "  --from=STATE       not the latest state is passed on, but this one, or none\n"
         "  --within=WHAT=TIME start, fit or target: how long that may take, such as fit=2h\n"
         "  --wait             wait until the fit is over\n"
         "  --reason=TEXT      why it is cancelled\n"
-        "  --json             print JSON\n"
+        "  --json             print JSON; a failure is {\"error\": TEXT}\n"
         "  --help             print this text\n"
         "\n"
-        "Exit status: 0 success, 1 failed, 2 wrong command line.\n",
+        "Exit status: 0 success, 1 failed, 2 wrong command line, 3 no such fit, 4 it is over\n"
+        "already.\n",
         program_invocation_short_name);
 }
 
@@ -197,7 +199,7 @@ static int read_arguments(struct fit_arguments *arguments, size_t *command, int 
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (option == 'h') {
             print_help();
-            exit(STATUS_OK);
+            exit(FIT_EXIT_OK);
         }
         if (read_option(arguments, option, argv, err) != 0)
             return -1;
@@ -205,10 +207,20 @@ static int read_arguments(struct fit_arguments *arguments, size_t *command, int 
     return read_words(arguments, command, argc - optind, argv + optind, err);
 }
 
-static enum status say(enum status status, const struct error *err)
+static void say_as_json(const struct error *err)
+{
+    json_object *json = json_object_new_object();
+
+    json_object_object_add(json, "error", json_object_new_string(err->text));
+    print_json(json, true);
+}
+
+static int say(const struct fit_arguments *arguments, int status, const struct error *err)
 {
     char *clean = text_clean(err->text, 0);
 
+    if (arguments->json)
+        say_as_json(err);
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, clean);
     free(clean);
     return status;
@@ -219,20 +231,22 @@ int main(int argc, char **argv)
     struct fit_arguments arguments;
     struct error err = {""};
     size_t command;
+    int rc;
 
     setlocale(LC_CTYPE, "");
     if (read_arguments(&arguments, &command, argc, argv, &err) != 0)
-        return say(STATUS_USAGE, &err);
+        return say(&arguments, FIT_EXIT_USAGE, &err);
     umask(077);
     signal(SIGPIPE, SIG_IGN);
     if (sodium_init() < 0) {
         error_set(&err, "libsodium cannot be used");
-        return say(STATUS_FAILED, &err);
+        return say(&arguments, FIT_EXIT_FAILED, &err);
     }
-    if (commands[command].run(&arguments, &err) != 0)
-        return say(STATUS_FAILED, &err);
+    rc = commands[command].run(&arguments, &err);
+    if (rc != 0)
+        return say(&arguments, rc > 0 ? rc : FIT_EXIT_FAILED, &err);
     if (fflush(stdout) == 0)
-        return STATUS_OK;
+        return FIT_EXIT_OK;
     error_set(&err, "cannot write the output: %s", strerror(errno));
-    return say(STATUS_FAILED, &err);
+    return say(&arguments, FIT_EXIT_FAILED, &err);
 }

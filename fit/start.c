@@ -20,6 +20,7 @@
 #include "fit/home.h"
 #include "fit/fit_show.h"
 #include "fit/spec.h"
+#include "lib/fit_view.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/shard_commands.h"
@@ -44,7 +45,7 @@ static char *data_of(const char *option, const char *text, struct error *err)
     return path;
 }
 
-/* By a path, or by a name: then it is one of the service's. */
+/* By a path, or by a name: then it is one of the service's. Or the object itself. */
 static json_object *config_of(const struct home *home, const char *text, struct error *err)
 {
     const char *dot = strrchr(text, '.');
@@ -53,6 +54,12 @@ static json_object *config_of(const struct home *home, const char *text, struct 
     size_t len;
     char *read;
 
+    if (text[0] == '{') {
+        config = json_text_parse(text, strlen(text), err);
+        if (config == NULL)
+            error_prefix(err, "--config");
+        return config;
+    }
     if (strchr(text, '/') != NULL || (dot != NULL && strcmp(dot, ".json") == 0))
         snprintf(path, sizeof(path), "%s", text);
     else if (shard_name_ok(text))
@@ -193,18 +200,28 @@ int fit_cancel(const struct fit_arguments *arguments, struct error *err)
     const char *reason = arguments->reason != NULL ? arguments->reason : "cancelled by its user";
     struct home_record record;
     struct home home;
+    struct fit_arguments shown = *arguments;
     int64_t id = arguments->id;
+    int rc = home_open(&home, arguments->service, err);
 
-    if (home_open(&home, arguments->service, err) != 0 || look_find(&home, &id, err) != 0)
-        return -1;
+    if (rc == 0)
+        rc = look_find(&home, &id, err);
+    if (rc != 0)
+        return rc;
+    record = (struct home_record){.fit.status = FIT_INITIAL};
     if (home_record_read(&home, id, &record, err) != 0 && errno != ENOENT)
         return -1;
-    if (fit_is_over(&record.fit))
-        return error_set(err, "fit %" PRId64 " is over already: %s", id,
-                         fit_status_name(record.fit.status));
+    if (fit_is_over(&record.fit)) {
+        error_set(err, "fit %" PRId64 " is over already: %s", id,
+                  fit_status_name(record.fit.status));
+        return FIT_EXIT_OVER;
+    }
     if (file_replace(home_path(&home, id, HOME_CANCEL_FILE).text, reason, strlen(reason), 0600,
                      err) != 0)
         return -1;
+    shown.id = id;
+    if (arguments->json)
+        return look_print(&shown, &home, err);
     printf("fit %" PRId64 " of %s: is to end\n", id, arguments->service);
     return 0;
 }

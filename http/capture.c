@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program that is run for what it prints (look.h). */
+/* A program that is run for what it prints (capture.h). */
 #include "http/capture.h"
 
 #include <signal.h>
@@ -17,7 +17,8 @@ struct look {
     int handles; /* open ones */
     char *text;
     size_t size;
-    bool failed, cancelled;
+    int status; /* -1: it has been ended */
+    bool cancelled;
 };
 
 static void on_closed(uv_handle_t *handle)
@@ -27,12 +28,10 @@ static void on_closed(uv_handle_t *handle)
 
     if (--look->handles > 0)
         return;
-    if (look->failed || look->cancelled) {
+    if (look->cancelled)
         free(text);
-        text = NULL;
-    }
-    if (!look->cancelled)
-        look->options.done(text, look->size, look->options.arg);
+    else
+        look->options.done(text, look->size, look->status, look->options.arg);
     free(look);
 }
 
@@ -54,14 +53,14 @@ static void on_exit_of_program(uv_process_t *process, int64_t code, int signal)
 {
     struct look *look = process->data;
 
-    if (code != 0 || signal != 0)
-        look->failed = true;
+    if (look->status >= 0)
+        look->status = signal != 0 ? -1 : (int)code;
     end_part(look, (uv_handle_t *)process);
 }
 
 static void give_up(struct look *look)
 {
-    look->failed = true;
+    look->status = -1;
     if (!uv_is_closing((uv_handle_t *)&look->process))
         uv_process_kill(&look->process, SIGKILL);
 }
@@ -79,7 +78,7 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer)
 {
     struct look *look = handle->data;
     char *text = look->size + wanted <= look->options.most
-                     ? realloc(look->text, look->size + wanted)
+                     ? realloc(look->text, look->size + wanted + 1)
                      : NULL;
 
     if (text != NULL)
@@ -95,6 +94,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     (void)buffer;
     if (count > 0) {
         look->size += (size_t)count;
+        look->text[look->size] = '\0';
     } else if (count < 0) {
         if (count == UV_ENOBUFS) {
             log_error("a look has printed more than %zu bytes", look->options.most);

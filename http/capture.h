@@ -14,9 +14,9 @@ struct look_options {
     char *const *args; /* with its name first */
     int limit_ms;
     size_t most; /* bytes */
-    /* Called once, from the loop. The text is taken over; NULL: it has failed, or printed
-     * nothing. */
-    void (*done)(char *text, size_t size, void *arg);
+    /* Called once, from the loop. The text ends with NUL, and is taken over; NULL: it has printed
+     * nothing. status: its exit status; -1: it has not come to its end. */
+    void (*done)(char *text, size_t size, int status, void *arg);
     void *arg;
 };
 

@@ -310,7 +310,7 @@ static void forget(struct text *text)
     *text = (struct text){0};
 }
 
-static void look_over(char *text, size_t size, void *arg)
+static void look_over(char *text, size_t size, int status, void *arg)
 {
     struct exporter *e = arg;
     struct timeval now;
@@ -318,7 +318,8 @@ static void look_over(char *text, size_t size, void *arg)
     e->look = NULL;
     forget(&e->latest);
     e->looks++;
-    if (text == NULL) {
+    if (text == NULL || status != 0) {
+        free(text);
         e->failures++;
         return;
     }
@@ -345,7 +346,7 @@ static void on_tick(uv_timer_t *timer)
     snprintf(timeout, sizeof(timeout), "--timeout=%d", e->timeout);
     e->look = look_begin(&e->loop, &options);
     if (e->look == NULL)
-        look_over(NULL, 0, e);
+        look_over(NULL, 0, -1, e);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -11,6 +11,8 @@ http_libhttp_la_SOURCES = \
     http/door.h \
     http/capture.c \
     http/capture.h \
+    http/fits.c \
+    http/fits.h \
     http/server.c \
     http/server.h
 http_libhttp_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)
@@ -44,5 +46,5 @@ http/page_files.h: $(PAGE_FILES) http/page/embed
 BUILT_SOURCES += http/page_files.h
 CLEANFILES += http/page_files.h
 endif
-PAGE_FILES = http/page/index.html http/page/page.css http/page/page.js
+PAGE_FILES = http/page/index.html http/page/page.css http/page/page.js http/page/icon.svg
 EXTRA_DIST += $(PAGE_FILES) http/page/embed

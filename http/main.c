@@ -8,7 +8,9 @@
 #include "config.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,6 +24,7 @@
 #include "common/courier.h"
 #include "http/desk.h"
 #include "http/door.h"
+#include "http/fits.h"
 #include "http/server.h"
 #include "lib/json_get.h"
 #include "lib/number.h"
@@ -46,6 +49,7 @@ struct http {
     struct conf *conf;
     struct courier *courier;
     struct desk *desk;
+    struct fits *fits;
     struct server *server;
     struct door *doors[DOORS];
     struct link *agent; /* NULL: selastic */
@@ -106,6 +110,19 @@ static int read_arguments(struct arguments *a, int argc, char **argv)
                : -1;
 }
 
+/* elastic-fit is installed beside this program. */
+static const char *fit_program(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    char *slash;
+
+    path[length > 0 ? length : 0] = '\0';
+    slash = strrchr(path, '/');
+    if (slash != NULL)
+        snprintf(slash, size - (size_t)(slash - path), "/elastic-fit");
+    return path;
+}
+
 /* ---- its parts ------------------------------------------------------------------------------- */
 
 static bool is_full(void *arg)
@@ -137,6 +154,7 @@ static void end(struct http *http)
         door_close(http->doors[i]);
     if (http->desk != NULL)
         desk_destroy(http->desk);
+    fits_destroy(http->fits);
     if (http->server != NULL)
         server_destroy(http->server);
     if (http->courier != NULL)
@@ -197,6 +215,7 @@ static int begin(struct http *http, const struct arguments *a, struct error *err
         .leader_uid = (uid_t)a->uid,
         .state_dir = a->state_dir,
     };
+    char program[PATH_MAX];
     struct server_options server = {.patience_ms = PATIENCE_MS, .room = on_room, .arg = http};
 
     courier.conf = http->conf = conf_file_load(NULL, err);
@@ -208,7 +227,12 @@ static int begin(struct http *http, const struct arguments *a, struct error *err
         return error_set(err, "out of memory");
     if (a->leader_count > 0)
         courier_find(http->courier, a->leaders, 0);
+    http->fits = fits_create(&http->loop, http->courier, fit_program(program, sizeof(program)),
+                             HOLD_MS);
+    if (http->fits == NULL)
+        return error_set(err, "out of memory");
     server.desk = http->desk;
+    server.fits = http->fits;
     http->server = server_create(&http->loop, &server, err);
     if (http->server == NULL)
         return -1;

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -153,7 +154,7 @@ static bool is_the_same(const struct news *news, const char *text, size_t size)
     return text == NULL || (size == news->size && memcmp(text, news->text, size) == 0);
 }
 
-static void looked(char *text, size_t size, void *arg)
+static void looked(char *text, size_t size, int status, void *arg)
 {
     struct news *news = arg;
     struct page *page = news->page;
@@ -161,6 +162,10 @@ static void looked(char *text, size_t size, void *arg)
     news->look = NULL;
     news->looked = uv_now(&page->loop);
     page->looks--;
+    if (status != 0) {
+        free(text);
+        text = NULL;
+    }
     if (is_the_same(news, text, size)) {
         free(text);
         return;
@@ -192,7 +197,7 @@ static void look(struct news *news)
     page->looks++;
     news->look = look_begin(&page->loop, &options);
     if (news->look == NULL)
-        looked(NULL, 0, news);
+        looked(NULL, 0, -1, news);
 }
 
 /* ---- who waits ------------------------------------------------------------------------------- */
@@ -203,12 +208,26 @@ static bool has_news(const struct waiter *waiter)
            waiter->news->looked >= waiter->fresh;
 }
 
+/* The library does not look at a connection that is suspended. */
+static bool is_gone(const struct waiter *waiter)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        waiter->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd poll_fd = {.events = POLLRDHUP};
+
+    if (info == NULL)
+        return false;
+    poll_fd.fd = info->connect_fd;
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
 static void wake_up(struct page *page)
 {
     struct waiter *waiter;
 
     TAILQ_FOREACH (waiter, &page->waiters, entry)
-        if (!waiter->due && (has_news(waiter) || uv_now(&page->loop) >= waiter->late)) {
+        if (!waiter->due &&
+            (has_news(waiter) || uv_now(&page->loop) >= waiter->late || is_gone(waiter))) {
             waiter->due = true;
             MHD_resume_connection(waiter->connection);
         }

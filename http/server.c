@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "lib/api_request.h"
+#include "lib/fit_view.h"
 
 #define HEADERS_MAX 32768
 #define TICK_MS     1000
@@ -246,6 +247,7 @@ static void on_client_gone(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     desk_withdraw(exchange->server->options.desk, exchange);
+    fits_withdraw(exchange->server->options.fits, exchange);
     exchange->answered = true;
     wait_ends(exchange);
 }
@@ -297,6 +299,34 @@ static enum MHD_Result wait_for_leader(struct exchange *exchange, const struct a
     return MHD_YES;
 }
 
+static enum MHD_Result refuse_fit(struct exchange *exchange, struct fit_request *request)
+{
+    struct api_reply reply;
+
+    fit_view_refuse(&reply, request->openai, 503, "too many requests about trainings wait already");
+    fit_request_destroy(request);
+    set_answer(exchange, &reply);
+    api_reply_clear(&reply);
+    return send_answer(exchange);
+}
+
+static enum MHD_Result wait_for_fit(struct exchange *exchange, struct fit_request *request)
+{
+    struct fits *fits = exchange->server->options.fits;
+
+    if (fits_is_full(fits))
+        return refuse_fit(exchange, request);
+    if (wait_begins(exchange) != 0) {
+        fit_request_destroy(request);
+        return MHD_NO;
+    }
+    if (fits_take(fits, request, on_reply, exchange) == 0)
+        return MHD_YES;
+    exchange->answered = true;
+    wait_ends(exchange);
+    return MHD_YES;
+}
+
 /* As long as 32 digits: nobody ever makes it again. */
 static void make_id(char *id, size_t size)
 {
@@ -337,6 +367,8 @@ static enum MHD_Result serve(struct exchange *exchange, const char *method)
         set_answer(exchange, &reply);
         return send_answer(exchange);
     }
+    if (request.verb == API_FIT)
+        return wait_for_fit(exchange, request.fit);
     if (desk_is_full(exchange->server->options.desk)) {
         di_request_destroy(request.di);
         return refuse(exchange, 503, "too many requests wait already");

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "http/desk.h"
+#include "http/fits.h"
 #include "lib/error.h"
 
 #define SERVER_CONNECTIONS 256
@@ -17,6 +18,7 @@ struct server;
 
 struct server_options {
     struct desk *desk;
+    struct fits *fits;
     int patience_ms; /* for a client to send a whole request, and to read an answer */
     /* There is room for connections again. */
     void (*room)(void *arg);
@@ -29,7 +31,7 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
 bool server_is_full(const struct server *server);
 /* A connection that may be answered. fd is taken over. */
 void server_add(struct server *server, int fd, const struct sockaddr *address, socklen_t size);
-/* The desk must have been destroyed. It is freed once the loop has closed its handles. */
+/* Desk and fits must have been destroyed. It is freed once the loop has closed its handles. */
 void server_destroy(struct server *server);
 
 #endif

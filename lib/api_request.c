@@ -365,6 +365,17 @@ static int read_di(const struct api_input *input, struct api_request *request,
     return request->di != NULL ? 0 : refuse(reply, 500, "out of memory");
 }
 
+static int read_fit(const struct api_input *input, struct api_request *request,
+                    struct api_reply *reply)
+{
+    if (input->body_size > API_BODY_MAX)
+        return refuse(reply, 413, "the body has more than %d bytes", API_BODY_MAX);
+    request->verb = API_FIT;
+    request->fit = fit_request_read(input->method, input->target, input->body, input->body_size,
+                                    reply);
+    return request->fit != NULL ? 0 : -1;
+}
+
 int api_request_read(const struct api_input *input, struct api_request *request,
                      struct api_reply *reply)
 {
@@ -376,6 +387,8 @@ int api_request_read(const struct api_input *input, struct api_request *request,
         return -1;
     if (di_request_is(input->target, end))
         return read_di(input, request, reply);
+    if (fit_request_is(input->target, end))
+        return read_fit(input, request, reply);
     route = find_route(input, end, request, reply);
     if (route == NULL)
         return -1;

@@ -13,6 +13,7 @@
 
 #include "lib/di_request.h"
 #include "lib/error.h"
+#include "lib/fit_request.h"
 #include "lib/metrics_text.h"
 #include "lib/reports.h"
 #include "lib/role_needs.h"
@@ -42,6 +43,7 @@ enum api_verb {
     API_APPLY,     /* it looks at its repository */
     API_FLUSH,     /* … and does at once what waits */
     API_DI,        /* of a client of DI-orchestrator (di_request.h) */
+    API_FIT,       /* trainings of the service (fit_request.h) */
 };
 
 /* What has come in. Texts that the client has not sent are NULL. */
@@ -70,6 +72,7 @@ struct api_request {
     char id[REPORT_ID_MAX];      /* of REPORT */
     char report[REPORT_MAX + 1]; /* of REPORT: JSON, as report_read() writes it */
     struct di_request *di;       /* of DI: api_call_create() takes it over */
+    struct fit_request *fit;     /* of FIT: for fit_request_destroy() */
 };
 
 /* An answer to the client. */

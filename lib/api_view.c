@@ -183,9 +183,9 @@ json_object *api_view_reports(json_object *answer, int *count)
 
 json_object *api_view_shards(json_object *answer)
 {
-    static const char *const keys[] = {"job",        "service",  "term",    "epoch",
-                                       "revision",   "shards",   "models",  "refused",
-                                       "repository", "handover", "routers", "dir"};
+    static const char *const keys[] = {"job",     "service", "term",    "epoch",      "revision",
+                                       "shards",  "models",  "refused", "repository", "handover",
+                                       "routers", "dir",     "counts"};
     json_object *view = json_object_new_object();
 
     for (size_t i = 0; i < COUNT(keys); i++)

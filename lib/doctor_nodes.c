@@ -74,6 +74,45 @@ static const struct rule {
      "in elastic.conf: state_dir = DIRECTORY/%c-%j on a shared file system"},
 };
 
+static const struct doctor_node *find(const struct doctor_node *nodes, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(nodes[i].name, name) == 0)
+            return &nodes[i];
+    return NULL;
+}
+
+/* A peer that has not listened, or at other ports, is no proof. */
+static bool cannot_connect(const struct doctor_node *node, const struct doctor_node *nodes,
+                           int count)
+{
+    const struct doctor_node *peer;
+
+    if (!node->answered || node->peer == NULL || node->unreached == NULL)
+        return false;
+    peer = find(nodes, count, node->peer);
+    return peer != NULL && peer->answered && peer->listens && strcmp(peer->conf, node->conf) == 0;
+}
+
+static void compare_ports(const struct doctor_node *nodes, int count, struct doctor *doctor)
+{
+    char pairs[384] = "";
+    struct doctor_finding *f;
+
+    for (int i = 0; i < count; i++)
+        if (cannot_connect(&nodes[i], nodes, count))
+            text_append(pairs, sizeof(pairs), "%s%s to %s, port %d (%s)",
+                        pairs[0] != '\0' ? "; " : "", nodes[i].name, nodes[i].peer, nodes[i].port,
+                        nodes[i].unreached);
+    if (pairs[0] == '\0')
+        return;
+    f = doctor_add(doctor, DOCTOR_MISTAKE, "nodes-ports",
+                   "members do not find the leader: extensions cannot join");
+    doctor_what(f, "nodes cannot connect to each other: %s", pairs);
+    doctor_remedy(f, "in the nodes' firewalls: let all nodes connect to the ports of port_range in "
+                     "elastic.conf");
+}
+
 void doctor_compare(const struct doctor_node *here, const struct doctor_node *nodes, int count,
                     double began, double ended, const char *state_dir, struct doctor *doctor)
 {
@@ -93,4 +132,5 @@ void doctor_compare(const struct doctor_node *here, const struct doctor_node *no
                     rules[i].about_state ? state_dir : "", rules[i].about_state ? ")" : "");
         doctor_remedy(f, "%s", rules[i].remedy);
     }
+    compare_ports(nodes, count, doctor);
 }

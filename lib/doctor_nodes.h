@@ -11,10 +11,14 @@
 struct doctor_node {
     const char *name;
     bool answered;
-    const char *release; /* of selastic */
-    const char *conf;    /* a hash of elastic.conf; "" where there is none */
-    double time;         /* Unix time of its clock when it looked */
-    bool sees_state;     /* a file that this host has made in the directory of job states */
+    const char *release;   /* of selastic */
+    const char *conf;      /* a hash of elastic.conf; "" where there is none */
+    double time;           /* Unix time of its clock when it looked */
+    bool sees_state;       /* a file that this host has made in the directory of job states */
+    bool listens;          /* at its port for this */
+    const char *peer;      /* the node that it has tried to connect to; NULL: none */
+    int port;              /* of the peer */
+    const char *unreached; /* why it could not; NULL: it could */
 };
 
 /* Compare nodes with this host. began, ended: when the nodes were asked, by this host's clock.

@@ -356,7 +356,8 @@ static int read_route(const char *line, const char *stop, struct haproxy_route *
     if (copy == NULL)
         return error_set(err, "out of memory");
     *route = (struct haproxy_route){copy, haproxy_shard_number(value + 1, (int)(stop - value - 1))};
-    if (shard_key_ok(copy) && route->shard > 0)
+    if (shard_key_ok(copy) &&
+        (route->shard > 0 || (stop - value == 5 && strncmp(value + 1, "none", 4) == 0)))
         return 0;
     free(copy);
     return error_set(err, "haproxy's map has a route that is none");
@@ -397,4 +398,32 @@ void haproxy_routes_free(struct haproxy_route *routes, int count)
     for (int i = 0; i < count; i++)
         free((char *)(uintptr_t)routes[i].key);
     free(routes);
+}
+
+/* ---- show table ------------------------------------------------------------------------------ */
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(json_object_get_string(*(json_object *const *)a),
+                  json_object_get_string(*(json_object *const *)b));
+}
+
+/* "0x55d0: key=tenant_A use=0 exp=4711" */
+json_object *haproxy_asked_read(const char *answer, int most, bool *more)
+{
+    json_object *keys = json_object_new_array();
+
+    *more = false;
+    for (const char *line = answer; *line != '\0';) {
+        const char *stop = strchrnul(line, '\n'),
+                   *key = memmem(line, (size_t)(stop - line), " key=", 5);
+        size_t length = key != NULL ? strcspn(key + 5, " \n") : 0;
+
+        *more = *more || (key != NULL && json_object_array_length(keys) >= (size_t)most);
+        if (key != NULL && !*more)
+            json_object_array_add(keys, json_object_new_string_len(key + 5, (int)length));
+        line = *stop == '\n' ? stop + 1 : stop;
+    }
+    json_object_array_sort(keys, compare_texts);
+    return keys;
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <json-c/json.h>
+
 #include "lib/error.h"
 #include "lib/haproxy_text.h"
 
@@ -59,6 +61,11 @@ struct haproxy_workers {
     int old;            /* how many workers end their requests */
 };
 int haproxy_workers_read(const char *answer, struct haproxy_workers *workers, struct error *err);
+
+/* `show table requests`: the keys that somebody asks for, in order, at most so many: a new list.
+ * There is none without models on demand. *more: there are more of them. */
+#define HAPROXY_SHOW_ASKED "show table requests\n"
+json_object *haproxy_asked_read(const char *answer, int most, bool *more);
 
 /* `show map FILE`: its routes, by key, a new array for haproxy_routes_free(). */
 int haproxy_map_read(const char *answer, struct haproxy_route **routes, int *count,

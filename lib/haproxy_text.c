@@ -19,9 +19,13 @@
 /* How a server is checked. One that is added later does not get them from the configuration. */
 #define CHECKS "check inter 200ms fall 2 rise 1 observe layer4 error-limit 1 on-error mark-down"
 
-/* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader does
- * that, and no client. The path as the server decodes it. */
+/* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader
+ * does that, and no client. The path as the server decodes it. */
 #define MANAGES "/(un)?load_lora_adapter/*$|/repository/[./]*(index/*$|models/)"
+/* What a key that goes nowhere has in the map. */
+#define NOWHERE "none"
+/* So long after a request its key is asked for. */
+#define ASKED "5s"
 
 /* ---- what may be in a text ------------------------------------------------------------------- */
 
@@ -70,7 +74,7 @@ static int check_route(const struct haproxy_route *route, struct error *err)
 {
     if (!shard_key_ok(route->key))
         return error_set(err, "'%s' is no key of a model", error_value(route->key).text);
-    return check_shard(route->shard, err);
+    return route->shard == 0 ? 0 : check_shard(route->shard, err);
 }
 
 static int check_health(const char *path, struct error *err)
@@ -131,6 +135,14 @@ static char *end(struct sheet *sheet, int status, struct error *err)
     return NULL;
 }
 
+static void write_entry(FILE *out, const struct haproxy_route *route)
+{
+    if (route->shard == 0)
+        fprintf(out, "%s " NOWHERE "\n", route->key);
+    else
+        fprintf(out, "%s shard_%d\n", route->key, route->shard);
+}
+
 static void write_key(FILE *out, const struct haproxy_config *config)
 {
     int segments = 1;
@@ -149,6 +161,24 @@ static void write_key(FILE *out, const struct haproxy_config *config)
         fprintf(out, "req.body,json_query('%s')\n", config->what);
         break;
     }
+}
+
+/* A key that goes nowhere by now is not one that nobody knows. */
+static void write_route(FILE *out, const struct haproxy_config *config)
+{
+    fprintf(out, "    http-request set-var(txn.shard) var(txn.key),map_str(%s)\n", config->map);
+    if (config->on_demand)
+        fputs("    stick-table type string len 256 size 100k expire " ASKED "\n"
+              "    http-request return status 404 unless { var(txn.shard) -m found }\n"
+              "    http-request track-sc0 var(txn.key)\n"
+              "    http-request return status 503 hdr Retry-After 2 if { var(txn.shard) -m "
+              "str " NOWHERE " }\n",
+              out);
+    else
+        fputs("    http-request return status 503 hdr Retry-After 2 unless "
+              "{ var(txn.shard) -m found }\n",
+              out);
+    fputs("    use_backend %[var(txn.shard)]\n", out);
 }
 
 static void write_head(FILE *out, const struct haproxy_config *config)
@@ -184,12 +214,7 @@ static void write_head(FILE *out, const struct haproxy_config *config)
                 config->tokens);
     fputs("    http-request return status 403 if { path,url_dec -m reg '" MANAGES "' }\n", out);
     write_key(out, config);
-    fprintf(
-        out,
-        "    http-request set-var(txn.shard) var(txn.key),map_str(%s)\n"
-        "    http-request return status 503 hdr Retry-After 2 unless { var(txn.shard) -m found }\n"
-        "    use_backend %%[var(txn.shard)]\n",
-        config->map);
+    write_route(out, config);
 }
 
 static void write_address(FILE *out, const struct haproxy_server *server)
@@ -242,7 +267,7 @@ char *haproxy_map_text(const struct haproxy_route *routes, int count, struct err
         for (int i = 0; i < count && status == 0; i++) {
             status = check_route(&routes[i], err);
             if (status == 0)
-                fprintf(sheet.stream, "%s shard_%d\n", routes[i].key, routes[i].shard);
+                write_entry(sheet.stream, &routes[i]);
         }
     return end(&sheet, status, err);
 }
@@ -322,7 +347,7 @@ static char *piece(const struct haproxy_config *config, int64_t version,
 
             status = check_route(route, err);
             if (status == 0)
-                fprintf(sheet.stream, "%s shard_%d\n", route->key, route->shard);
+                write_entry(sheet.stream, route);
         }
         fputc('\n', sheet.stream);
     }

@@ -27,6 +27,7 @@ struct haproxy_config {
     const char *health;  /* path that a replica answers with 200 when it is ready */
     const char *tokens;  /* path of the file with digests of tokens (lib/route_tokens.h); NULL:
                             everybody may ask */
+    bool on_demand;      /* keys that go nowhere are in the map, too, and who asks is counted */
 };
 
 struct haproxy_server {
@@ -44,7 +45,7 @@ struct haproxy_shard {
 
 struct haproxy_route {
     const char *key;
-    int shard;
+    int shard; /* 0: it goes nowhere by now */
 };
 
 /* The file haproxy.cfg. A new string; NULL with err: something cannot be in it. */

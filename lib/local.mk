@@ -113,6 +113,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/di_view.c \
     lib/di_request.h \
     lib/di_view.h \
+    lib/fit_request.c \
+    lib/fit_request.h \
+    lib/fit_view.c \
+    lib/fit_view.h \
     lib/endpoint_list.c \
     lib/endpoint_list.h \
     lib/number.c \
@@ -162,7 +166,10 @@ lib_libelasticcore_la_SOURCES = \
     lib/retry.c \
     lib/retry.h \
     lib/role_keys.h \
+    lib/role_time.c \
+    lib/role_time.h \
     lib/role_values.c \
+    lib/role_values_json.c \
     lib/role_needs.c \
     lib/role_task.c \
     lib/role_needs.h \
@@ -175,6 +182,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_find.c \
     lib/roles_json.c \
     lib/roles_private.h \
+    lib/roles_reader.c \
     lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_site.h \
@@ -207,6 +215,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/service_handover.h \
     lib/service_json.c \
     lib/service_private.h \
+    lib/service_facts.c \
+    lib/service_rollout.c \
     lib/service_run.c \
     lib/service_scale.c \
     lib/service_scale.h \
@@ -216,6 +226,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/shard_commands_next.c \
     lib/shard_commands_parts.c \
     lib/shard_commands_place.c \
+    lib/shard_commands_demand.c \
     lib/shard_commands_private.h \
     lib/shard_plan.c \
     lib/shard_plan.h \

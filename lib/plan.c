@@ -353,6 +353,9 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
         snprintf(buf, size, "extension job %u (%s, pool %s) is pending: %s", first->job,
                  count_nodes_text(first->nodes).text, first->pool != NULL ? first->pool : "?",
                  first->reason != NULL ? first->reason : "just submitted");
+    else if (plan_count_nodes(in, out) - in->surplus >= in->target)
+        snprintf(buf, size, "the job has the %s that it may have, and leaves some out",
+                 count_nodes_text(in->target).text);
     else if (in->held != NULL)
         snprintf(buf, size, "%s", in->held);
     else if (in->submit_error != NULL)

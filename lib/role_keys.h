@@ -2,10 +2,10 @@
 /* The table of keys of a job file. To add a key, add a row here, its field in lib/roles.h, and the
  * code that uses its value. Then tests/unit/test_roles_keys tells what doc/user/roles.md must say.
  *
- * Only lib/roles.c includes this file, with its meaning of ROLE_KEY; therefore it has no include
- * guard. The columns are the members of struct role_key (lib/roles_private.h). The first one says
- * where the key may be. `in` and `field` name the field that gets the value. The order is that of
- * messages, of documents, and of files that are written. */
+ * Only lib/roles_reader.c includes this file, with its meaning of ROLE_KEY; therefore it has no
+ * include guard. The columns are the members of struct role_key (lib/roles_private.h). The first
+ * one says where the key may be. `in` and `field` name the field that gets the value. The order is
+ * that of messages, of documents, and of files that are written. */
 /* clang-format off */
 
 /* ---- of the job ------------------------------------------------------------------------------ */
@@ -409,14 +409,14 @@ ROLE_KEY(ROLES_PLACE_SCALE, .name = "max",
     .kind = ROLES_KIND_NUMBER,
     .min = 0, .max = ROLES_REPLICAS_MAX,
     .builtin = "0",
-    .help = "The most replicas of a shard. It must be there")
+    .help = "The most replicas of a shard. It goes with `sessions`")
 
 ROLE_KEY(ROLES_PLACE_SCALE, .name = "sessions",
     FIELD(struct role, shards.sessions),
     .kind = ROLES_KIND_NUMBER,
     .min = 0, .max = 1000000,
     .builtin = "0",
-    .help = "Requests that a replica should have at the same time. It must be there")
+    .help = "Requests that a replica should have at the same time. It goes with `max`")
 
 ROLE_KEY(ROLES_PLACE_SCALE, .name = "calm",
     FIELD(struct role, shards.calm),
@@ -424,6 +424,13 @@ ROLE_KEY(ROLES_PLACE_SCALE, .name = "calm",
     .min = 1000,
     .builtin = "60s",
     .help = "Replicas that nobody has needed for so long go")
+
+ROLE_KEY(ROLES_PLACE_SCALE, .name = "idle",
+    FIELD(struct role, shards.idle),
+    .kind = ROLES_KIND_TIME,
+    .builtin = "0",
+    .help = "A shard that nobody has asked for so long goes, with all its replicas. A model is "
+            "loaded when somebody asks a router for it. 0: all models are always loaded")
 
 /* ---- of models ------------------------------------------------------------------------------- */
 

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values of keys of a job file, read by their kind and written (roles_private.h).
+/* Values of keys of a job file, read by their kind (roles_private.h).
  *
  * In YAML each scalar is a text, and in JSON from elsewhere it may be a number or a boolean: both
  * are read from their text. */
 #include "lib/roles_private.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/json_get.h"
-#include "lib/json_text.h"
 #include "lib/number.h"
 #include "lib/policy.h"
 #include "lib/recovery.h"
+#include "lib/role_time.h"
 #include "lib/route_by.h"
 #include "lib/text.h"
 
@@ -27,8 +25,6 @@
 
 #define POOL_FORM "write 1 to 63 letters, digits and _ - . +, a letter, digit or _ first"
 #define TIME_FORM "write a time such as 500ms, 30s, 10m, 2h or 1d"
-
-static const char digits[] = "0123456789";
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -180,7 +176,7 @@ static int set_memory(const struct roles_reader *reader, const struct roles_part
 
     if (text == NULL)
         return -1;
-    len = strspn(text, digits);
+    len = strspn(text, "0123456789");
     if (text[len] != '\0')
         unit = text[len] >= 'a' ? (char)(text[len] - 'a' + 'A') : text[len];
     if (len == 0 || (text[len] != '\0' && text[len + 1] != '\0') || strchr("KMGT", unit) == NULL)
@@ -231,56 +227,6 @@ static int set_shards(const struct roles_reader *reader, const struct roles_part
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* len bytes of text as milliseconds; -1: it is no time, or longer than a year. */
-static int64_t parse_time(const char *text, size_t len)
-{
-    static const struct {
-        const char *name;
-        int milliseconds;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    size_t whole = 0, fraction = 0;
-    int64_t time = 0, scale = 1;
-
-    while (whole < len && strchr(digits, text[whole]) != NULL)
-        whole++;
-    if (whole > 0 && whole < len && text[whole] == '.') {
-        while (whole + 1 + fraction < len && strchr(digits, text[whole + 1 + fraction]) != NULL)
-            fraction++;
-        if (fraction == 0)
-            return -1;
-    }
-    if (whole == 0 || whole > 11 || fraction > 3)
-        return -1;
-    for (size_t i = 0; i < whole + (fraction > 0 ? 1 + fraction : 0); i++) {
-        if (i == whole)
-            continue;
-        time = time * 10 + (text[i] - '0');
-        scale *= i > whole ? 10 : 1;
-    }
-    text += whole + (fraction > 0 ? 1 + fraction : 0);
-    len -= whole + (fraction > 0 ? 1 + fraction : 0);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strlen(units[i].name) != len || memcmp(units[i].name, text, len) != 0)
-            continue;
-        if (time > INT64_MAX / units[i].milliseconds)
-            return -1;
-        time = time * units[i].milliseconds / scale;
-        return time <= POLICY_SECONDS_MAX * INT64_C(1000) ? time : -1;
-    }
-    return -1;
-}
-
-static char *format_time(double seconds, char *buf, size_t size)
-{
-    int64_t time = (int64_t)(seconds * 1000 + 0.5);
-
-    if (time % 1000 == 0)
-        snprintf(buf, size, "%" PRId64 "s", time / 1000);
-    else
-        snprintf(buf, size, "%" PRId64 "ms", time);
-    return buf;
-}
-
 static int set_time(const struct roles_reader *reader, const struct roles_part *part,
                     const struct role_key *key, double *seconds)
 {
@@ -290,11 +236,11 @@ static int set_time(const struct roles_reader *reader, const struct roles_part *
 
     if (text == NULL)
         return -1;
-    time = parse_time(text, strlen(text));
+    time = role_time_parse(text, strlen(text));
     if (time < key->min)
         return roles_fail(reader, part, "'%s' is not a time from %s to 365 days; " TIME_FORM,
                           error_value(text).text,
-                          format_time(key->min / 1e3, least, sizeof(least)));
+                          role_time_format(key->min / 1e3, least, sizeof(least)));
     *seconds = (double)time / 1e3;
     return 0;
 }
@@ -309,14 +255,14 @@ static int set_pauses(const struct roles_reader *reader, const struct roles_part
     if (text == NULL)
         return -1;
     dots = strstr(text, "..");
-    first = parse_time(text, dots != NULL ? (size_t)(dots - text) : strlen(text));
-    most = dots != NULL ? parse_time(dots + 2, strlen(dots + 2)) : first;
+    first = role_time_parse(text, dots != NULL ? (size_t)(dots - text) : strlen(text));
+    most = dots != NULL ? role_time_parse(dots + 2, strlen(dots + 2)) : first;
     if (first < key->min || most < first)
         return roles_fail(reader, part,
                           "'%s' is not FIRST..MOST; write two times from %s on, the shorter one "
                           "first, such as %s",
-                          error_value(text).text, format_time(key->min / 1e3, least, sizeof(least)),
-                          key->builtin);
+                          error_value(text).text,
+                          role_time_format(key->min / 1e3, least, sizeof(least)), key->builtin);
     role->restart.first_pause = (double)first / 1e3;
     role->restart.max_pause = (double)most / 1e3;
     return 0;
@@ -586,17 +532,6 @@ static int set_probe(const struct roles_reader *reader, const struct roles_part 
     return 0;
 }
 
-static json_object *probe_json(const struct role_key *key, const struct role *role)
-{
-    if (role->ready.how != key->probe)
-        return NULL;
-    if (role->ready.what != NULL)
-        return json_object_new_string(role->ready.what);
-    if (role->ready.run != NULL)
-        return json_from_strings(role->ready.run);
-    return json_object_new_boolean(true);
-}
-
 /* ---- all kinds ------------------------------------------------------------------------------- */
 
 int role_value_set(const struct roles_reader *reader, const struct roles_part *part,
@@ -665,120 +600,4 @@ int role_value_set(const struct roles_reader *reader, const struct roles_part *p
         break;
     }
     return roles_fail(reader, part, "no such kind of key");
-}
-
-static json_object *signal_json(int number)
-{
-    const char *name = sigabbrev_np(number);
-
-    return name != NULL ? json_object_new_string(name) : json_object_new_int(number);
-}
-
-static json_object *range_json(const struct role *role)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%d:%d", role->min, role->max);
-    return json_object_new_string(text);
-}
-
-static json_object *time_json(double seconds)
-{
-    char text[32];
-
-    return json_object_new_string(format_time(seconds, text, sizeof(text)));
-}
-
-static json_object *pauses_json(const struct role *role)
-{
-    char text[80] = "", part[32];
-
-    text_append(text, sizeof(text), "%s..",
-                format_time(role->restart.first_pause, part, sizeof(part)));
-    text_append(text, sizeof(text), "%s", format_time(role->restart.max_pause, part, sizeof(part)));
-    return json_object_new_string(text);
-}
-
-static json_object *budget_json(const struct role *role)
-{
-    struct budget budget = {role->restart.max, (int)role->restart.window};
-    char text[32];
-
-    return json_object_new_string(budget_format(&budget, text, sizeof(text)));
-}
-
-static json_object *amount_json(const struct rollout_amount *amount)
-{
-    char text[16];
-
-    snprintf(text, sizeof(text), "%d%s", amount->value, amount->percent ? "%" : "");
-    return json_object_new_string(text);
-}
-
-static json_object *memory_json(int64_t mebibytes)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%" PRId64 "M", mebibytes);
-    return json_object_new_string(text);
-}
-
-json_object *role_value_json(const struct role_key *key, const void *base)
-{
-    const void *field = (const char *)base + key->offset;
-
-    switch (key->kind) {
-    case ROLES_KIND_VERSION:
-        return json_object_new_int(key->max);
-    case ROLES_KIND_NUMBER:
-        return json_object_new_int(*(const int *)field);
-    case ROLES_KIND_RANGE:
-        return range_json(base);
-    case ROLES_KIND_MEMORY:
-        return memory_json(*(const int64_t *)field);
-    case ROLES_KIND_TIME:
-        return time_json(*(const double *)field);
-    case ROLES_KIND_YES_NO:
-        return json_object_new_boolean(*(const bool *)field);
-    case ROLES_KIND_FLAG:
-        return json_object_new_string(key->words[*(const bool *)field ? 1 : 0]);
-    case ROLES_KIND_WORD:
-        return json_object_new_string(key->words[*(const int *)field]);
-    case ROLES_KIND_LABEL:
-    case ROLES_KIND_PATH:
-    case ROLES_KIND_ROUTE_BY:
-    case ROLES_KIND_NAME:
-    case ROLES_KIND_POOL:
-        return json_from_string(*(char *const *)field);
-    case ROLES_KIND_COMMAND:
-    case ROLES_KIND_NAMES:
-    case ROLES_KIND_POOLS:
-        return *(char **const *)field != NULL ? json_from_strings(*(char **const *)field) : NULL;
-    case ROLES_KIND_SIGNAL:
-        return signal_json(*(const int *)field);
-    case ROLES_KIND_BUDGET:
-        return budget_json(base);
-    case ROLES_KIND_PAUSES:
-        return pauses_json(base);
-    case ROLES_KIND_AMOUNT:
-        return amount_json(field);
-    case ROLES_KIND_SHARDS:
-        return json_object_new_int(*(const int *)field);
-    case ROLES_KIND_PROBE:
-        return probe_json(key, base);
-    case ROLES_KIND_NOT_BUILT:
-    case ROLES_KIND_TEMPLATE:
-    case ROLES_KIND_ROLE_NAMES:
-    case ROLES_KIND_ROLES:
-    case ROLES_KIND_READY:
-    case ROLES_KIND_DRAIN:
-    case ROLES_KIND_RESTART:
-    case ROLES_KIND_UPDATE:
-    case ROLES_KIND_SCALE:
-    case ROLES_KIND_MODELS:
-    case ROLES_KIND_FIT:
-    case ROLES_KIND_WITHIN:
-        break;
-    }
-    return NULL;
 }

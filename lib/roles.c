@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The job file as struct roles (roles.h): maps and their keys, by the table of lib/role_keys.h. */
+/* The job file as struct roles (roles.h): maps, roles, and all together. */
 #include "lib/roles_private.h"
 
 #include <limits.h>
@@ -15,162 +15,6 @@
 
 #define MODELS_EVERY 10.0 /* as the table has it */
 
-#define ROLE_KEY(where, ...) {.place = (where), __VA_ARGS__},
-#define FIELD(type, field)   .offset = offsetof(type, field)
-
-const struct role_key role_keys[] = {
-#include "lib/role_keys.h"
-    {0}};
-
-/* What messages call the map that keys are in. */
-static const char *const places[] = {
-    [ROLES_PLACE_JOB] = "the job",     [ROLES_PLACE_ROLE] = "a role",
-    [ROLES_PLACE_READY] = "ready",     [ROLES_PLACE_DRAIN] = "drain",
-    [ROLES_PLACE_RESTART] = "restart", [ROLES_PLACE_UPDATE] = "update",
-    [ROLES_PLACE_SCALE] = "scale",     [ROLES_PLACE_MODELS] = "models",
-    [ROLES_PLACE_FIT] = "fit",         [ROLES_PLACE_WITHIN] = "within",
-};
-
-/* ---- messages -------------------------------------------------------------------------------- */
-
-static void append_path(const struct roles_part *part, char *buf, size_t size)
-{
-    if (part->in != NULL)
-        append_path(part->in, buf, size);
-    if (part->name != NULL)
-        text_append(buf, size, "%s%s", buf[0] != '\0' ? "." : "", error_value(part->name).text);
-}
-
-int roles_fail(const struct roles_reader *reader, const struct roles_part *part, const char *fmt,
-               ...)
-{
-    char text[640], path[256] = "";
-    int line, column;
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    append_path(part, path, sizeof(path));
-    error_set(reader->err, "%s%s%s", path, path[0] != '\0' ? ": " : "", text);
-    for (; reader->where != NULL && part != NULL; part = part->in) {
-        if (part->value == NULL || !reader->where(part->value, &line, &column, reader->arg))
-            continue;
-        if (reader->err != NULL)
-            error_set(reader->err, "%d:%d: %s", line, column, reader->err->text);
-        break;
-    }
-    return -1;
-}
-
-int roles_no_memory(const struct roles_reader *reader, const struct roles_part *part)
-{
-    return roles_fail(reader, part, "out of memory");
-}
-
-struct roles_part roles_member(const struct roles_part *map, const char *name)
-{
-    struct roles_part member = {NULL, map, name};
-
-    json_object_object_get_ex(map->value, name, &member.value);
-    return member;
-}
-
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-bool roles_key_is_for(const struct role_key *key, enum role_kind kind)
-{
-    if (kind == ROLE_WORLD)
-        return key->world || key->only_world;
-    if (kind == ROLE_ROUTER)
-        return key->router || key->only_router;
-    if (kind == ROLE_SHARDS)
-        return !key->only_world && !key->only_router && !key->no_shards;
-    return !key->only_world && !key->only_router && !key->only_shards;
-}
-
-static bool is_for(const struct role_key *key, const struct role *role)
-{
-    return key->place != ROLES_PLACE_ROLE || role == NULL || roles_key_is_for(key, role->kind);
-}
-
-static const struct role_key *find_key(enum roles_place place, const char *name)
-{
-    for (const struct role_key *key = role_keys; key->name != NULL; key++) {
-        if (key->place == place && strcmp(key->name, name) == 0)
-            return key;
-    }
-    return NULL;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters have to be changed, added or taken away (Levenshtein) to get from one to the
- * other; of long names: too many. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t lengths[2] = {strlen(a), strlen(b)}, row[33];
-
-    if (lengths[0] > 32 || lengths[1] > 32)
-        return SIZE_MAX;
-    for (size_t k = 0; k <= lengths[1]; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= lengths[0]; i++) {
-        size_t before = row[0];
-
-        row[0] = i;
-        for (size_t k = 1; k <= lengths[1]; k++) {
-            size_t change = before + (a[i - 1] != b[k - 1] ? 1 : 0);
-
-            before = row[k];
-            row[k] = least(change, least(row[k], row[k - 1]) + 1);
-        }
-    }
-    return row[lengths[1]];
-}
-
-/* "did you mean 'cpus'? Keys of a role: …", or where the key belongs. */
-static int unknown_key(const struct roles_reader *reader, const struct roles_part *part,
-                       enum roles_place place, const struct role *role)
-{
-    char nearest[128] = "", elsewhere[64] = "", all[384] = "";
-
-    for (const struct role_key *key = role_keys; key->name != NULL; key++) {
-        bool same = strcmp(key->name, part->name) == 0;
-
-        if (key->place != place) {
-            if (same)
-                text_append(elsewhere, sizeof(elsewhere), "%s%s",
-                            elsewhere[0] != '\0' ? " and " : "", places[key->place]);
-            continue;
-        }
-        if (!is_for(key, role))
-            continue;
-        text_append(all, sizeof(all), "%s%s", all[0] != '\0' ? ", " : "", key->name);
-        if (distance(key->name, part->name) <= (strlen(part->name) > 4 ? 2 : 1))
-            text_append(nearest, sizeof(nearest), "%s'%s'", nearest[0] != '\0' ? " or " : "",
-                        key->name);
-    }
-    if (nearest[0] != '\0')
-        return roles_fail(reader, part, "there is no such key of %s; did you mean %s?",
-                          places[place], nearest);
-    if (elsewhere[0] != '\0')
-        return roles_fail(reader, part, "it is a key of %s, not of %s; keys of %s: %s", elsewhere,
-                          places[place], places[place], all);
-    return roles_fail(reader, part, "there is no such key of %s; its keys: %s", places[place], all);
-}
-
-static int check_map(const struct roles_reader *reader, const struct roles_part *part,
-                     const char *should)
-{
-    if (!json_object_is_type(part->value, json_type_object))
-        return roles_fail(reader, part, "it is not a map; write %s", should);
-    return 0;
-}
-
 /* ---- a role ---------------------------------------------------------------------------------- */
 
 /* base: the struct that has the keys' fields. */
@@ -179,10 +23,10 @@ static int read_map(const struct roles_reader *reader, const struct roles_part *
 {
     json_object_object_foreach (part->value, name, value) {
         struct roles_part member = {value, part, name};
-        const struct role_key *key = find_key(place, name);
+        const struct role_key *key = roles_find_key(place, name);
 
         if (key == NULL)
-            return unknown_key(reader, &member, place, NULL);
+            return roles_unknown_key(reader, &member, place, NULL);
         if (role_value_set(reader, &member, key, base) < 0)
             return -1;
     }
@@ -205,7 +49,7 @@ static int read_inner(const struct roles_reader *reader, const struct roles_part
         role->ready.how = ROLE_PROBE_TOLD;
         return 0;
     }
-    if (check_map(reader, part, should[place]) < 0 || read_map(reader, part, place, role) < 0)
+    if (roles_check_map(reader, part, should[place]) < 0 || read_map(reader, part, place, role) < 0)
         return -1;
     if (place == ROLES_PLACE_READY && role->ready.how == ROLE_PROBE_NONE)
         return roles_fail(reader, part,
@@ -277,7 +121,7 @@ static int read_kind(const struct roles_reader *reader, const struct roles_part 
 
     if (!json_object_object_get_ex(part->value, "kind", NULL))
         return 0;
-    return role_value_set(reader, &kind, find_key(ROLES_PLACE_ROLE, "kind"), role);
+    return role_value_set(reader, &kind, roles_find_key(ROLES_PLACE_ROLE, "kind"), role);
 }
 
 static int other_kind(const struct roles_reader *reader, const struct roles_part *part,
@@ -307,16 +151,16 @@ static int other_kind(const struct roles_reader *reader, const struct roles_part
 static int read_role(const struct roles_reader *reader, const struct roles_part *part, bool partial,
                      struct role *role)
 {
-    if (check_map(reader, part, "its keys, at least run") < 0 ||
+    if (roles_check_map(reader, part, "its keys, at least run") < 0 ||
         read_kind(reader, part, role) < 0 || set_builtins(reader, part, role) < 0)
         return -1;
     json_object_object_foreach (part->value, name, value) {
         struct roles_part member = {value, part, name};
-        const struct role_key *key = find_key(ROLES_PLACE_ROLE, name);
+        const struct role_key *key = roles_find_key(ROLES_PLACE_ROLE, name);
 
         if (key == NULL)
-            return unknown_key(reader, &member, ROLES_PLACE_ROLE, partial ? NULL : role);
-        if (!partial && !is_for(key, role))
+            return roles_unknown_key(reader, &member, ROLES_PLACE_ROLE, partial ? NULL : role);
+        if (!partial && !roles_key_fits(key, role))
             return other_kind(reader, &member, key, role);
         if (read_key(reader, &member, key, role) < 0)
             return -1;
@@ -351,7 +195,7 @@ int roles_check_template(const json_object *tree, roles_where *where, void *arg,
     struct role role = {0};
     int rc;
 
-    if (check_map(&reader, &part, "the keys of a role") < 0)
+    if (roles_check_map(&reader, &part, "the keys of a role") < 0)
         return -1;
     rc = read_role(&reader, &part, true, &role);
     clear_role(&role);
@@ -494,7 +338,7 @@ static int read_roles(const struct roles_reader *reader, const struct roles_part
 {
     int count, i = 0;
 
-    if (check_map(reader, part, "NAME: and the keys of the role") < 0)
+    if (roles_check_map(reader, part, "NAME: and the keys of the role") < 0)
         return -1;
     count = json_object_object_length(part->value);
     if (count < 1 || count > ROLES_MAX)
@@ -526,7 +370,7 @@ static int read_models(const struct roles_reader *reader, const struct roles_par
                        struct roles *roles)
 {
     roles->models.every = MODELS_EVERY;
-    if (check_map(reader, part, "a map such as {repository: ./models, every: 10s}") < 0 ||
+    if (roles_check_map(reader, part, "a map such as {repository: ./models, every: 10s}") < 0 ||
         read_map(reader, part, ROLES_PLACE_MODELS, roles) < 0)
         return -1;
     if (roles->models.repository == NULL)
@@ -564,18 +408,19 @@ static int set_fit_builtins(const struct roles_reader *reader, const struct role
 static int read_fit(const struct roles_reader *reader, const struct roles_part *part,
                     struct roles *roles)
 {
-    if (check_map(reader, part, "a map such as {run: [python3, train.py], cpus: 4}") < 0 ||
+    if (roles_check_map(reader, part, "a map such as {run: [python3, train.py], cpus: 4}") < 0 ||
         set_fit_builtins(reader, part, roles) < 0)
         return -1;
     json_object_object_foreach (part->value, name, value) {
         struct roles_part member = {value, part, name};
-        const struct role_key *key = find_key(ROLES_PLACE_FIT, name);
+        const struct role_key *key = roles_find_key(ROLES_PLACE_FIT, name);
         int rc;
 
         if (key == NULL)
-            return unknown_key(reader, &member, ROLES_PLACE_FIT, NULL);
+            return roles_unknown_key(reader, &member, ROLES_PLACE_FIT, NULL);
         if (key->kind == ROLES_KIND_WITHIN)
-            rc = check_map(reader, &member, "a map such as {start: 1h, fit: 12h, target: 1h}") < 0
+            rc = roles_check_map(reader, &member,
+                                 "a map such as {start: 1h, fit: 12h, target: 1h}") < 0
                      ? -1
                      : read_map(reader, &member, ROLES_PLACE_WITHIN, roles);
         else
@@ -606,7 +451,7 @@ static json_object *fit_role(const struct roles *roles)
     json_object_object_add(map, "replicas", json_object_new_string("0:1"));
     json_object_object_add(map, "grow", json_object_new_string("ask"));
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-        json_object *value = role_value_json(find_key(ROLES_PLACE_FIT, keys[i]), roles);
+        json_object *value = role_value_json(roles_find_key(ROLES_PLACE_FIT, keys[i]), roles);
 
         if (value != NULL)
             json_object_object_add(map, keys[i], value);
@@ -653,14 +498,14 @@ static int read_job(const struct roles_reader *reader, const struct roles_part *
     struct roles_part fit = roles_member(part, "fit");
     struct roles_part list = roles_member(part, "roles");
 
-    if (check_map(reader, part, "KEY: VALUE, at least roles") < 0)
+    if (roles_check_map(reader, part, "KEY: VALUE, at least roles") < 0)
         return -1;
     json_object_object_foreach (part->value, name, value) {
         struct roles_part member = {value, part, name};
-        const struct role_key *key = find_key(ROLES_PLACE_JOB, name);
+        const struct role_key *key = roles_find_key(ROLES_PLACE_JOB, name);
 
         if (key == NULL)
-            return unknown_key(reader, &member, ROLES_PLACE_JOB, NULL);
+            return roles_unknown_key(reader, &member, ROLES_PLACE_JOB, NULL);
         if (key->kind == ROLES_KIND_MODELS) {
             if (read_models(reader, &member, roles) < 0)
                 return -1;

@@ -104,6 +104,7 @@ struct role {
          * go. */
         int most, sessions;
         double calm;
+        double idle; /* a shard that nobody has asked for so many seconds goes; 0: none does */
     } shards;
     struct {
         int listen;   /* its port; 0: a free one */

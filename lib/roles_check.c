@@ -215,7 +215,7 @@ static int check_shards(const struct roles_reader *reader, const struct roles_pa
                           "nothing says when a replica has its models; write ready: "
                           "{http: PATH}, or another way");
     if ((role->shards.sessions > 0) != (role->shards.most > 0))
-        return roles_fail(reader, &scale, "it needs both max and sessions");
+        return roles_fail(reader, &scale, "max and sessions go together; write both, or none");
     if (role->shards.most > 0 && role->shards.most < role->max)
         return roles_fail(reader, &scale, "max %d is less than replicas, %d, which is the least",
                           role->shards.most, role->max);

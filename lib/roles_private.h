@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What lib/roles.c, role_values.c, roles_check.c and roles_json.c share, and the table of keys. */
+/* What roles*.c and role_values*.c share, and the table of keys. */
 #ifndef ELASTIC_ROLES_PRIVATE_H
 #define ELASTIC_ROLES_PRIVATE_H
 
@@ -93,6 +93,8 @@ extern const struct role_key role_keys[];
 
 /* May a role of that kind have the key? */
 bool roles_key_is_for(const struct role_key *key, enum role_kind kind);
+/* The same of this role; NULL: of any. Keys of other maps are not asked for. */
+bool roles_key_fits(const struct role_key *key, const struct role *role);
 
 /* A part of the tree that is being read: where it is, in words and in the file. */
 struct roles_part {
@@ -116,6 +118,17 @@ int roles_no_memory(const struct roles_reader *reader, const struct roles_part *
 /* The member of a map; its value is NULL where there is none. */
 struct roles_part roles_member(const struct roles_part *map, const char *name);
 
+/* The row of this key of such a map; NULL: there is none. */
+const struct role_key *roles_find_key(enum roles_place place, const char *name);
+
+/* "did you mean 'cpus'? Keys of a role: …", or where the key belongs. Always returns -1. */
+int roles_unknown_key(const struct roles_reader *reader, const struct roles_part *part,
+                      enum roles_place place, const struct role *role);
+
+/* Is it a map? Else -1 with err, which has what should be there. */
+int roles_check_map(const struct roles_reader *reader, const struct roles_part *part,
+                    const char *should);
+
 /* ---- lib/role_values.c ----------------------------------------------------------------------- */
 
 #define ROLE_NAME_MAX  31
@@ -128,8 +141,8 @@ bool role_is_name(const char *text);
  * with base unchanged. Not for kinds from ROLES_KIND_ROLE_NAMES on. */
 int role_value_set(const struct roles_reader *reader, const struct roles_part *part,
                    const struct role_key *key, void *base);
-/* The value as JSON that role_value_set() reads as the same. NULL: it has none, or out of
- * memory. */
+/* The value as JSON that role_value_set() reads as the same (role_values_json.c). NULL: it has
+ * none, or out of memory. */
 json_object *role_value_json(const struct role_key *key, const void *base);
 
 /* Names of roles, a list or one of them. The caller frees them with strings_free(). NULL: err. */

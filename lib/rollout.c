@@ -78,6 +78,7 @@ struct count {
     int64_t target; /* the version that all are to have */
     int want, floor;
     int total, fresh, fresh_ready, ready, leaving, others;
+    bool alone; /* one of the version is to get ready, before more of it start */
 };
 
 static struct rollout_action *add(struct rollout_actions *out, enum rollout_action_kind kind)
@@ -123,6 +124,10 @@ static struct count count_all(const struct rollout *rollout, const struct rollou
         c.fresh_ready += list[i].version == c.target && list[i].ready;
         c.ready += list[i].ready;
     }
+    c.alone = rollout->one_first && !rollout->in_place && c.want > 0 && c.ready > 0 &&
+              c.fresh_ready == 0;
+    if (c.alone)
+        c.floor = c.want;
     return c;
 }
 
@@ -130,7 +135,8 @@ static int start(const struct rollout *rollout, struct count *c, int free,
                  struct rollout_actions *out)
 {
     int most = c->want + rollout->limits.surge - c->total;
-    int starts = c->want - c->fresh < most ? c->want - c->fresh : most;
+    int missing = (c->alone ? 1 : c->want) - c->fresh;
+    int starts = missing < most ? missing : most;
 
     if (starts > free) {
         out->lacks = starts - free;
@@ -163,7 +169,8 @@ static int drain(const struct rollout_replica *replica, struct count *c,
 }
 
 /* Those of another version that are not ready are of no use. Of those that are ready as many go as
- * newcomers have no place otherwise, or as there are too many of. The last ones go first. */
+ * newcomers have no place otherwise, or as there are too many of; with one_first all that may. The
+ * last ones go first. */
 static int drain_others(const struct rollout *rollout, const struct rollout_replica *list,
                         int count, struct count *c, struct rollout_actions *out)
 {
@@ -176,7 +183,7 @@ static int drain_others(const struct rollout *rollout, const struct rollout_repl
     for (int i = count - 1; i >= 0; i--) {
         bool needed = c->fresh < c->want ? c->want - c->fresh > c->leaving : c->ready > c->want;
 
-        if (!needed || c->ready <= c->floor)
+        if ((!needed && !rollout->one_first) || c->ready <= c->floor)
             break;
         if (!list[i].leaves && list[i].version != c->target && list[i].ready &&
             drain(&list[i], c, out) != 0)

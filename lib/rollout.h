@@ -42,6 +42,9 @@ struct rollout {
     struct rollout_limits limits;
     /* Replicas come to another version as they are, and say so: none is replaced for its version */
     bool in_place;
+    /* One replica of the version gets ready first: the surge has to have room for it. Then all of
+     * other versions go at once, down to what limits allow. */
+    bool one_first;
     int fail_fast;   /* so many new replicas in a row that do not get ready end it; 0: none does */
     int64_t version; /* that all are to have */
     int64_t before;  /* that they had; 0: there were none */

@@ -274,21 +274,46 @@ static int read_route(const struct route_table *table, struct haproxy_route *rou
     return route->key != NULL ? 0 : error_set(err, "out of memory");
 }
 
+static int read_asleep(struct haproxy_route *route, json_object *json, struct error *err)
+{
+    const char *key = json_object_is_type(json, json_type_string) ? json_object_get_string(json)
+                                                                  : NULL;
+
+    if (!shard_key_ok(key))
+        return error_set(err, "'%s' is no key of a model", error_value(key).text);
+    route->key = strdup(key);
+    return route->key != NULL ? 0 : error_set(err, "out of memory");
+}
+
+static int read_each(struct route_table *table, json_object *routes, json_object *asleep,
+                     struct error *err)
+{
+    size_t count = json_object_array_length(routes);
+    size_t others = asleep != NULL ? json_object_array_length(asleep) : 0;
+
+    for (size_t i = 0; i < count; i++, table->route_count++)
+        if (read_route(table, &table->routes[i], json_object_array_get_idx(routes, i), err) != 0)
+            return -1;
+    for (size_t i = 0; i < others; i++, table->route_count++)
+        if (read_asleep(&table->routes[count + i], json_object_array_get_idx(asleep, i), err) != 0)
+            return -1;
+    return 0;
+}
+
 static int read_routes(struct route_table *table, json_object *json, struct error *err)
 {
-    json_object *routes = array_of(json, "routes");
+    json_object *routes = array_of(json, "routes"), *asleep = array_of(json, "asleep");
     size_t count = routes != NULL ? json_object_array_length(routes) : 0;
 
+    count += asleep != NULL ? json_object_array_length(asleep) : 0;
+    table->on_demand = asleep != NULL;
     if (routes == NULL || count > ROUTE_TABLE_ROUTES_MAX)
         return error_set(err, "there is no list of at most %d routes", ROUTE_TABLE_ROUTES_MAX);
     table->routes = calloc(count + 1, sizeof(*table->routes));
     if (table->routes == NULL)
         return error_set(err, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        if (read_route(table, &table->routes[i], json_object_array_get_idx(routes, i), err) != 0)
-            return -1;
-        table->route_count = (int)i + 1;
-    }
+    if (read_each(table, routes, asleep, err) != 0)
+        return -1;
     qsort(table->routes, count, sizeof(*table->routes), haproxy_compare_routes);
     for (size_t i = 1; i < count; i++)
         if (haproxy_compare_routes(&table->routes[i - 1], &table->routes[i]) == 0)
@@ -387,7 +412,7 @@ static json_object *shard_json(const struct route_shard *shard)
 json_object *route_table_json(const struct route_table *table)
 {
     json_object *json = json_object_new_object(), *shards = json_object_new_array();
-    json_object *routes = json_object_new_array();
+    json_object *routes = json_object_new_array(), *asleep = json_object_new_array();
 
     json_object_object_add(json, "service", json_object_new_string(table->service));
     json_object_object_add(json, "job", json_object_new_string(table->job));
@@ -398,14 +423,23 @@ json_object *route_table_json(const struct route_table *table)
     for (int i = 0; i < table->shard_count; i++)
         json_object_array_add(shards, shard_json(&table->shards[i]));
     for (int i = 0; i < table->route_count; i++) {
-        json_object *one = json_object_new_object();
+        json_object *one;
 
+        if (table->routes[i].shard == 0) {
+            json_object_array_add(asleep, json_object_new_string(table->routes[i].key));
+            continue;
+        }
+        one = json_object_new_object();
         json_object_object_add(one, "key", json_object_new_string(table->routes[i].key));
         json_object_object_add(one, "shard", shard_name(table->routes[i].shard));
         json_object_array_add(routes, one);
     }
     json_object_object_add(json, "shards", shards);
     json_object_object_add(json, "routes", routes);
+    if (table->on_demand)
+        json_object_object_add(json, "asleep", asleep);
+    else
+        json_object_put(asleep);
     return json;
 }
 

@@ -38,8 +38,9 @@ struct route_table {
     char *what;                 /* as in struct haproxy_config */
     struct route_shard *shards; /* by number */
     int shard_count;
-    struct haproxy_route *routes; /* by key; the keys are the table's */
+    struct haproxy_route *routes; /* by key; the keys are the table's. shard 0: it goes nowhere */
     int route_count;
+    bool on_demand; /* the leader wants to know which keys somebody asks for */
     int holders;
 };
 

@@ -149,7 +149,7 @@ static int choose(struct planner *p, const struct haproxy_route *wanted, int pre
 {
     const struct place *to = &p->places[wanted->shard];
 
-    if (p->has->cold)
+    if (p->has->cold || wanted->shard == 0)
         return wanted->shard;
     if (present == wanted->shard || (to->backend && to->serving_wanted > 0))
         return to->backend ? wanted->shard : 0;
@@ -181,7 +181,7 @@ static int plan_routes(struct planner *p)
         while (k < has->route_count && (order = strcmp(has->routes[k].key, wanted->key)) < 0)
             k++;
         shard = choose(p, wanted, k < has->route_count && order == 0 ? has->routes[k].shard : 0);
-        if (shard > 0)
+        if (shard > 0 || table->on_demand)
             plan->routes[plan->route_count++] = (struct haproxy_route){wanted->key, shard};
     }
     for (int i = 0; i < has->route_count; i++)

@@ -106,6 +106,25 @@ static int remove_others(struct service *s, const char **names, int count, doubl
     return status;
 }
 
+/* It would be one more than there may be. */
+static bool is_too_many(const struct service *s, const struct service_model *model)
+{
+    return shard_commands_count(s->brain) >= SHARD_COMMANDS_MODELS_MAX &&
+           shard_commands_named(s->brain, model->name).name == NULL;
+}
+
+/* One line for all that are. */
+static int refuse_others(struct service *s, const char *name)
+{
+    char why[160];
+
+    snprintf(why, sizeof(why),
+             "a service has at most %d models: this one and %d others are left out, all the rest "
+             "goes on",
+             SHARD_COMMANDS_MODELS_MAX, s->left_out - 1);
+    return refuse(s, name, why);
+}
+
 static int put(struct service *s, const struct service_model *model, double now)
 {
     const struct shard_model_spec spec = {model->name, model->version, model->key, model->given,
@@ -114,29 +133,39 @@ static int put(struct service *s, const struct service_model *model, double now)
 
     if (model->why != NULL)
         return refuse(s, model->name, model->why);
-    return shard_commands_put(s->brain, &spec, now, &err) != 0 ? refuse(s, model->name, err.text)
-                                                               : 0;
+    if (shard_commands_put(s->brain, &spec, now, &err) != 0)
+        return refuse(s, model->name, err.text);
+    /* Of a version that there was already: somebody has measured it. */
+    if (model->given > 0)
+        shard_commands_measured(s->brain, model->name, model->version, model->given, now);
+    return 0;
 }
 
 /* A version that has failed is tried again only when somebody asks for it (flush). */
 static bool has_failed(const struct service *s, const struct service_model *model)
 {
-    int from = 0, to = shard_commands_count(s->brain);
+    struct shard_model_view view = shard_commands_named(s->brain, model->name);
 
-    while (from < to) {
-        int middle = from + (to - from) / 2;
-        struct shard_model_view view = shard_commands_at(s->brain, middle);
-        int order = strcmp(view.name, model->name);
+    return view.name != NULL && view.why[0] != '\0' && !view.removed &&
+           strcmp(view.version, model->version) == 0;
+}
 
-        if (order == 0)
-            return view.why[0] != '\0' && !view.removed &&
-                   strcmp(view.version, model->version) == 0;
-        if (order < 0)
-            from = middle + 1;
-        else
-            to = middle;
+/* -1: out of memory. */
+static int put_all(struct service *s, const struct service_model *list, int count, double now)
+{
+    const char *first = NULL;
+    int status = 0;
+
+    s->left_out = 0;
+    for (int i = 0; status == 0 && i < count; i++) {
+        if (list[i].why == NULL && is_too_many(s, &list[i])) {
+            first = s->left_out++ == 0 ? list[i].name : first;
+            continue;
+        }
+        if (list[i].why != NULL || !has_failed(s, &list[i]))
+            status = put(s, &list[i], now);
     }
-    return false;
+    return status == 0 && first != NULL ? refuse_others(s, first) : status;
 }
 
 int service_models(struct service *s, const struct service_model *list, int count, double now)
@@ -152,15 +181,19 @@ int service_models(struct service *s, const struct service_model *list, int coun
     qsort(names, (size_t)count, sizeof(*names), compare_names);
     /* First what goes: its key may be another one's now. */
     status = remove_others(s, names, count, now);
-    for (int i = 0; status == 0 && i < count; i++)
-        if (list[i].why != NULL || !has_failed(s, &list[i]))
-            status = put(s, &list[i], now);
+    if (status == 0)
+        status = put_all(s, list, count, now);
     free(names);
     if (s->fresh && count > 0) {
         s->fresh = false;
         shard_commands_flush(s->brain);
     }
     return status;
+}
+
+int service_left_out(const struct service *s)
+{
+    return s->left_out;
 }
 
 struct shard_commands *service_brain(struct service *s)
@@ -198,6 +231,7 @@ static struct service_router *router_of(struct service *s, const char *name, dou
         free_one = &s->routers[s->router_count++];
     if (free_one == NULL)
         return NULL;
+    json_object_put(free_one->asked);
     *free_one = (struct service_router){.heard = now};
     snprintf(free_one->name, sizeof(free_one->name), "%s", name);
     s->record_due = true;
@@ -286,6 +320,18 @@ void service_sessions(struct service *s, const char *router, json_object *sessio
             json_get_int(sessions, name, 0, UINT32_MAX, &count);
             s->shards[k].sessions[i] = count;
         }
+    }
+}
+
+void service_asked(struct service *s, const char *router, json_object *keys, bool all)
+{
+    for (int i = 0; i < s->router_count; i++) {
+        if (strcmp(s->routers[i].name, router) != 0)
+            continue;
+        json_object_put(s->routers[i].asked);
+        s->routers[i].asked = json_object_is_type(keys, json_type_array) ? json_object_get(keys)
+                                                                         : NULL;
+        s->routers[i].asked_all = all;
     }
 }
 
@@ -382,6 +428,8 @@ void service_destroy(struct service *s)
     for (int i = 0; i < s->known_count; i++)
         free((char *)(uintptr_t)s->known[i].replica.address);
     free(s->known);
+    for (int i = 0; i < s->router_count; i++)
+        json_object_put(s->routers[i].asked);
     clear_refusals(s);
     json_object_put(s->keys);
     free(s->ends);

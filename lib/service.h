@@ -33,6 +33,7 @@ struct service_options {
     struct service_scale_options scale; /* replicas of each shard: so many at least */
     bool in_place; /* they load and unload models as they are told, and say so: `load` */
     struct rollout_amount surge, unavailable;
+    bool one_first; /* an update has one new replica get ready, before others end */
     int fail_fast;
     uint32_t job;            /* that runs it */
     const char *name;        /* of the service */
@@ -55,9 +56,12 @@ struct service_model {
     const char *why;                  /* it cannot be used now, and stays as it is; NULL: it can */
 };
 
-/* These models there are, and no others. -1: out of memory. */
+/* These models there are, and no others. Of more than SHARD_COMMANDS_MODELS_MAX those that there
+ * were stay, and those that come last are left out. -1: out of memory. */
 int service_models(struct service *s, const struct service_model *list, int count, double now);
 
+/* How many of them have been left out. */
+int service_left_out(const struct service *s);
 /* For what users ask: shard_commands_flush(), shard_commands_repack(). */
 struct shard_commands *service_brain(struct service *s);
 
@@ -70,6 +74,9 @@ bool service_routed(struct service *s, const char *router, int64_t epoch, int64_
 
 /* … and how many requests each shard has there: {"shard_1": 3}. For a router that is known. */
 void service_sessions(struct service *s, const char *router, json_object *sessions);
+
+/* … and which keys somebody asks for there: names. `all`: there are more than it says. */
+void service_asked(struct service *s, const char *router, json_object *keys, bool all);
 
 enum service_replica_state {
     SERVICE_WAITS,  /* it has no room so far, or is to be started again */
@@ -154,7 +161,10 @@ bool service_is_drained(const struct service *s, int id, int start, double now);
 bool service_has_router(const struct service *s, double now);
 /* The table of routes, as it was last written: JSON, without job and term. */
 int64_t service_revision(const struct service *s);
-/* What `selastic shard` shows: "models", "shards", "refused", "routers". */
+/* What this leader has been told, and has done: "operations", "lists", "updates", "disruptive",
+ * "routes". A new object. */
+json_object *service_counts(const struct service *s);
+/* What `selastic shard` shows: "counts", "models", "shards", "refused", "routers". */
 void service_describe(const struct service *s, double now, json_object *into);
 
 struct service_name {

@@ -28,8 +28,10 @@ static bool is_announced(const struct service_handover_facts *facts)
 static bool may_submit(const struct service_handover *handover,
                        const struct service_handover_facts *facts)
 {
-    return facts->before > 0 && facts->left >= 0 && facts->left <= facts->before &&
-           facts->left >= HANDOVER_LAST && facts->now >= handover->retry.after;
+    bool due = facts->before > 0 && facts->left >= 0 && facts->left <= facts->before;
+
+    return (due || facts->asked) && (facts->left < 0 || facts->left >= HANDOVER_LAST) &&
+           facts->now >= handover->retry.after;
 }
 
 static enum service_handover_act hand(struct service_handover *handover)
@@ -94,7 +96,11 @@ double service_handover_deadline(const struct service_handover *handover,
 
     if (handover->state == HANDOVER_HANDED)
         return handover->since > 0 ? handover->since + HANDOVER_LEAVE : 0;
-    if (handover->state != HANDOVER_FAR || facts->before <= 0 || facts->left < HANDOVER_LAST)
+    if (handover->state != HANDOVER_FAR)
+        return 0;
+    if (facts->asked && (facts->left < 0 || facts->left >= HANDOVER_LAST))
+        return handover->retry.after;
+    if (facts->before <= 0 || facts->left < HANDOVER_LAST)
         return 0;
     at = facts->now + facts->left - facts->before;
     return at > handover->retry.after ? at : handover->retry.after;

@@ -44,6 +44,7 @@ struct service_handover_facts {
     double now;
     double left;   /* seconds until the job's time is over; < 0: not known, or never */
     double before; /* `handover`; 0: the service has none */
+    bool asked;    /* its user wants it now, however much time is left */
     /* A job that has announced itself as this one's successor, and how long ago; 0: none has. */
     uint32_t announced;
     double silent;

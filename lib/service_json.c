@@ -291,6 +291,20 @@ static json_object *replicas_json(const struct service *s, int number)
     return list;
 }
 
+/* Keys that go nowhere by now. Routers tell whether somebody asks for them. */
+static json_object *asleep_json(const struct service *s)
+{
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < shard_commands_count(s->brain); i++) {
+        struct shard_model_view view = shard_commands_at(s->brain, i);
+
+        if (!view.removed && !json_object_object_get_ex(s->keys, view.key, NULL))
+            json_object_array_add(list, json_object_new_string(view.key));
+    }
+    return list;
+}
+
 char *service_table_text(const struct service *s, int64_t revision)
 {
     json_object *json = json_object_new_object(), *shards = json_object_new_array();
@@ -315,6 +329,8 @@ char *service_table_text(const struct service *s, int64_t revision)
     }
     json_object_object_add(json, "shards", shards);
     json_object_object_add(json, "routes", routes);
+    if (s->options.brain.idle > 0)
+        json_object_object_add(json, "asleep", asleep_json(s));
     return text_of(json, JSON_C_TO_STRING_PLAIN);
 }
 
@@ -331,11 +347,14 @@ static json_object *model_json(const struct shard_model_view *view)
     add_number(json, "shard", view->shard);
     add_number(json, "routed", view->routed);
     add_number(json, "size", view->size);
-    add_text(json, "why", view->removed ? "it has been removed" : view->why);
+    add_text(json, "why",
+             view->removed                          ? "it has been removed"
+             : view->asleep && view->why[0] == '\0' ? "nobody asks for it"
+                                                    : view->why);
     return json;
 }
 
-static json_object *shard_view(const struct service_shard *shard)
+static json_object *shard_view(const struct service *s, const struct service_shard *shard)
 {
     const struct rollout *rollout = &shard->rollout;
     json_object *json = json_object_new_object();
@@ -343,11 +362,26 @@ static json_object *shard_view(const struct service_shard *shard)
     add_shard(json, "name", shard->number);
     add_number(json, "shard", shard->number);
     add_number(json, "models", shard->count);
+    add_number(json, "bytes", shard_commands_bytes(s->brain, shard->number));
+    add_number(json, "capacity", s->options.brain.capacity);
     add_number(json, "version", rollout->version);
     add_number(json, "ready", shard->ready);
     add_number(json, "replicas", rollout->replicas);
     add_text(json, "update", rollout->done ? "done" : rollout->back ? "goes back" : "goes on");
     add_text(json, "waits", shard->waits);
+    return json;
+}
+
+json_object *service_counts(const struct service *s)
+{
+    struct shard_commands_counts counts = shard_commands_counts(s->brain);
+    json_object *json = json_object_new_object();
+
+    add_number(json, "operations", counts.operations);
+    add_number(json, "lists", counts.lists);
+    add_number(json, "updates", counts.updates);
+    add_number(json, "disruptive", counts.disruptive);
+    add_number(json, "routes", counts.routes);
     return json;
 }
 
@@ -362,7 +396,7 @@ void service_describe(const struct service *s, double now, json_object *into)
         json_object_array_add(models, model_json(&view));
     }
     for (int i = 0; i < s->shard_count; i++)
-        json_object_array_add(shards, shard_view(&s->shards[i]));
+        json_object_array_add(shards, shard_view(s, &s->shards[i]));
     for (int i = 0; i < s->refusal_count; i++) {
         json_object *one = json_object_new_object();
 
@@ -373,6 +407,7 @@ void service_describe(const struct service *s, double now, json_object *into)
     add_text(into, "service", s->name);
     add_number(into, "epoch", s->epoch);
     add_number(into, "revision", s->revision);
+    json_object_object_add(into, "counts", service_counts(s));
     json_object_object_add(into, "models", models);
     json_object_object_add(into, "shards", shards);
     json_object_object_add(into, "refused", refused);

@@ -37,6 +37,8 @@ struct service_router {
     char name[SERVICE_ROUTER_NAME];
     int64_t epoch;
     double heard;
+    json_object *asked; /* keys that somebody asks for there; NULL: it has not said so */
+    bool asked_all;     /* … and perhaps others that have a route */
 };
 
 /* A model of the repository that cannot be used, and why. */
@@ -61,7 +63,8 @@ struct service {
     int64_t revision;
     struct service_refusal *refusals;
     int refusal_count;
-    int *ends; /* starts of replicas that the leader before has told to end, or was about to */
+    int left_out; /* models of the repository that are too many */
+    int *ends;    /* starts of replicas that the leader before has told to end, or was about to */
     int end_count;
     bool first; /* the next run is the first one */
     bool fresh; /* no model has come so far: the first ones do not wait for others */
@@ -70,11 +73,47 @@ struct service {
     bool told; /* a table has been said */
 };
 
+/* A run, with what it is about to do. */
+struct service_turn {
+    struct service *s;
+    double now;
+    const struct service_replica *list;
+    int count;
+    struct service_actions later; /* what comes after record, lists and table */
+    bool record;                  /* it is to be written */
+    bool again;
+};
+
 /* service.c */
 struct service_shard *service_shard(const struct service *s, int number);
 /* Also if it is there. NULL: out of memory. */
 struct service_shard *service_shard_add(struct service *s, int number);
 bool service_router_lives(const struct service *s, const struct service_router *router, double now);
+
+/* service_run.c: -1 or NULL: out of memory. */
+struct service_action *service_act(struct service_actions *out, enum service_action_kind kind,
+                                   int shard);
+/* text is taken over, also if this fails. */
+int service_act_text(struct service_actions *out, enum service_action_kind kind, int shard,
+                     char *text);
+int service_say(struct service_actions *out, int shard, const char *what);
+void service_items_clear(struct shard_item *items, int count);
+
+/* service_facts.c */
+int service_note_replicas(struct service_turn *run);
+/* The brain hears of replicas, routes, and who asks for what. */
+void service_tell(struct service_turn *run);
+/* The version that replicas are started with now. */
+int64_t service_target(const struct rollout *rollout);
+
+/* service_rollout.c: -1: out of memory. */
+int service_set_replicas(const struct service_turn *run, struct service_shard *shard);
+/* Replicas follow the requests. What an update has begun goes on with as many. */
+int service_scale_shards(struct service_turn *run);
+int service_size(struct service_turn *run, int number, int count);
+/* All its replicas have that version. The shard may be gone then. */
+int service_updated(struct service_turn *run, int number, int64_t version);
+int service_roll_out(struct service_turn *run, int number);
 
 /* service_json.c */
 /* New texts; NULL: out of memory. */

@@ -87,7 +87,7 @@ void shard_commands_sweep(struct shard_commands *s, double now)
         struct shard *home = shard_numbered(s, model->home);
         struct shard *routed = shard_numbered(s, model->routed);
 
-        model->used = !model->gone || model->routed > 0;
+        model->used = !model->gone || model->asleep || model->routed > 0;
         if (home != NULL)
             home->want_count++;
         if (routed != NULL)
@@ -100,7 +100,9 @@ void shard_commands_sweep(struct shard_commands *s, double now)
             continue;
         }
         shard_drop(s, i);
-        if (s->refused > 0)
+        if (s->refused > 0 && s->options.idle > 0)
+            s->at_once = true;
+        else if (s->refused > 0)
             shard_commands_wait(s, now);
     }
     drop_models(s);
@@ -170,12 +172,16 @@ int shard_commands_put(struct shard_commands *s, const struct shard_model_spec *
     if (model != NULL && !model->removed && !model->failed &&
         strcmp(model->version, spec->version) == 0)
         return 0;
-    if (model == NULL)
+    if (model == NULL) {
         model = shard_model_add(s, spec->name, key);
+        if (model != NULL)
+            model->asleep = s->options.idle > 0;
+    }
     if (model == NULL || shard_text_set(&model->version, spec->version) != 0)
         return error_set(err, "out of memory");
     model->size = size;
-    model->removed = model->gone = model->failed = false;
+    model->removed = model->failed = false;
+    model->gone = model->asleep;
     model->why[0] = '\0';
     s->counts.operations++;
     shard_commands_wait(s, now);
@@ -189,6 +195,7 @@ int shard_commands_remove(struct shard_commands *s, const char *name, double now
     if (model == NULL || model->removed)
         return error_set(err, "there is no model '%s'", error_value(name).text);
     model->removed = true;
+    model->asleep = false;
     s->counts.operations++;
     shard_commands_wait(s, now);
     return 0;
@@ -234,6 +241,61 @@ void shard_commands_flush(struct shard_commands *s)
 void shard_commands_repack(struct shard_commands *s)
 {
     s->repack = s->at_once = true;
+}
+
+/* Something is about to come to it, or to leave it. */
+static bool is_busy(const struct shard_commands *s, const struct shard *shard)
+{
+    if (shard->update != shard->done || shard->back || shard->closed)
+        return true;
+    for (int i = 0; i < shard->now.count; i++)
+        if (shard->now.list[i].model->home != shard->number)
+            return true;
+    for (int i = 0; i < s->count; i++)
+        if (s->models[i]->home == shard->number &&
+            shard_list_find(&shard->now, s->models[i]) == NULL)
+            return true;
+    return false;
+}
+
+static int check_move(const struct shard_commands *s, const struct shard_model *model, int number,
+                      struct error *err)
+{
+    const struct shard *to = shard_numbered(s, number), *from = shard_numbered(s, model->home);
+    const struct shard_entry *entry = from != NULL ? shard_list_find(&from->now, model) : NULL;
+    int64_t room, size;
+
+    if (to == NULL || to->epoch == 0)
+        return error_set(err, "there is no shard_%d", number);
+    if (model->home == number)
+        return error_set(err, "model %s is in shard_%d already", model->name, number);
+    if (entry == NULL || model->routed != model->home || model->removed)
+        return error_set(err, "model %s is not served, or moves already", model->name);
+    if (is_busy(s, to) || is_busy(s, from))
+        return error_set(err, "shard_%d or shard_%d changes: try again when it is done",
+                         model->home, number);
+    room = s->options.capacity - shard_list_size(&to->now);
+    /* It may have been measured since. */
+    size = strcmp(model->planned, entry->version) == 0 ? model->planned_size : entry->size;
+    if (size > room)
+        return error_set(err, "%s needs %" PRId64 " bytes, and shard_%d has room for %" PRId64,
+                         model->name, size, number, room);
+    return 0;
+}
+
+int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err)
+{
+    struct shard_model *model = shard_name_ok(name) ? shard_model_named(s, name) : NULL;
+
+    if (model == NULL)
+        return error_set(err, "there is no model '%s'", error_value(name).text);
+    if (check_move(s, model, shard, err) != 0)
+        return -1;
+    /* What it has there comes to the other shard. A later version follows by the next plan. */
+    model->home = shard;
+    s->counts.operations++;
+    s->moved = true;
+    return 0;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
@@ -379,12 +441,27 @@ static struct shard_model_view view_of(const struct shard_commands *s,
         .size = model->size,
         .why = model->why,
         .removed = model->removed,
+        .asleep = model->asleep,
     };
 }
 
 struct shard_model_view shard_commands_at(const struct shard_commands *s, int i)
 {
     return view_of(s, s->models[i]);
+}
+
+struct shard_model_view shard_commands_named(const struct shard_commands *s, const char *name)
+{
+    const struct shard_model *model = shard_name_ok(name) ? shard_model_named(s, name) : NULL;
+
+    return model != NULL ? view_of(s, model) : (struct shard_model_view){0};
+}
+
+int64_t shard_commands_bytes(const struct shard_commands *s, int shard)
+{
+    const struct shard *its = shard_numbered(s, shard);
+
+    return its != NULL ? shard_list_size(&its->now) : 0;
 }
 
 int shard_commands_shards(const struct shard_commands *s)

@@ -30,6 +30,8 @@
 #define SHARD_COMMANDS_MODELS_MAX 100000
 #define SHARD_NAME_MAX            128
 #define SHARD_KEY_MAX             256
+/* On demand: a model that has been asked for in the last seconds makes no room for another. */
+#define SHARD_COMMANDS_REST 10.0
 
 struct shard_commands_options {
     int64_t capacity;     /* bytes that a shard has for models */
@@ -37,6 +39,8 @@ struct shard_commands_options {
     int64_t default_size; /* of a model of which nothing is known */
     double window;        /* seconds that an operation waits for others, at most */
     bool restarts;        /* another version needs an update: programs do not load it in place */
+    double idle; /* a shard nobody has asked for so many seconds goes, and models are loaded when
+                    somebody asks for them; 0: there are always all */
 };
 
 /* What the repository or a user says of a model. */
@@ -97,8 +101,15 @@ int shard_commands_application(struct shard_commands *s, const char *text, doubl
 /* Operations do not wait any longer, neither for others nor for an update that goes on. What has
  * failed is tried again. */
 void shard_commands_flush(struct shard_commands *s);
+/* Somebody asks for the model with this key now: to be said before each run as long as it is so. */
+void shard_commands_asked(struct shard_commands *s, const char *key);
+/* … for all that are loaded. */
+void shard_commands_asked_all(struct shard_commands *s);
 /* Models may move so that fewer shards are needed. */
 void shard_commands_repack(struct shard_commands *s);
+/* The model moves to that shard, and its route follows. -1 with err: it cannot now, and nothing has
+ * changed. */
+int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err);
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
@@ -134,16 +145,23 @@ struct shard_model_view {
     int64_t size;
     const char *why; /* it is not as it should be; "": it is, or is about to be */
     bool removed;    /* somebody has said so, and it is not gone yet */
+    bool asleep;     /* nobody has asked for it */
 };
 
+/* Since it was created, or read: its predecessors' are not counted. */
 struct shard_commands_counts {
     int64_t operations, lists, updates, routes;
+    int64_t disruptive; /* updates of a shard that had been updated before, and keeps models */
 };
 
-int shard_commands_count(const struct shard_commands *s); /* of models */
-struct shard_model_view shard_commands_at(const struct shard_commands *s, int i);
+int shard_commands_count(const struct shard_commands *s);                         /* of models */
+struct shard_model_view shard_commands_at(const struct shard_commands *s, int i); /* by name */
+/* name NULL: there is no such model. */
+struct shard_model_view shard_commands_named(const struct shard_commands *s, const char *name);
 /* How many shards there are, also those that are about to go. */
 int shard_commands_shards(const struct shard_commands *s);
+/* How many bytes the models of the shard's list need. */
+int64_t shard_commands_bytes(const struct shard_commands *s, int shard);
 struct shard_commands_counts shard_commands_counts(const struct shard_commands *s);
 /* Of keys and names: what they are made of. */
 bool shard_name_ok(const char *name);

@@ -38,6 +38,7 @@ static json_object *model_json(const struct shard_model *model)
     add_text(json, "version", model->version);
     add_number(json, "size", model->size);
     add_flag(json, "removed", model->removed);
+    add_flag(json, "asleep", model->asleep);
     add_flag(json, "gone", model->gone);
     add_flag(json, "failed", model->failed);
     add_number(json, "home", model->home);
@@ -151,7 +152,8 @@ static int read_model(struct shard_commands *s, json_object *json, struct error 
         (planned != NULL && shard_text_set(&model->planned, planned) != 0))
         return error_set(err, "out of memory");
     model->removed = flag_of(json, "removed");
-    model->gone = model->removed && flag_of(json, "gone");
+    model->asleep = flag_of(json, "asleep") && !model->removed && s->options.idle > 0;
+    model->gone = shard_model_is_off(model) && flag_of(json, "gone");
     model->failed = flag_of(json, "failed");
     snprintf(model->why, sizeof(model->why), "%s", why != NULL ? why : "");
     error_clean(model->why);
@@ -261,6 +263,15 @@ static int check_models(const struct shard_commands *s, struct error *err)
     return 0;
 }
 
+/* The job before had models on demand, and this one has not. */
+static bool wakes_all(const struct shard_commands *s)
+{
+    for (int i = 0; i < s->count && s->options.idle <= 0; i++)
+        if (!s->models[i]->gone && !s->models[i]->failed && s->models[i]->home == 0)
+            return true;
+    return false;
+}
+
 static int read_all(struct shard_commands *s, json_object *record, struct error *err)
 {
     const char *application = json_get_string(record, "application");
@@ -281,7 +292,7 @@ static int read_all(struct shard_commands *s, json_object *record, struct error 
     for (size_t i = 0; i < json_object_array_length(shards); i++)
         if (read_shard(s, json_object_array_get_idx(shards, i), err) != 0)
             return -1;
-    s->at_once = flag_of(record, "pending");
+    s->at_once = flag_of(record, "pending") || wakes_all(s);
     s->repack = flag_of(record, "repack");
     return check_models(s, err);
 }

@@ -307,6 +307,7 @@ static int say_update(struct shard_commands *s, const struct shard *shard,
                       struct shard_command_list *out)
 {
     s->counts.updates++;
+    s->counts.disruptive += shard->done > 0 && shard->now.count > 0;
     return add(out, SHARD_UPDATE, shard->number, shard->update, 0) != NULL ? 0 : -1;
 }
 
@@ -394,10 +395,36 @@ static int next_lists(struct shard_commands *s, double now, struct shard_command
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
+/* Models that leave for others are planned for at once. */
+static int plan(struct shard_commands *s, double now)
+{
+    int more;
+
+    if (s->moved) {
+        s->moved = false;
+        return 0;
+    }
+    shard_commands_wake(s, now);
+    do {
+        bool due = s->at_once || (s->pending && now >= s->since + s->options.window);
+
+        if (due && shard_commands_place(s, now) != 0)
+            return -1;
+        more = shard_commands_make_room(s, now);
+    } while (more > 0);
+    for (int i = 0; i < s->count; i++)
+        s->models[i]->asked = false;
+    return more;
+}
+
+static double earlier(double a, double b)
+{
+    return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
 int shard_commands_run(struct shard_commands *s, double now, struct shard_command_list *out)
 {
-    if ((s->at_once || (s->pending && now >= s->since + s->options.window)) &&
-        shard_commands_place(s, now) != 0)
+    if (plan(s, now) != 0)
         return -1;
     if (next_routes(s, out) != 0 || next_lists(s, now, out) != 0)
         return -1;
@@ -409,7 +436,5 @@ double shard_commands_deadline(const struct shard_commands *s)
 {
     double planned = s->pending ? s->since + s->options.window : 0;
 
-    if (s->wait == 0 || (planned > 0 && planned < s->wait))
-        return planned;
-    return s->wait;
+    return earlier(earlier(planned, s->wait), shard_commands_idle_at(s));
 }

@@ -58,7 +58,7 @@ static void ask_shards(struct question *q, const struct shard_commands *s)
             const struct shard_entry *e = &shard->now.list[j];
             int number;
 
-            if (!e->model->removed &&
+            if (!shard_model_is_off(e->model) &&
                 (place_now(s, e->model, &number) == NULL || number != shard->number))
                 asked->leaves += e->size;
         }
@@ -72,7 +72,7 @@ static void ask_models(struct question *q, const struct shard_commands *s)
         struct shard_plan_model *asked = &q->models[q->count];
         const struct shard_entry *entry;
 
-        if (model->removed)
+        if (shard_model_is_off(model))
             continue;
         *asked = (struct shard_plan_model){.name = model->name, .size = model->size};
         entry = place_now(s, model, &asked->shard);
@@ -137,7 +137,7 @@ int shard_commands_place(struct shard_commands *s, double now)
     for (int i = 0; i < s->count; i++) {
         struct shard_model *model = s->models[i];
 
-        model->gone = model->removed;
+        model->gone = shard_model_is_off(model);
         if (model->gone)
             model->home = 0;
     }

@@ -14,13 +14,16 @@ struct shard_model {
     char *version; /* that there should be */
     int64_t size;  /* … and what it needs */
     bool removed;  /* somebody has said so */
-    bool gone;     /* … and it is in no plan any more */
+    bool asleep;   /* it is not to be loaded: nobody asks for it */
+    bool gone;     /* removed or asleep, and it is in no plan any more */
     bool failed;   /* that version did not get ready: only an operation tries it again */
     int home;      /* the shard where it belongs; 0: none */
     char *planned; /* the version that it should have there */
     int64_t planned_size;
-    int routed; /* the shard where its requests go; 0: none */
-    bool used;  /* while what is used by nobody is looked for */
+    int routed;      /* the shard where its requests go; 0: none */
+    bool used;       /* while what is used by nobody is looked for */
+    bool asked;      /* somebody asks for it: a fact of this run … */
+    double asked_at; /* … and the latest one; 0: not known */
     char why[240];
 };
 
@@ -74,6 +77,7 @@ struct shard_commands {
     bool pending;   /* operations wait to be planned, since: */
     double since;
     bool at_once, repack;
+    bool moved;     /* by hand: the next run says so, and plans nothing */
     double planned; /* when it was planned last */
     double wait;    /* a shard waits for others until then; 0: none does */
     int refused;    /* models for which there is no room */
@@ -107,5 +111,16 @@ void shard_commands_sweep(struct shard_commands *s, double now);
 
 /* shard_commands_place.c */
 int shard_commands_place(struct shard_commands *s, double now);
+
+/* shard_commands_demand.c */
+/* It is to be in no shard: it has been removed, or nobody asks for it. */
+bool shard_model_is_off(const struct shard_model *model);
+/* Who is asked for wakes; a shard that nobody asks for goes. To be followed by a plan. */
+void shard_commands_wake(struct shard_commands *s, double now);
+/* After a plan: models leave so that others have room. True: another plan is needed. -1: out of
+ * memory. */
+int shard_commands_make_room(struct shard_commands *s, double now);
+/* When a shard will have been idle for long enough; 0: never. */
+double shard_commands_idle_at(const struct shard_commands *s);
 
 #endif

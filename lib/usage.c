@@ -434,3 +434,37 @@ struct usage_part usage_sum(const struct usage_job *job)
     }
     return sum;
 }
+
+/* The nodes at a time; 0: no run of the base was there. */
+static int nodes_at(const struct usage_job *job, double time)
+{
+    bool has_base = false;
+    int nodes = 0;
+
+    for (int i = 0; i < job->span_count; i++) {
+        const struct usage_span *span = &job->spans[i];
+
+        if (time < span->begin || time >= span->end)
+            continue;
+        nodes += span->nodes;
+        has_base = has_base || strcmp(job->parts[span->part].pool, USAGE_BASE) == 0;
+    }
+    return has_base ? nodes : 0;
+}
+
+static void take_size(int nodes, int *least, int *most)
+{
+    if (nodes > 0 && (*least == 0 || nodes < *least))
+        *least = nodes;
+    if (nodes > *most)
+        *most = nodes;
+}
+
+void usage_sizes(const struct usage_job *job, int *least, int *most)
+{
+    *least = *most = 0;
+    for (int i = 0; i < job->span_count; i++) {
+        take_size(nodes_at(job, job->spans[i].begin), least, most);
+        take_size(nodes_at(job, job->spans[i].end), least, most);
+    }
+}

@@ -65,4 +65,8 @@ const struct usage_job *usage_find(const struct usage *usage, uint32_t job);
 /* Of all its parts. */
 struct usage_part usage_sum(const struct usage_job *job);
 
+/* The fewest and most nodes that it has had at a time, while a run of it was there. Both 0: it has
+ * had none. */
+void usage_sizes(const struct usage_job *job, int *least, int *most);
+
 #endif

@@ -89,6 +89,7 @@ struct world_place {
     const char *store;                   /* path of the agent's store; NULL: none */
     const char *mlflow_uri, *mlflow_run; /* NULL: no run of MLflow that goes with the job */
     int attempt;                         /* number of this start of a world */
+    int cpus;           /* of all workers of the node, as its role says; 0: it does not say */
     char *const *added; /* "K=V" more, where the user has not set K; NULL: nothing */
     char *const *role;  /* the same, of its role; NULL: nothing */
 };

@@ -139,6 +139,17 @@ static bool has(char *const *assignments, const char *name)
 
 /* ---- our names ------------------------------------------------------------------------------- */
 
+/* The CPUs that a role gives a node are shared by its workers. Without a role it is as torchrun
+ * does: else each of several workers would start one thread for each core. */
+static void set_threads(struct list *list, const struct world_place *place, int slots)
+{
+    int threads = place->cpus > slots ? place->cpus / slots : 1;
+
+    if ((place->cpus > 0 || slots > 1) && !has(list->strings, "OMP_NUM_THREADS") &&
+        !has(place->added, "OMP_NUM_THREADS"))
+        set_int(list, "OMP_NUM_THREADS", threads);
+}
+
 static void set_torchrun(struct list *list, const struct world *world,
                          const struct world_place *place, int rank)
 {
@@ -160,10 +171,7 @@ static void set_torchrun(struct list *list, const struct world *world,
     set(list, "TORCHELASTIC_RUN_ID", place->incarnation);
     set(list, "TORCHELASTIC_ERROR_FILE", place->error_file);
     set(list, "TORCHELASTIC_USE_AGENT_STORE", "False");
-    /* As torchrun does: else each worker would start one thread for each core. */
-    if (slots > 1 && !has(list->strings, "OMP_NUM_THREADS") &&
-        !has(place->added, "OMP_NUM_THREADS"))
-        set(list, "OMP_NUM_THREADS", "1");
+    set_threads(list, place, slots);
 }
 
 static void set_horovod(struct list *list, const struct world *world,

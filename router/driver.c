@@ -15,6 +15,7 @@
 #define REST_MS      1000 /* else */
 #define FAILED_MS    200
 #define STEADY_MS    10000 /* who lived so long has not failed to start */
+#define ASKED_MAX    2000  /* keys of a report */
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
@@ -65,6 +66,8 @@ static void forget(struct driver *d)
     d->routes = NULL;
     d->route_count = 0;
     d->routes_known = d->switched = d->older = false;
+    json_object_put(d->asked);
+    d->asked = NULL;
     d->reload_from = 0;
     d->failures = 0;
     d->workers = (struct haproxy_workers){0};
@@ -195,6 +198,31 @@ static void decide(struct driver *d)
         rest(d);
 }
 
+static void on_asked(const char *answer, const char *why, void *arg)
+{
+    struct driver *d = arg;
+
+    d->talk = NULL;
+    if (answer == NULL) {
+        driver_failed(d, "show table", why);
+        return;
+    }
+    json_object_put(d->asked);
+    d->asked = haproxy_asked_read(answer, ASKED_MAX, &d->asked_more);
+    decide(d);
+}
+
+static void look_at_asked(struct driver *d)
+{
+    if (d->table->on_demand) {
+        driver_ask(d, d->options.home->socket, HAPROXY_SHOW_ASKED, on_asked);
+        return;
+    }
+    json_object_put(d->asked);
+    d->asked = NULL;
+    decide(d);
+}
+
 static void on_streams(const char *answer, const char *why, void *arg)
 {
     struct driver *d = arg;
@@ -212,7 +240,7 @@ static void on_streams(const char *answer, const char *why, void *arg)
     }
     d->older = streams.older > 0;
     d->switched = d->older;
-    decide(d);
+    look_at_asked(d);
 }
 
 static void look_at_streams(struct driver *d)
@@ -220,7 +248,7 @@ static void look_at_streams(struct driver *d)
     if (d->switched)
         driver_ask(d, d->options.home->socket, HAPROXY_SHOW_STREAMS, on_streams);
     else
-        decide(d);
+        look_at_asked(d);
 }
 
 static void on_map(const char *answer, const char *why, void *arg)
@@ -406,6 +434,8 @@ struct driver_view driver_view(const struct driver *d)
         .starts = d->starts,
         .reloads = d->reloads,
         .why = d->why,
+        .asked = d->asked,
+        .asked_more = d->asked_more,
     };
 }
 

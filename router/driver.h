@@ -37,6 +37,9 @@ struct driver_view {
     bool leaving;      /* workers of before a reload still have requests */
     int master, worker, old, starts, reloads;
     const char *why; /* what it waits for; "": nothing */
+    /* Keys that somebody asks for; NULL: the table does not want to know. And perhaps others. */
+    json_object *asked;
+    bool asked_more;
 };
 
 /* NULL: out of memory. */

@@ -32,6 +32,8 @@ struct driver {
     int route_count;
     bool routes_known;
     bool switched, older; /* older requests are to be looked for; there are some */
+    json_object *asked;   /* keys that somebody asks for; NULL: not known */
+    bool asked_more;      /* … and others */
     int64_t limit;        /* of streams; -1: the next look says it */
 
     /* What is carried out. */

@@ -28,6 +28,7 @@ void driver_config(const struct driver *d, const struct route_table *table,
         .by = d->options.what != NULL ? d->options.by : table->by,
         .what = d->options.what != NULL ? d->options.what : table->what,
         .health = table->shard_count > 0 ? table->shards[0].check : "/",
+        .on_demand = table->on_demand,
         .tokens = d->options.has_tokens ? d->options.home->tokens : NULL,
     };
 }

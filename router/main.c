@@ -38,6 +38,10 @@
 
 enum status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
+/* That end it. */
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+#define SIGNALS (sizeof(signals) / sizeof(*signals))
+
 struct router {
     uv_loop_t loop;
     struct router_arguments arguments;
@@ -49,7 +53,7 @@ struct router {
     struct sources *sources;
     struct watch *tokens;
     int token_count; /* -1: none are needed */
-    uv_signal_t signals[3];
+    uv_signal_t signals[SIGNALS];
     bool finishing;
     char *status; /* as it was written */
     uint64_t status_time;
@@ -117,7 +121,7 @@ static void on_looked(void *arg)
 
     if (router->sources == NULL)
         return;
-    sources_report(router->sources, view.table, view.stat, view.confirmed, view.leaving);
+    sources_report(router->sources, &view);
     write_status(router, &view);
 }
 
@@ -149,15 +153,28 @@ static void on_tokens(const char *text, size_t length, const char *why, void *ar
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* A signal that comes from here on is too late: libuv gives it back the effect of ending this
+ * process, whose status would then say so. */
+static void block_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaddset(&set, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 static void close_all(struct router *router)
 {
+    block_signals();
     watch_destroy(router->tokens);
     sources_destroy(router->sources);
     driver_destroy(router->driver);
     router->tokens = NULL;
     router->sources = NULL;
     router->driver = NULL;
-    for (size_t i = 0; i < sizeof(router->signals) / sizeof(*router->signals); i++)
+    for (size_t i = 0; i < SIGNALS; i++)
         if (router->signals[i].data != NULL)
             uv_close((uv_handle_t *)&router->signals[i], NULL);
 }
@@ -262,7 +279,6 @@ static int prepare(struct router *router, struct error *err)
 
 static int begin(struct router *router, struct error *err)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     const struct router_arguments *a = &router->arguments;
     struct driver_options driver = {.home = &router->home,
                                     .program = router->program,
@@ -281,10 +297,10 @@ static int begin(struct router *router, struct error *err)
                                       .table_changed = on_table,
                                       .arg = router};
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+    for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&router->loop, &router->signals[i]);
         router->signals[i].data = router;
-        uv_signal_start(&router->signals[i], on_signal, numbers[i]);
+        uv_signal_start(&router->signals[i], on_signal, signals[i]);
     }
     router->driver = driver_create(&router->loop, &driver);
     router->sources = sources_create(&router->loop, &sources);

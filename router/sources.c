@@ -171,11 +171,10 @@ static void on_place_file(const char *text, size_t length, const char *why, void
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-static void tell(struct sources *sources, struct leader *leader, const struct route_table *table,
-                 const struct haproxy_stat *stat, int64_t epoch, bool leaving)
+static void tell(struct sources *sources, struct leader *leader, const struct driver_view *view)
 {
     struct route_table *own = leader_table(leader);
-    bool current = table != NULL && own != NULL && own->term == table->term;
+    bool current = view->table != NULL && own != NULL && own->term == view->table->term;
     json_object *report;
 
     if (own == NULL)
@@ -186,19 +185,23 @@ static void tell(struct sources *sources, struct leader *leader, const struct ro
     json_object_object_add(report, "service", json_object_new_string(own->service));
     json_object_object_add(report, "term", json_object_new_int64(own->term));
     json_object_object_add(report, "revision", json_object_new_int64(own->revision));
-    json_object_object_add(report, "epoch", json_object_new_int64(current ? epoch : -1));
-    json_object_object_add(report, "drained", router_drained(own, stat, current, leaving));
-    json_object_object_add(report, "sessions", router_sessions(own, stat));
+    json_object_object_add(report, "epoch", json_object_new_int64(current ? view->confirmed : -1));
+    json_object_object_add(report, "drained",
+                           router_drained(own, view->stat, current, view->leaving));
+    json_object_object_add(report, "sessions", router_sessions(own, view->stat));
+    if (view->asked != NULL)
+        json_object_object_add(report, "asked", json_object_get(view->asked));
+    if (view->asked != NULL && view->asked_more)
+        json_object_object_add(report, "asked-more", json_object_new_boolean(true));
     leader_tell(leader, report);
 }
 
-void sources_report(struct sources *sources, const struct route_table *table,
-                    const struct haproxy_stat *stat, int64_t epoch, bool leaving)
+void sources_report(struct sources *sources, const struct driver_view *view)
 {
     choose(sources);
     for (int i = 0; i < LEADERS; i++)
         if (sources->leaders[i] != NULL)
-            tell(sources, sources->leaders[i], table, stat, epoch, leaving);
+            tell(sources, sources->leaders[i], view);
 }
 
 const char *sources_words(struct sources *sources)

@@ -7,8 +7,8 @@
 #include <uv.h>
 
 #include "lib/conf.h"
-#include "lib/haproxy_answers.h"
 #include "lib/route_table.h"
+#include "router/driver.h"
 
 struct sources;
 
@@ -27,9 +27,8 @@ struct sources_options {
 struct sources *sources_create(uv_loop_t *loop, const struct sources_options *options);
 void sources_destroy(struct sources *sources);
 
-/* What haproxy does, for the leaders. `epoch`: the latest one of `table` that is true, -1: none. */
-void sources_report(struct sources *sources, const struct route_table *table,
-                    const struct haproxy_stat *stat, int64_t epoch, bool leaving);
+/* What haproxy does, for the leaders. */
+void sources_report(struct sources *sources, const struct driver_view *view);
 /* One line of where the table comes from, and how fresh it is. */
 const char *sources_words(struct sources *sources);
 

@@ -27,12 +27,15 @@ static void add_number(json_object *json, const char *key, int64_t number)
 static json_object *table_json(const struct route_table *table)
 {
     json_object *json = json_object_new_object();
+    int routes = 0;
 
+    for (int i = 0; i < table->route_count; i++)
+        routes += table->routes[i].shard > 0;
     add_text(json, "job", table->job);
     add_number(json, "term", table->term);
     add_number(json, "revision", table->revision);
     add_number(json, "epoch", table->epoch);
-    add_number(json, "routes", table->route_count);
+    add_number(json, "routes", routes);
     return json;
 }
 

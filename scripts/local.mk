@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# scripts/: what an admin or a developer runs; the script of extension jobs; and prolog and epilog parts,
+# scripts/: what an admin or a developer runs; the script of extension jobs; prolog and epilog parts,
 # which an admin links into the directories that slurm.conf names.
-dist_pkglibexec_SCRIPTS += scripts/extension.sh scripts/successor.sh
+dist_pkglibexec_SCRIPTS += scripts/elastic-mail scripts/extension.sh scripts/successor.sh
 prologdir = $(pkglibexecdir)/prolog.d
 dist_prolog_SCRIPTS = scripts/prolog.d/50-elastic
 epilogdir = $(pkglibexecdir)/epilog.d

@@ -14,6 +14,8 @@ shift
 dir=$(mktemp -d "${TMPDIR:-/tmp}/elastic-successor.XXXXXX")
 trap 'rm -rf -- "$dir"' EXIT
 scontrol write batch_script "$job" "$dir/script" >/dev/null
+# A relative name in the script means what it meant before.
+[[ ! -d ${SLURM_SUBMIT_DIR:-} ]] || cd -- "$SLURM_SUBMIT_DIR"
 
 while read -r name; do
     case $name in

@@ -19,11 +19,14 @@ spank_spank_elastic_la_SOURCES = \
     lib/policy.c \
     lib/policy_json.c \
     lib/recovery.c \
+    lib/role_time.c \
     lib/role_values.c \
+    lib/role_values_json.c \
     lib/roles.c \
     lib/roles_check.c \
     lib/roles_find.c \
     lib/roles_json.c \
+    lib/roles_reader.c \
     lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_template.c \

@@ -6,6 +6,7 @@
 #include "agent/leader/control.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/leader_service.h"
 #include "agent/leader/measures.h"
 
 json_object *control_metrics_json(struct leader *leader)
@@ -25,6 +26,8 @@ json_object *control_metrics_json(struct leader *leader)
         leader_roles_describe(leader, roles);
         json_object_object_add(said, "roles", roles);
     }
+    if (leader_service_any(leader))
+        leader_service_counts(leader, said);
     return said;
 }
 

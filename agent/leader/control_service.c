@@ -8,10 +8,12 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_service.h"
 #include "agent/leader/route_waiters.h"
+#include "agent/leader/service_next.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 #include "lib/roles.h"
 #include "lib/service.h"
+#include "lib/shard_plan.h"
 
 static void refuse(struct leader *leader, struct link *link, const char *why)
 {
@@ -94,6 +96,47 @@ void control_repack(struct leader *leader, struct link *link, json_object *msg)
     hurry(leader, link, true);
 }
 
+void control_move(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *model = json_get_string(msg, "model");
+    struct error err = {""};
+    int64_t shard;
+
+    if (!is_ready(leader, link))
+        return;
+    if (model == NULL || !json_get_int(msg, "shard", 1, SHARD_PLAN_SHARDS_MAX, &shard)) {
+        refuse(leader, link, "move needs model and shard, a number from 1");
+        return;
+    }
+    if (leader_service_move(leader, model, (int)shard, &err) != 0) {
+        refuse(leader, link, err.text);
+        return;
+    }
+    control_say(link,
+                control_answer("done", "job %u: model %s moves to shard_%d", leader->options->job,
+                               model, (int)shard),
+                true);
+}
+
+void control_hand_over(struct leader *leader, struct link *link, json_object *msg)
+{
+    struct error err;
+
+    (void)msg;
+    if (!is_ready(leader, link))
+        return;
+    if (service_next_ask(leader, &err) != 0) {
+        refuse(leader, link, err.text);
+        return;
+    }
+    control_say(link,
+                control_answer("done",
+                               "job %u: the next job of service %s is submitted; selastic shard "
+                               "says how far it is",
+                               leader->options->job, leader->options->roles->service),
+                true);
+}
+
 /* NULL: it has none, or one that is none. */
 static const char *router_of(json_object *msg)
 {
@@ -160,7 +203,7 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
         return;
     }
     json_get_int(msg, "after", -1, INT64_MAX, &after);
-    if (router != NULL && !leader_service_routed(leader, router, 0, -1, NULL, NULL))
+    if (router != NULL && !leader_service_routed(leader, router, 0, -1, NULL))
         refuse(leader, link, "the service has too many routers");
     else if (!route_waiters_add(leader, link, after, say_table))
         refuse(leader, link, "too many routers wait for routes");
@@ -169,7 +212,6 @@ void control_routes(struct leader *leader, struct link *link, json_object *msg)
 void control_routed(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *router = router_of(msg);
-    json_object *drained = NULL, *sessions = NULL;
     int64_t epoch, revision = -1;
 
     if (!has_routes(leader, link))
@@ -178,10 +220,8 @@ void control_routed(struct leader *leader, struct link *link, json_object *msg)
         refuse(leader, link, "routed needs router, a name of up to 63 bytes, and epoch");
         return;
     }
-    json_object_object_get_ex(msg, "drained", &drained);
-    json_object_object_get_ex(msg, "sessions", &sessions);
     json_get_int(msg, "revision", 0, INT64_MAX, &revision);
-    if (leader_service_routed(leader, router, epoch, revision, drained, sessions))
+    if (leader_service_routed(leader, router, epoch, revision, msg))
         control_say(link, control_answer("done", "heard"), true);
     else
         refuse(leader, link, "the service has too many routers");

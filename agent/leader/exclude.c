@@ -67,6 +67,12 @@ bool exclude_member(const struct leader *leader, const struct leader_member *m)
     return is_suspect(leader, m) && (enough_without(leader) || has_to_go(leader, m));
 }
 
+/* Slow nodes of the base cannot be given back, and Slurm has them in service: MAX counts them. */
+static bool is_counted(const struct leader *leader, const struct leader_member *m)
+{
+    return (m->slow && !m->unwell && !m->part->reclaimed) || !exclude_member(leader, m);
+}
+
 /* Of so many nodes of the base. */
 static int lost_of(const struct leader *leader, int nodes, bool world)
 {
@@ -74,7 +80,7 @@ static int lost_of(const struct leader *leader, int nodes, bool world)
         const struct leader_member *m = roster_at(leader, i);
 
         nodes -= m->part->base && m->link != NULL && !change_is_left(m->part) &&
-                 !(world && m->part->apart) && !exclude_member(leader, m);
+                 !(world && m->part->apart) && is_counted(leader, m);
     }
     return nodes > 0 ? nodes : 0;
 }
@@ -285,7 +291,8 @@ void exclude_slow(struct leader *leader, struct leader_member *m)
 {
     recovery_shun(leader->exclude->recovery, m->part->node, leader_now(leader));
     m->slow = true;
-    leader->exclude->taken += nodes_with(leader, m);
+    if (!m->part->base)
+        leader->exclude->taken += nodes_with(leader, m);
     if (m->part->place >= 0)
         post_reason(leader, "%s is slower than the other nodes", m->part->node);
     planning_later(leader, 0);

@@ -23,7 +23,8 @@ void exclude_destroy(struct exclude *exclude);
 
 /* Is the member's node left out? */
 bool exclude_member(const struct leader *leader, const struct leader_member *m);
-/* Nodes of the base that are lost, or left out, once the base has come together. */
+/* Nodes of the base that are lost, out of service, or about to be taken away, once the base has
+ * come together. Others may take their place beyond MAX. */
 int exclude_base_lost(const struct leader *leader);
 /* … of those with which the world has begun. */
 int exclude_world_lost(const struct leader *leader);

@@ -121,7 +121,7 @@ char **extension_argv(const struct leader_options *options, const struct job_inf
         argv_add(&argv, "--elastic-extend=%u", options->job);
         argv_add(&argv, "--elastic-pool=%s", pool->name);
     }
-    argv_add(&argv, "%s", paths_extension_script());
+    argv_add(&argv, "%s", paths_of(PATHS_EXTENSION_SCRIPT));
     return argv_end(&argv);
 }
 

@@ -136,7 +136,8 @@ static bool is_near_limit(struct leader *leader, uint32_t job)
 
 bool extensions_excused(const struct leader *leader, const struct extension *ext)
 {
-    return ext->preempted || (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
+    return ext->preempted > 0 ||
+           (ext->leaves > 0 && leader_now(leader) >= ext->leaves - PLAN_REPLACE);
 }
 
 bool extensions_to_go(struct leader *leader, uint32_t job)

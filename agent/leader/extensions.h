@@ -28,7 +28,7 @@ struct extension {
     double started;                /* when it got its nodes; 0: not yet, or not known */
     bool returns, withdrawn;       /* it, or the request, makes way for another pool's */
     bool unwanted;                 /* since one of its nodes cannot be used (plan.h) */
-    bool preempted;                /* as Slurm has said last */
+    double preempted;              /* when Slurm has said so first; 0: it has not */
     double excludes_until;         /* one of the nodes that it stays off is no longer left out */
     double relaxed;                /* when Slurm was last allowed to start it for a shorter time */
     uint32_t time_limit, time_min; /* minutes, as last seen; 0: not seen, no time_min */

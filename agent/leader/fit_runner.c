@@ -110,7 +110,7 @@ static int spawn(struct process *process)
     };
     uv_process_options_t options = {
         .exit_cb = on_process_exit,
-        .file = paths_fit(),
+        .file = paths_of(PATHS_FIT),
         .args = (char **)args,
         .stdio_count = 3,
         .stdio = stdio,
@@ -138,8 +138,8 @@ static void start(struct leader *leader)
         runner->process = process;
         return;
     }
-    log_error("job %u: %s: %s; the service is not trained", leader->options->job, paths_fit(),
-              uv_strerror(rc));
+    log_error("job %u: %s: %s; the service is not trained", leader->options->job,
+              paths_of(PATHS_FIT), uv_strerror(rc));
     if (process != NULL)
         uv_close((uv_handle_t *)&process->handle, on_closed);
 }

@@ -153,6 +153,7 @@ static void take_over(struct leader *leader)
 
     lease_inherit(leader, o->term);
     exclude_inherit(leader, o->handover.counted);
+    report_inherit(leader, o->handover.steps);
     if (o->handover.target > 0)
         allocation_set_user_target(leader, o->handover.target);
     srun_lost_look(leader, false);

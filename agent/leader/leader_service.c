@@ -101,18 +101,49 @@ bool leader_service_busy(const struct leader *leader)
 }
 
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
-                           int64_t revision, json_object *drained, json_object *sessions)
+                           int64_t revision, json_object *report)
 {
     struct service *service = leader->of_roles.service->service;
+    json_object *drained = report != NULL ? json_object_object_get(report, "drained") : NULL;
+    json_object *sessions = report != NULL ? json_object_object_get(report, "sessions") : NULL;
+    json_object *asked = report != NULL ? json_object_object_get(report, "asked") : NULL;
     bool taken = service_routed(service, router, epoch, revision, drained, leader_now(leader));
 
     if (sessions != NULL)
         service_sessions(service, router, sessions);
+    if (asked != NULL)
+        service_asked(service, router, asked, json_get_bool(report, "asked-more", false));
     service_run_in(leader, 0);
     return taken;
 }
 
 /* ---- the repository -------------------------------------------------------------------------- */
+
+/* Once, as long as there are too many. */
+static void say_left_out(struct leader *leader)
+{
+    struct leader_service *own = leader->of_roles.service;
+    int count = service_left_out(own->service);
+
+    if (count > 0 && !own->said_left_out)
+        log_error("job %u: service %s: it has at most %d models, and %s has more: %d are left out, "
+                  "all others go on",
+                  leader->options->job, leader->options->roles->service, SHARD_COMMANDS_MODELS_MAX,
+                  error_path(own->repository).text, count);
+    own->said_left_out = count > 0;
+}
+
+static void take_models(struct leader *leader, const struct service_found *found)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    own->scanned = true;
+    if (service_models(own->service, found->list, found->count, leader_now(leader)) != 0)
+        log_error("job %u: service: out of memory", leader->options->job);
+    say_left_out(leader);
+    if (own->flushes)
+        shard_commands_flush(service_brain(own->service));
+}
 
 static void scanned(void *owner, struct service_task *task)
 {
@@ -125,12 +156,8 @@ static void scanned(void *owner, struct service_task *task)
         log_error("job %u: service %s: %s; its models stay as they are", leader->options->job,
                   leader->options->roles->service, task->err.text);
     own->unreadable = task->rc != 0;
-    if (task->rc == 0 && own->phase == PHASE_SERVES) {
-        own->scanned = true;
-        if (service_models(own->service, task->found.list, task->found.count, leader_now(leader)) !=
-            0)
-            log_error("job %u: service: out of memory", leader->options->job);
-    }
+    if (task->rc == 0 && own->phase == PHASE_SERVES)
+        take_models(leader, &task->found);
     service_run_in(leader, 0);
     leader_look_at_end(leader, 0);
 }
@@ -143,6 +170,8 @@ static void watch_repository(struct leader *leader)
         return;
     if (own->scan_now || leader_now(leader) >= own->scans) {
         own->scan_now = false;
+        own->flushes = own->flush_found;
+        own->flush_found = false;
         service_begin(leader, service_new_task(leader, SERVICE_TASK_SCAN, scanned), &own->scan);
         own->scans = leader_now(leader) + leader->options->roles->models.every;
     }
@@ -163,6 +192,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
                   .max_shards = role->shards.max,
                   .default_size = DEFAULT_SIZE,
                   .window = role->shards.window,
+                  .idle = role->shards.idle,
                   .restarts = roles->fit.run != NULL && roles->fit.replace != ROLES_FIT_LOAD},
         .scale = {.least = role->max,
                   .most = role->shards.most > 0 ? role->shards.most : role->max,
@@ -171,6 +201,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
         .in_place = role->shards.load != 0,
         .surge = role->shards.surge,
         .unavailable = role->shards.unavailable,
+        .one_first = roles->fit.run != NULL && roles->fit.replace == ROLES_FIT_ALL,
         .fail_fast = role->shards.fail_fast,
         .job = leader->options->job,
         .name = roles->service,
@@ -322,7 +353,18 @@ void leader_service_flush(struct leader *leader, bool repack)
         shard_commands_repack(brain);
     else
         shard_commands_flush(brain);
+    leader->of_roles.service->flush_found = !repack;
     leader_service_apply(leader);
+}
+
+int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err)
+{
+    struct service *service = leader->of_roles.service->service;
+
+    if (shard_commands_move(service_brain(service), model, shard, err) != 0)
+        return -1;
+    service_run_in(leader, 0);
+    return 0;
 }
 
 void leader_service_describe(struct leader *leader, json_object *into)
@@ -331,10 +373,18 @@ void leader_service_describe(struct leader *leader, json_object *into)
     json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
     json_object_object_add(into, "repository",
                            json_object_new_string(leader->of_roles.service->repository));
-    if (leader->options->roles->handover > 0)
+    if (service_next_any(leader))
         json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
     fit_runner_describe(leader, into);
+}
+
+void leader_service_counts(struct leader *leader, json_object *into)
+{
+    const struct leader_service *own = leader->of_roles.service;
+
+    if (own->phase == PHASE_SERVES)
+        json_object_object_add(into, "service", service_counts(own->service));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

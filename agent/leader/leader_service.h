@@ -36,13 +36,17 @@ int leader_service_ready(const struct leader *leader, struct error *err);
 int leader_service_routes(const struct leader *leader, struct error *err);
 /* The table of routes as it was told last; NULL: none has been. */
 const char *leader_service_table(const struct leader *leader, int64_t *revision);
-/* A router says what it has, or that it is there (epoch 0, drained and sessions NULL). */
+/* A router says what it has, or that it is there (epoch 0, report NULL). */
 bool leader_service_routed(struct leader *leader, const char *router, int64_t epoch,
-                           int64_t revision, json_object *drained, json_object *sessions);
+                           int64_t revision, json_object *report);
 /* The repository is looked at now. */
 void leader_service_apply(struct leader *leader);
 void leader_service_flush(struct leader *leader, bool repack);
+/* A model moves to another shard. -1 with err: it cannot. */
+int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err);
 /* What `selastic shard` shows. */
 void leader_service_describe(struct leader *leader, json_object *into);
+/* … and what is counted, as "service"; nothing as long as another job runs it. */
+void leader_service_counts(struct leader *leader, json_object *into);
 
 #endif

@@ -465,6 +465,8 @@ void members_beat(struct leader *leader, struct leader_member *m, json_object *m
     straggler_watch_beat(leader, m, msg);
     lease_beat(leader, m, msg);
     facts_beat(leader, m, msg);
+    if (lease_may_act(leader) && change_phase(leader->change) == CHANGE_RUNNING)
+        heritage_watch(leader);
 }
 
 void members_link_closed(struct leader *leader, struct leader_member *m, const char *why)

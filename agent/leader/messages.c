@@ -72,6 +72,8 @@ static const struct message table[] = {
     {"apply",      CONTROL, ANY,        .link = control_apply},
     {"flush",      CONTROL, ANY,        .link = control_flush},
     {"repack",     CONTROL, ANY,        .link = control_repack},
+    {"move",       CONTROL, ANY,        .link = control_move},
+    {"hand-over",  CONTROL, ANY,        .link = control_hand_over},
     /* routers */
     {"routes",     CONTROL, ANY,        .link = control_routes},
     {"routed",     CONTROL, ANY,        .link = control_routed},

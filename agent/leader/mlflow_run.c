@@ -175,7 +175,7 @@ static int spawn(struct child *child, int theirs)
     };
     uv_process_options_t options = {
         .exit_cb = on_exit_of_child,
-        .file = paths_mlflow(),
+        .file = paths_of(PATHS_MLFLOW),
         .args = (char **)args,
         .stdio_count = THEIR_FD + 1,
         .stdio = stdio,

@@ -431,6 +431,11 @@ void report_step(struct leader *leader, uint64_t step)
         leader->report->steps = (int64_t)step;
 }
 
+void report_inherit(struct leader *leader, int64_t steps)
+{
+    leader->report->steps_before = steps;
+}
+
 int64_t report_steps(const struct leader *leader)
 {
     return leader->report->steps_before + leader->report->steps;

@@ -46,6 +46,8 @@ bool report_busy(const struct leader *leader);
 void report_step(struct leader *leader, uint64_t step);
 /* The steps of all worlds since this leader leads. */
 int64_t report_steps(const struct leader *leader);
+/* So many were made before this leader led. */
+void report_inherit(struct leader *leader, int64_t steps);
 /* A member's beat says what its program has reported of its progress. */
 void report_progress(struct leader *leader, const struct leader_member *m, json_object *beat);
 /* A worker's failure as one line, from what its agent has said. */

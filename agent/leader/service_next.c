@@ -69,11 +69,14 @@ static char **successor_argv(const struct leader *leader)
     const struct job_info *base = slurm_look_base(leader);
     struct argv argv = {0};
 
-    argv_add(&argv, "%s", paths_successor_script());
+    argv_add(&argv, "%s", paths_of(PATHS_SUCCESSOR_SCRIPT));
     argv_add(&argv, "%u", leader->options->job);
     argv_add(&argv, "--nodes=%d", leader->options->base_nodes);
     argv_add(&argv, "--ntasks-per-node=1");
-    argv_add(&argv, "--time=%u", base->time_limit);
+    if (base->time_limit != UINT32_MAX)
+        argv_add(&argv, "--time=%u", base->time_limit);
+    else
+        argv_add(&argv, "--time=UNLIMITED");
     if (base->name != NULL)
         argv_add(&argv, "--job-name=%s", base->name);
     if (base->partition != NULL)
@@ -269,6 +272,7 @@ static void hand_over(struct leader *leader)
         .now = leader_now(leader),
         .left = seconds_left(leader),
         .before = leader->options->roles->handover,
+        .asked = next->asked && slurm_look_base(leader) != NULL,
         .announced = next->seen.of == leader->options->job ? next->seen.job : 0,
         .silent = silent_for(leader),
         .claimed = own->phase == PHASE_HANDED,
@@ -286,8 +290,10 @@ static void hand_over(struct leader *leader)
     if (due > 0)
         service_run_in(leader, due > facts.now ? due - facts.now : 0);
     if (facts.left < 0) /* Slurm has not said so yet */
-        service_run_in(leader, ASK_PAUSE);
-    if (next->handover.state < HANDOVER_HANDED && facts.left >= 0 && facts.left <= facts.before)
+        service_run_in(leader, next->asked ? LOOK_PAUSE : ASK_PAUSE);
+    if (next->handover.state < HANDOVER_HANDED &&
+        (next->asked || next->handover.state > HANDOVER_FAR ||
+         (facts.left >= 0 && facts.left <= facts.before)))
         look_at(leader, SERVICE_NEXT_FILE);
     watch_slurm(leader);
 }
@@ -339,7 +345,7 @@ void service_next_mine(struct leader *leader, const struct service_task *task)
     const struct service_seen *seen = &task->claimed.seen;
 
     service_handover_back(&next->handover, leader_now(leader));
-    next->serves = false;
+    next->asked = next->serves = false;
     next->old = 0;
     if (task->claimed.handed) {
         next->old = task->claimed.holder;
@@ -406,13 +412,44 @@ double service_next_pause(const struct leader *leader)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+int service_next_ask(struct leader *leader, struct error *err)
+{
+    struct leader_service *own = leader->of_roles.service;
+    struct service_next *next = &own->next_job;
+    double left = seconds_left(leader);
+
+    if (service_holds(own->service))
+        return error_set(err, "job %u has the service from job %u, and does not serve yet",
+                         leader->options->job, next->old);
+    if (next->handover.successor > 0)
+        return error_set(err, "job %u is to go on with the service already",
+                         next->handover.successor);
+    if (next->handover.state != HANDOVER_FAR)
+        return error_set(err, "the next job is being submitted already");
+    if (left >= 0 && left < HANDOVER_LAST)
+        return error_set(err, "job %u ends in %.0f s, and a next job needs %.0f",
+                         leader->options->job, left, HANDOVER_LAST);
+    next->asked = true;
+    next->handover.retry.after = 0;
+    service_run_in(leader, 0);
+    return 0;
+}
+
+bool service_next_any(const struct leader *leader)
+{
+    const struct service_next *next = &leader->of_roles.service->next_job;
+
+    return leader->options->roles->handover > 0 || next->asked ||
+           next->handover.state != HANDOVER_FAR || service_holds(leader->of_roles.service->service);
+}
+
 void service_next_watch(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
 
     if (own->phase == PHASE_SERVES && service_holds(own->service))
         hold_table(leader);
-    else if (leader->options->roles->handover > 0)
+    else if (service_next_any(leader))
         hand_over(leader);
 }
 

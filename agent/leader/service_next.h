@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "lib/error.h"
+
 struct leader;
 struct leader_service;
 struct service_task;
@@ -16,6 +18,10 @@ void service_next_watch(struct leader *leader);
 void service_next_others(struct leader *leader, const struct service_task *task);
 /* This job has the service from now on, by that claim. */
 void service_next_mine(struct leader *leader, const struct service_task *task);
+/* The user wants the next job to be submitted now. -1 with err: that cannot be. */
+int service_next_ask(struct leader *leader, struct error *err);
+/* Is there, or will there be, anything to say of a handover? */
+bool service_next_any(const struct leader *leader);
 /* Seconds until the next try to claim. */
 double service_next_pause(const struct leader *leader);
 /* The leader is about to be gone: a question to Slurm may still be under way. */

@@ -15,8 +15,10 @@
 #include "lib/json_text.h"
 #include "lib/states.h"
 
-#define MODEL_FILE     "model.json"
-#define MODEL_FILE_MAX ((size_t)64 << 10)
+/* More than a service serves: which of them those are is lib/service's to say. */
+#define SERVICE_SCAN_MAX (10 * SHARD_COMMANDS_MODELS_MAX)
+#define MODEL_FILE       "model.json"
+#define MODEL_FILE_MAX   ((size_t)64 << 10)
 
 static char *own(const char *text)
 {
@@ -184,7 +186,7 @@ static int look_at(int base, const char *name, struct service_found *found)
     dir = entry_open(base, name, S_IFDIR, &st, &err);
     if (dir < 0 && fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
         return 0;
-    model = found->count < SHARD_COMMANDS_MODELS_MAX ? add(found) : NULL;
+    model = found->count < SERVICE_SCAN_MAX ? add(found) : NULL;
     if (model != NULL) {
         model->name = own(name);
         if (dir >= 0)
@@ -213,8 +215,8 @@ int service_scan(const char *repository, struct service_found *found, struct err
         rc = error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
     while (rc == 0 && (name = entry_next(list)) != NULL)
         if (look_at(base, name, found) != 0)
-            rc = error_set(err, "%s: out of memory, or more than %d models",
-                           error_path(repository).text, SHARD_COMMANDS_MODELS_MAX);
+            rc = error_set(err, "%s: out of memory, or more than %d directories",
+                           error_path(repository).text, SERVICE_SCAN_MAX);
     if (rc == 0 && errno != 0)
         rc = error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
     if (list != NULL)

@@ -52,7 +52,9 @@ void service_taken(struct leader *leader, const char *why)
 
     if (own->phase != PHASE_SERVES)
         return;
-    if (leader->options->roles->handover <= 0) {
+    /* The offer may have been withdrawn: who claims does not announce itself any more. */
+    if (leader->options->roles->handover <= 0 && !own->next_job.asked &&
+        own->next_job.handover.state == HANDOVER_FAR) {
         service_lose(leader, why);
         return;
     }

@@ -40,6 +40,7 @@ struct service_next {
     struct service_seen seen;            /* what the other job has written … */
     double seen_at;                      /* … as it was looked at then */
     bool serves;                         /* the other job's table is out */
+    bool asked;                          /* the user wants it now */
     bool stopped;                        /* this job has been told to end */
     uint32_t old;                        /* the job before this one; 0: none */
     double old_end;                      /* … its end (Unix time); 0: never, or not known */
@@ -63,7 +64,9 @@ struct leader_service {
     struct service_task *beat;
     double claims, beats, scans, retries; /* when that is due; 0: now */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
-    bool ended; /* … leader.json says so, or is about to */
+    bool said_left_out;
+    bool flush_found, flushes; /* what the next look finds does not wait; … what this one finds */
+    bool ended;                /* … leader.json says so, or is about to */
     struct fit_runner *fit;
     struct service_next next_job;
     json_object *table; /* as routers are told … */

@@ -113,7 +113,10 @@ static void note_times(struct leader *leader, struct extension *ext, const struc
          slurm_look_base(leader)->end >= info->end + 2 * LEAVE_EARLY))
         ext->leaves = leader_now(leader) + (double)(info->end - time(NULL)) -
                       leave_early(leader, ext);
-    ext->preempted = info->preempt_time != 0;
+    if (info->preempt_time == 0)
+        ext->preempted = 0;
+    else if (ext->preempted <= 0)
+        ext->preempted = leader_now(leader);
 }
 
 /* Slurm is about to end it, whatever we need it for. */
@@ -396,6 +399,8 @@ static struct look_job describe_extension(const struct leader *leader, const str
         job.checks[2] = job.seen < extensions_replace_at(leader, ext) - CHECK_BEFORE
                             ? extensions_replace_at(leader, ext) - CHECK_BEFORE
                             : ext->leaves - CHECK_LAST;
+    else if (ext->state == PLAN_JOINED && ext->preempted > 0)
+        job.checks[2] = ext->preempted + SIGNAL_LIMIT + 1; /* has it said so meanwhile? */
     return job;
 }
 

@@ -167,7 +167,7 @@ static char *list_due(const struct srun *srun)
 static void tell(struct leader *leader)
 {
     struct srun *srun = leader->srun;
-    char *args[] = {(char *)paths_node_fail(),
+    char *args[] = {(char *)paths_of(PATHS_NODE_FAIL),
                     getenv("SLURM_SRUN_COMM_HOST"),
                     getenv("SLURM_SRUN_COMM_PORT"),
                     srun->job,

@@ -3,8 +3,9 @@
  *
  * A worker that is found is told of once its node has said what may be the cause, or has not for a
  * while. With --elastic-straggler=replace its node is left out of this job for good, and another
- * one is asked for. If the same rank is slow again on another node, it is the work of this rank
- * that takes longer: no further node is replaced. */
+ * one is asked for. A node of the base cannot be given back: at MAX none takes its place. If the
+ * same rank is slow again on another node, it is the work of this rank that takes longer: no
+ * further node is replaced. */
 #include "agent/leader/straggler_watch.h"
 
 #include <stdio.h>
@@ -227,7 +228,10 @@ static const char *decide(struct leader *leader, const struct suspect *s)
         return "; enough nodes have been replaced: it stays";
     watch->ranks[watch->replaced++] = s->rank;
     exclude_slow(leader, m);
-    return "; another node takes its place";
+    if (!m->part->base)
+        return "; another node takes its place";
+    return exclude_member(leader, m) ? "; its node, of the base, is left out"
+                                     : "; the job cannot do without its node for now";
 }
 
 static void tell(struct leader *leader, struct suspect *s)

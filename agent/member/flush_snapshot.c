@@ -79,7 +79,7 @@ static void on_late(uv_timer_t *timer)
 
 bool flush_snapshot(struct member *m, int started)
 {
-    char limit[32], *args[] = {(char *)paths_flush(), limit, m->run_dir, NULL};
+    char limit[32], *args[] = {(char *)paths_of(PATHS_FLUSH), limit, m->run_dir, NULL};
     uv_stdio_container_t files[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_IGNORE},

@@ -99,7 +99,7 @@ static void handle_welcome(struct member *m, json_object *msg)
 /* The record for the next leader. */
 static void handle_handover(struct member *m, json_object *msg)
 {
-    int64_t target, faults, counted;
+    int64_t target, faults, counted, steps;
 
     if (json_get_int(msg, "target", 0, SIZES_NODES_MAX, &target))
         m->handover.target = (int)target;
@@ -107,6 +107,8 @@ static void handle_handover(struct member *m, json_object *msg)
         m->handover.faults = (int)faults;
     if (json_get_int(msg, "counted", 0, RECOVERY_RESTARTS_MAX, &counted))
         m->handover.counted = (int)counted;
+    if (json_get_int(msg, "steps", 0, INT64_MAX, &steps))
+        m->handover.steps = steps;
 }
 
 /* Nobody reads the output of this node any more: the leader has a file. */

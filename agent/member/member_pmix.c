@@ -132,7 +132,7 @@ static const struct pmix_handlers handlers = {.space = on_space,
 void member_pmix_begin(struct member *m)
 {
     struct pmix_options options = {
-        .program = paths_pmix(),
+        .program = paths_of(PATHS_PMIX),
         .node = m->options->node,
         .nodeid = m->options->nodeid,
         .job = m->incarnation,

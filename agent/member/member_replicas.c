@@ -39,7 +39,7 @@ static int open_api(const char **url, const char **socket, struct error *err, vo
 {
     struct member *m = arg;
     const struct api_options options = {
-        .program = paths_http(),
+        .program = paths_of(PATHS_HTTP),
         .node = m->options->node,
         .run_dir = m->run_dir,
         .state_dir = m->job.state_dir,

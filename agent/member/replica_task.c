@@ -107,8 +107,8 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
     task->command = role_task_command(o->role, o->role->run, &values);
     task->added = role_task_environment(o->role, &values, &place);
     if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0 ||
-        (o->role->kind == ROLE_ROUTER && set_program(task->command, paths_router()) != 0) ||
-        (o->role->trains && set_program(task->command, paths_fit()) != 0))
+        (o->role->kind == ROLE_ROUTER && set_program(task->command, paths_of(PATHS_ROUTER)) != 0) ||
+        (o->role->trains && set_program(task->command, paths_of(PATHS_FIT)) != 0))
         return error_set(err, "out of memory");
     return 0;
 }

@@ -397,6 +397,7 @@ int replicas_describe_world(struct replicas *all, bool base, struct workers_opti
     if (all->world.env == NULL)
         return error_set(err, "out of memory");
     options->place.role = all->world.env;
+    options->place.cpus = all->roles->list[role].gang.size.cpus;
     if (base)
         options->own_env = all->env;
     return 0;

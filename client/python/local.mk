@@ -19,6 +19,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_mesh.py \
     client/python/slurm_elastic/_mistakes.py \
+    client/python/slurm_elastic/_nccl.py \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_packed.py \
     client/python/slurm_elastic/_parts.py \

@@ -11,6 +11,7 @@ its optimizer for all.
 import slurm_elastic  # noqa: F401
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
+from slurm_elastic import ElasticSampler
 
 
 def new_accelerator(state, **options):
@@ -22,6 +23,7 @@ def new_accelerator(state, **options):
     GradientState._reset_state()
     accelerator = Accelerator(**options)
     use_model_of(state, accelerator)
+    keep_elastic_loaders(accelerator)
     return accelerator
 
 
@@ -35,3 +37,15 @@ def use_model_of(state, accelerator):
         return prepare(state.ddp, device_placement, evaluation_mode=True)
 
     accelerator.prepare_model = prepare_model
+
+
+def keep_elastic_loaders(accelerator):
+    """An ElasticSampler gives each rank its share: Accelerate must not take a share of that."""
+    prepare = accelerator.prepare_data_loader
+
+    def prepare_data_loader(loader, *arguments, **options):
+        if isinstance(loader.batch_sampler, ElasticSampler):
+            return loader
+        return prepare(loader, *arguments, **options)
+
+    accelerator.prepare_data_loader = prepare_data_loader

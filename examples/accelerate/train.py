@@ -9,6 +9,7 @@ import json
 import os
 import time
 
+import slurm_elastic
 import torch
 from elastic_accelerate import new_accelerator
 from slurm_elastic import ElasticSampler, live
@@ -34,6 +35,11 @@ def shard(model, mesh):
         if isinstance(each, torch.nn.Linear):
             fully_shard(each, mesh=mesh)
     fully_shard(model, mesh=mesh)
+
+
+def shard_in_units(model, mesh):
+    """Each unit of --elastic-replica=N nodes has all of the model (HSDP)."""
+    shard(model, slurm_elastic.unit_mesh(mesh.device_type))
 
 
 def total(model):
@@ -69,6 +75,7 @@ def parse_arguments():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
     parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
+    parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
     parser.add_argument(
         "--log", metavar="DIR", help="a file for each process: what its steps have trained on"
     )
@@ -87,7 +94,8 @@ def main():
     net = Net().double()
     sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.StepLR(sgd, 40, gamma=0.9)
-    state = live.State(net, sgd, scheduler, sampler, shard=shard if args.fsdp else None)
+    function = shard_in_units if args.hybrid else shard if args.fsdp else None
+    state = live.State(net, sgd, scheduler, sampler, shard=function)
 
     def train(state):
         accelerator = new_accelerator(state, cpu=True)

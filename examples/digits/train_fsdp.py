@@ -37,6 +37,11 @@ def parse_arguments():
         action="store_true",
         help="each unit of --elastic-replica=N nodes has all of the model (HSDP)",
     )
+    parser.add_argument(
+        "--tensor",
+        action="store_true",
+        help="tensor parallelism inside each unit, whose workers share their samples",
+    )
     parser.add_argument("--step-time", type=float, default=0, metavar="SECONDS", help="slow down")
     return parser.parse_args()
 
@@ -49,6 +54,26 @@ def shard(model, mesh):
         if isinstance(layer, torch.nn.Linear):
             fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
+
+
+def shard_in_units(model, mesh):
+    shard(model, slurm_elastic.unit_mesh(mesh.device_type))
+
+
+def shard_by_tensor(model, mesh):
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    inside = {"shard": 1, "tensor": slurm_elastic.unit().size}
+    mesh = slurm_elastic.unit_mesh(mesh.device_type, inside)
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    # Workers that go on have no values to send: live.State brings them.
+    parallelize_module(model, mesh["tensor"], plan, src_data_rank=None)
+    fully_shard(model, mesh=mesh["replicate", "shard"])  # sums gradients over the units
 
 
 def main():
@@ -64,15 +89,15 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     copies = {"copy_every": args.copy_every} if args.copy_every else {"copies": 0}
 
-    def shard_in_units(model, mesh):
-        shard(model, slurm_elastic.unit_mesh(mesh.device_type))
-
-    function = shard_in_units if args.hybrid else shard
+    function = shard_by_tensor if args.tensor else shard_in_units if args.hybrid else shard
     state = live.State(model, optimizer, sampler, shard=function, **copies)
 
     def train(state):
         rank, world = sampler.rank, sampler.world_size
         log = digits.Log(args.log, rank, world, len(train_set))
+        unit = slurm_elastic.unit()
+        if args.tensor:
+            sampler.set_world(unit.number, unit.units)
         for epoch in range(sampler.epoch, args.epochs):
             sampler.set_epoch(epoch)
             for step, (x, y, index) in enumerate(loader, sampler.step):
@@ -80,7 +105,8 @@ def main():
                 loss = F.cross_entropy(model(x), y) * scale
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                log.step(epoch, step, index.tolist() if scale else [], loss.item())
+                is_first = not args.tensor or unit.rank == 0  # of those that share the samples
+                log.step(epoch, step, index.tolist() if scale and is_first else [], loss.item())
                 if rank == 0:
                     print(
                         f"epoch {epoch} step {step} world {world} loss {loss.item():.4f}",
@@ -94,7 +120,7 @@ def main():
         return digits.accuracy(model, held_out)
 
     accuracy = live.run(train, state)
-    if sampler.rank == 0:
+    if slurm_elastic.unit().rank == 0 and sampler.rank == 0:
         print(f"accuracy={accuracy:.4f}", flush=True)
 
 

@@ -10,6 +10,7 @@ import os
 import tempfile
 import time
 
+import slurm_elastic
 import torch
 from elastic_trainer import new_trainer
 from slurm_elastic import ElasticSampler, live
@@ -37,6 +38,11 @@ def shard(model, mesh):
         if isinstance(each, torch.nn.Linear):
             fully_shard(each, mesh=mesh)
     fully_shard(model, mesh=mesh)
+
+
+def shard_in_units(model, mesh):
+    """Each unit of --elastic-replica=N nodes has all of the model (HSDP)."""
+    shard(model, slurm_elastic.unit_mesh(mesh.device_type))
 
 
 def total(model):
@@ -79,6 +85,7 @@ def parse_arguments():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
     parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
+    parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
     parser.add_argument(
         "--log", metavar="DIR", help="a file for each process: what its steps have trained on"
     )
@@ -99,7 +106,8 @@ def main():
     model = Net().double()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 40, gamma=0.9)
-    state = live.State(model, optimizer, scheduler, sampler, shard=shard if args.fsdp else None)
+    function = shard_in_units if args.hybrid else shard if args.fsdp else None
+    state = live.State(model, optimizer, scheduler, sampler, shard=function)
 
     def train(state):
         with tempfile.TemporaryDirectory() as output:

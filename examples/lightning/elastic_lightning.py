@@ -3,8 +3,7 @@
 module and its optimizer for all.
 
     state = live.State(module, optimizer, sampler, wrap=False)   # the Trainer wraps the module
-    itself live.run(lambda state: new_trainer(state, sampler, max_epochs=10).fit(module, loader),
-    state)
+    live.run(lambda state: new_trainer(state, sampler, max_epochs=10).fit(module, loader), state)
 """
 
 import os
@@ -21,6 +20,14 @@ except ImportError:
     from pytorch_lightning import Callback, Trainer
     from pytorch_lightning.plugins.environments import TorchElasticEnvironment
     from pytorch_lightning.strategies import DDPStrategy
+
+
+class Strategy(DDPStrategy):
+    """DistributedDataParallel; a module that the state has sharded stays as it is."""
+
+    def _setup_model(self, model):
+        is_sharded = any(hasattr(each, "placements") for each in model.parameters())
+        return model if is_sharded else super()._setup_model(model)
 
 
 class Elastic(Callback):
@@ -47,7 +54,7 @@ def new_trainer(state, sampler, callbacks=(), **options):
     """
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     if dist.is_initialized():
-        options["strategy"] = DDPStrategy(cluster_environment=TorchElasticEnvironment())
+        options["strategy"] = Strategy(cluster_environment=TorchElasticEnvironment())
     trainer = Trainer(
         devices=local,
         num_nodes=dist.get_world_size() // local if dist.is_initialized() else 1,

@@ -9,6 +9,7 @@ import json
 import os
 import time
 
+import slurm_elastic
 import torch
 from elastic_lightning import new_trainer
 from slurm_elastic import ElasticSampler, live
@@ -47,9 +48,28 @@ class Net(LightningModule):
         return loss * scale
 
 
+def shard(module, mesh):
+    """Called in each world, with a mesh of all its workers.
+
+    Lightning calls training_step(): what that calls is sharded, and not the module itself.
+    """
+    from torch.distributed.fsdp import fully_shard
+
+    for each in module.layers:
+        if isinstance(each, torch.nn.Linear):
+            fully_shard(each, mesh=mesh)
+    fully_shard(module.layers, mesh=mesh)
+
+
+def shard_in_units(module, mesh):
+    """Each unit of --elastic-replica=N nodes has all of the model (HSDP)."""
+    shard(module, slurm_elastic.unit_mesh(mesh.device_type))
+
+
 def total(module):
     """The same on all ranks."""
-    return float(sum(each.detach().sum() for each in module.parameters()))
+    values = (each.detach().sum() for each in module.parameters())
+    return float(sum(v.full_tensor() if hasattr(v, "full_tensor") else v for v in values))
 
 
 class Log(Callback):
@@ -84,6 +104,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
+    parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
+    parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
     parser.add_argument(
         "--log", metavar="DIR", help="a file for each process: what its steps have trained on"
     )
@@ -101,7 +123,9 @@ def main():
     loader = DataLoader(dataset, batch_sampler=sampler)
     module = Net().double()
     module.prepare(sampler)
-    state = live.State(module, module.optimizer, module.scheduler, sampler, wrap=False)
+    function = shard_in_units if args.hybrid else shard if args.fsdp else None
+    parts = [module.optimizer, module.scheduler, sampler]
+    state = live.State(module, *parts, wrap=False, shard=function)
 
     def train(state):
         options = {"max_epochs": args.epochs, "accelerator": "cpu", "logger": False}
@@ -110,11 +134,11 @@ def main():
         )
         trainer = new_trainer(state, sampler, callbacks=[Log(args.log, args.step_time)], **options)
         trainer.fit(module, loader)
-        return trainer.global_step
+        return trainer.global_step, total(module)
 
-    steps = live.run(train, state)
+    steps, parameters = live.run(train, state)
     if sampler.rank == 0:
-        print(f"trained {steps} steps, parameters {total(module):.9f}", flush=True)
+        print(f"trained {steps} steps, parameters {parameters:.9f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,14 @@ const chosen = () => {
     return number ? Number(number[1]) : 0;
 };
 
-function trouble(text) {
-    byId("news").textContent = text || `as of ${new Date().toLocaleTimeString()}`;
-    byId("news").classList.toggle("trouble", Boolean(text));
+const troubles = new Map(); // what does not answer, by its path
+
+function trouble(path, text) {
+    if (text) troubles.set(path, text);
+    else troubles.delete(path);
+    const [first] = troubles.values();
+    byId("news").textContent = first ?? `as of ${new Date().toLocaleTimeString()}`;
+    byId("news").classList.toggle("trouble", troubles.size > 0);
 }
 
 function showJobs(list) {
@@ -77,22 +82,31 @@ function showJob(job) {
     );
 }
 
-// Asks again and again what is new, as long as it is of interest.
-async function follow(path, take, wanted) {
+// A page that nobody sees asks nothing.
+async function seen() {
+    while (document.visibilityState === "hidden")
+        await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
+}
+
+// Asks again and again what is new, until it is of no interest: a browser has few connections.
+async function follow(path, silence, take, signal) {
     let after = 0;
-    while (wanted()) {
+    while (!signal.aborted) {
+        await seen();
         try {
-            const answer = await fetch(`${path}?after=${after}`);
+            const answer = await fetch(`${path}?after=${after}`, { signal });
+            const news = answer.ok ? await answer.json() : null;
             after = Number((answer.headers.get("ETag") ?? "").replaceAll('"', "")) || 0;
-            if (!wanted()) return;
-            if (answer.ok) take(await answer.json());
-            trouble(answer.ok ? "" : "Slurm or the job does not answer");
-            if (!answer.ok) await pause(2000);
+            if (news) take(news);
+            trouble(path, news ? "" : silence);
+            if (!news) await pause(2000);
         } catch {
-            trouble("selastic proxy does not answer");
+            if (signal.aborted) break;
+            trouble(path, "selastic proxy does not answer");
             await pause(2000);
         }
     }
+    troubles.delete(path);
 }
 
 let drawn = "";
@@ -105,17 +119,23 @@ function draw(job) {
     byId("picture").src = `jobs/${Number(job.job)}/picture?v=${encodeURIComponent(version)}`;
 }
 
+let opened = new AbortController();
+
 function openJob() {
     const number = chosen();
+    opened.abort();
+    opened = new AbortController();
     byId("job").hidden = true;
     byId("picture").hidden = true;
     for (const line of byId("jobs").tBodies[0].rows)
         line.classList.toggle("chosen", line.cells[0].textContent === String(number));
+    drawn = "";
+    const silence = `job ${number} does not run, or does not answer`;
     if (number > 0)
-        follow(`jobs/${number}`, (job) => (showJob(job), draw(job)), () => chosen() === number);
+        follow(`jobs/${number}`, silence, (job) => (showJob(job), draw(job)), opened.signal);
 }
 
 byId("picture").addEventListener("load", () => (byId("picture").hidden = false));
 addEventListener("hashchange", openJob);
-follow("jobs", showJobs, () => true);
+follow("jobs", "Slurm does not answer", showJobs, new AbortController().signal);
 openJob();

@@ -6,6 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/api_call.h"
+#include "lib/fit_view.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 
@@ -25,14 +26,50 @@ static void check_metrics(const char *text)
     }
 }
 
+/* In OpenAI's form. */
+static void check_openai_error(const struct api_reply *reply, json_object *error)
+{
+    const char *message = json_get_string(error, "message");
+    struct error text = {""};
+
+    MUST(message != NULL && reply->status >= 400);
+    snprintf(text.text, sizeof(text.text), "%s", message);
+    fuzz_check_refusal(&text);
+}
+
+/* Whatever elastic-fit prints, there is an answer. */
+static void check_fit(struct fit_request *request, char **printed)
+{
+    char **command = fit_request_command(request, "service");
+    size_t count = strings_count(command);
+
+    MUST(count >= 5);
+    for (size_t i = 1; i < count; i++)
+        MUST(command[i][0] != '\0' && error_is_clean(command[i]));
+    MUST(strcmp(command[count - 1 - (request->id > 0)], "service") == 0);
+    strings_free(command);
+    for (int status = -1; *printed != NULL; printed++, status++) {
+        struct api_reply reply = {0};
+
+        fit_view_reply(request, status, *printed, &reply);
+        MUST(reply.status >= 200 && reply.status < 600);
+        MUST((reply.body == NULL) != (reply.text == NULL));
+        api_reply_clear(&reply);
+    }
+    fit_request_destroy(request);
+}
+
 static void check_reply(struct api_reply *reply)
 {
+    json_object *error = json_object_object_get(reply->body, "error");
     const char *message = json_get_string(reply->body, "message");
     struct error text = {""};
 
     MUST(reply->status >= 200 && reply->status < 600);
     MUST((reply->body == NULL) != (reply->text == NULL));
-    if (reply->body != NULL) {
+    if (error != NULL) {
+        check_openai_error(reply, error);
+    } else if (reply->body != NULL) {
         MUST(message != NULL && json_object_object_length(reply->body) == 4);
         MUST(json_get_bool(reply->body, "success", false) == (reply->status == 200));
         snprintf(text.text, sizeof(text.text), "%s", message);
@@ -128,7 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(memchr(request.replica, '\0', sizeof(request.replica)) != NULL);
             if (request.verb == API_REPORT)
                 check_report(request.report);
-            if (request.verb != API_HEALTH)
+            if (request.verb == API_FIT)
+                check_fit(request.fit, lines + ANSWERS);
+            else if (request.verb != API_HEALTH)
                 answer(&request, lines + ANSWERS);
         }
     }

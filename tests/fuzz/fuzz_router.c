@@ -77,7 +77,7 @@ static void check_plan(const struct route_table *table, const struct haproxy_sta
                        struct haproxy_route *routes, int route_count)
 {
     const struct haproxy_config config = {"127.0.0.1:80", "/a", "/b", table->by,
-                                          table->what,    "/c", NULL};
+                                          table->what,    "/c", NULL, table->on_demand};
     struct router_has has = {.stat = stat, .routes = routes, .route_count = route_count};
     struct error err = {""};
     struct router_plan plan;

@@ -13,12 +13,14 @@ PYTHON_TESTS = \
     tests/python/test_digits.py \
     tests/python/test_events.py \
     tests/python/test_flush.py \
+    tests/python/test_framework_mistakes.py \
     tests/python/test_grafana.py \
     tests/python/test_left_behind.py \
     tests/python/test_live.py \
     tests/python/test_live_transfer.py \
     tests/python/test_mistakes.py \
     tests/python/test_picture.py \
+    tests/python/test_nccl.py \
     tests/python/test_ray.py \
     tests/python/test_rendezvous.py \
     tests/python/test_reshard.py \
@@ -30,9 +32,11 @@ PYTHON_TESTS = \
     tests/python/test_sharded_snapshot.py \
     tests/python/test_sharding.py \
     tests/python/test_snapshot.py \
+    tests/python/test_step_time.py \
     tests/python/test_store.py \
     tests/python/test_suitable.py \
     tests/python/test_torch_compat.py \
+    tests/python/test_tensor_parallel.py \
     tests/python/test_units.py
 
 EXTRA_DIST += \

@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import figures
 import foresight
 import page
+import serve_preempted
 import spot_traces
 
 SHORT, LONG = 0.1, 0.2  # step times of worlds of 2 and of 4
@@ -431,13 +432,38 @@ class Gpus(unittest.TestCase):
         return done.stderr
 
     def test_too_few(self):
-        for listed, found in ((None, 0), ("", 0), ("GPU 0: NVIDIA H100 (UUID: x)\\n", 1)):
+        for listed in (None, ""):
             with self.subTest(listed):
                 self.assertEqual(
                     self.said(listed),
-                    f"bench/gpu: GPUs here: {found} (nvidia-smi --list-gpus), two or more are "
-                    "needed; --cpu tries the script itself on the host\n",
+                    "bench/gpu: no GPU here (nvidia-smi --list-gpus); --cpu tries the script "
+                    "itself on the host\n",
                 )
+
+
+class Requests(unittest.TestCase):
+    """bench/serve --preempted: what hey prints."""
+
+    GOOD = "Latency distribution:\n  95% in 0.1111 secs\n  99% in 0.125 secs\n\n"
+
+    def test_all_good(self):
+        said = self.GOOD + "Status code distribution:\n  [200]\t4000 responses\n"
+        self.assertEqual(
+            serve_preempted.figures_of(said), {"requests": 4000, "failed": 0, "p99": 125.0}
+        )
+
+    def test_some_failed(self):
+        said = self.GOOD + "Status code distribution:\n  [200]\t3990 responses\n"
+        said += (
+            "  [502]\t6 responses\n\nError distribution:\n  [3]\tGet x: EOF\n  [1]\tGet x: [1]\n"
+        )
+        self.assertEqual(
+            serve_preempted.figures_of(said), {"requests": 4000, "failed": 10, "p99": 125.0}
+        )
+
+    def test_nothing(self):
+        with self.assertRaises(serve_preempted.BenchError):
+            serve_preempted.figures_of("")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import fake_agent
 import tap
 from slurm_elastic import ElasticSampler, _world, generation, scale_config
 
@@ -65,6 +66,32 @@ class Case(unittest.TestCase):
 
     def draw(self):
         return random.random(), float(torch.rand(1))
+
+
+@tap.needs_torch
+class Gate(unittest.TestCase):
+    def run_after(self, call):
+        code = f"""
+import slurm_elastic, torch
+from slurm_elastic import live
+try:
+    slurm_elastic.{call}
+    live.run(lambda state: 7, live.State(torch.nn.Linear(1, 1)))
+except RuntimeError as error:
+    print(error)
+"""
+        pipes = dict(stdout=subprocess.PIPE, text=True)
+        with fake_agent.World(["-c", code], 1, has_torch=True, **pipes) as world:
+            self.assertEqual(world.wait(), [0])
+            return world.workers[0].stdout.read()
+
+    def test_a_script_that_waits_before_run_gets_one_line(self):
+        for call, named in (
+            ("init()", r"init\(\)"),
+            ("load_latest()", r"load_latest\(\), or its like,"),
+        ):
+            words = rf"^slurm_elastic\.{named} is called before live\.run\(\): leave it out.*\n$"
+            self.assertRegex(self.run_after(call), words)
 
 
 @tap.needs_torch

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""selastic history --svg and --html: what Chromium shows is what the history says, whatever names
-are in it.
+"""selastic history and usage, --svg and --html: what Chromium shows is what the history and the
+accounting say, whatever names are in them.
 """
 
 import base64
@@ -44,6 +44,13 @@ out.id = "shown";
 out.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(shown))));
 document.body.append(out);
 </script>
+"""
+
+SACCT = """#!/usr/bin/python3
+import json, pathlib, sys
+(separator,) = [word[12:] for word in sys.argv if word.startswith("--delimiter=")]
+for record in json.loads((pathlib.Path(__file__).parent / "records.json").read_text()):
+    print(separator.join(record))
 """
 
 HOSTILE = '"><script>document.title="taken"</script><x y=\'&amp;\x1b[31m\u202e'
@@ -251,6 +258,99 @@ class Pictures(unittest.TestCase):
         self.assertTrue(
             title.startswith('"&gt;&lt;script&gt;document.title="taken"&lt;/script&gt;')
         )
+
+    @unittest.skipUnless(CHROMIUM, "Chromium (Debian's package chromium) is not installed")
+    def test_what_chromium_shows_is_the_accounting(self):
+        begin, tres = "1700000000", "cpu=8"
+        records = [  # as USAGE_FIELDS of lib/usage.h
+            [
+                "12",
+                "ada",
+                "lab",
+                "batch",
+                "COMPLETED",
+                begin,
+                "3600",
+                "2",
+                tres,
+                "elastic=2:8",
+                "",
+                "x",
+            ],
+            [
+                *["14", "ada", "lab", "spot", "PREEMPTED", "1700000600", "1800", "4", tres],
+                *["elastic-extension-of=12.0 pool=spot", "elastic-extension-of=12.0", "x+"],
+            ],
+            [
+                "20",
+                "eve",
+                "lab",
+                "batch",
+                "FAILED",
+                begin,
+                "1200",
+                "1",
+                tres,
+                "elastic=1:2",
+                "",
+                HOSTILE,
+            ],
+        ]
+        (self.place / "records.json").write_text(json.dumps(records))
+        sacct = self.place / "sacct"
+        sacct.write_text(SACCT)
+        sacct.chmod(0o755)
+        (self.place / "elastic.conf").write_text("")
+        environment = {
+            **os.environ,
+            "PATH": f"{self.place}:{os.environ['PATH']}",
+            "ELASTIC_CONF": str(self.place / "elastic.conf"),
+        }
+        svg = self.place / "usage.svg"
+        subprocess.run(
+            [SELASTIC, "usage", "--all", "--svg", svg], check=True, timeout=20, env=environment
+        )
+        shown = self.shown(svg.read_text("ascii"))
+        bars = {}
+        for one in shown:
+            if one["kind"] == "nodes":
+                bars.setdefault((one["data"]["job"], one["data"]["pool"]), []).append(one)
+        left = min(one["x"] for one in bars["0", "base"])
+        found = {
+            key: [
+                (
+                    int(one["data"]["nodes"]),
+                    round((one["x"] - left) * 3600 / PLOT / 600),
+                    round(one["width"] * 3600 / PLOT / 600),
+                )
+                for one in sorted(those, key=lambda one: one["x"])
+            ]
+            for key, those in bars.items()
+        }
+        # Nodes, and when from and how long, in ten minutes.
+        self.assertEqual(
+            found,
+            {
+                ("12", "base"): [(2, 0, 1), (2, 1, 3), (2, 4, 2)],
+                ("12", "spot"): [(4, 1, 3)],
+                ("20", "base"): [(1, 0, 2)],
+                ("0", "base"): [(3, 0, 1), (3, 1, 1), (2, 2, 2), (2, 4, 2)],
+                ("0", "spot"): [(4, 1, 1), (4, 2, 2)],
+            },
+        )
+        # The height is by nodes, and each pool has one colour.
+        of_12 = {key[1]: those for key, those in bars.items() if key[0] == "12"}
+        self.assertAlmostEqual(
+            of_12["spot"][0]["height"], 2 * of_12["base"][0]["height"], delta=0.1
+        )
+        for pool in "base", "spot":
+            fills = {one["fill"] for key, those in bars.items() if key[1] == pool for one in those}
+            self.assertEqual(len(fills), 1)
+        (summary,) = [one["text"] for one in shown if one["kind"] == "summary"]
+        self.assertEqual(summary, "2 elastic jobs, 4.33 node hours")
+        names = [one["text"] for one in shown if one["kind"] == "job"]
+        self.assertEqual(names[0], "12 x")
+        self.assertTrue(names[1].startswith('20 "><script>'))
 
 
 if __name__ == "__main__":

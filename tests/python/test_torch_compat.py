@@ -3,6 +3,7 @@
 
 import ast
 import inspect
+import itertools
 import os
 import subprocess
 import sys
@@ -97,11 +98,33 @@ class Versions(unittest.TestCase):
         return mock.patch.object(_torch_compat, "_c10d", lambda: types.SimpleNamespace(**names))
 
     def test_abort(self):
-        for name in ("abort", "_abort"):
-            group = types.SimpleNamespace(**{name: mock.Mock()})
-            _torch_compat.abort(group)
-            getattr(group, name).assert_called_once_with()
-        _torch_compat.abort(object())
+        def backend(kind, **names):
+            return types.SimpleNamespace(name=lambda: kind, **names)
+
+        newer, older = backend("nccl", abort=mock.Mock()), backend("nccl", _abort=mock.Mock())
+        others = [backend("gloo", abort=mock.Mock()), backend("nccl"), object()]
+        with mock.patch.object(
+            _torch_compat, "group_backends", return_value=[newer, older, *others]
+        ):
+            self.assertEqual(len(_torch_compat.nccl_backends()), 3)
+            _torch_compat.abort_nccl()
+        newer.abort.assert_called_once_with()
+        older._abort.assert_called_once_with()
+        others[0].abort.assert_not_called()
+
+    def test_destroy_groups(self):
+        for lost, has_nccl, has_abort in itertools.product((False, True), repeat=3):
+            names = {"_abort_process_group": mock.Mock()} if has_abort else {}
+            with self.subTest(lost=lost, has_nccl=has_nccl, has_abort=has_abort), self.c10d(
+                **names
+            ), mock.patch.object(
+                _torch_compat, "nccl_backends", return_value=[object()] * has_nccl
+            ), mock.patch("torch.distributed.destroy_process_group") as destroy:
+                _torch_compat.destroy_groups(lost)
+                is_aborted = lost and has_nccl and has_abort
+                self.assertEqual(destroy.call_count, not is_aborted)
+                for each in names.values():
+                    self.assertEqual(each.call_count, is_aborted)
 
     def test_group_backends(self):
         one, two = object(), object()

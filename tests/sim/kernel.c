@@ -94,24 +94,16 @@ const char *paths_program(void)
     return "/nowhere/elasticrun";
 }
 
-const char *paths_extension_script(void)
+const char *paths_of(enum paths_part part)
 {
-    return "/nowhere/extension.sh";
-}
+    static const char *const paths[PATHS_PARTS] = {
+        [PATHS_EXTENSION_SCRIPT] = "/nowhere/extension.sh",
+        [PATHS_FLUSH] = "/nowhere/elastic-flush",
+        [PATHS_MLFLOW] = "/nowhere/elastic-mlflow",
+        [PATHS_NODE_FAIL] = "elastic-node-fail",
+    };
 
-const char *paths_flush(void)
-{
-    return "/nowhere/elastic-flush";
-}
-
-const char *paths_mlflow(void)
-{
-    return "/nowhere/elastic-mlflow";
-}
-
-const char *paths_node_fail(void)
-{
-    return "elastic-node-fail";
+    return paths[part];
 }
 
 uint64_t memory_available(const char *root)

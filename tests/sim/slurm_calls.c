@@ -517,12 +517,25 @@ static bool has_nodes(const struct child *child)
     return left >= child->nodes;
 }
 
+/* The leader is believed for nodes that Slurm has out of service. */
+static int base_nodes(const struct child *child)
+{
+    const struct job *base = child->base;
+    int least = 0;
+
+    for (int i = 0; i < base->count; i++)
+        least += !base->nodes[i]->down && !base->nodes[i]->drained;
+    if (child->base_left <= 0 || child->base_left >= base->count)
+        return base->count;
+    return child->base_left > least ? child->base_left : least;
+}
+
 /* As job_submit/elastic counts: what leaves soon does not count, nodes that may be replaced leave
  * when another one has joined, and nodes of a fallback pool stand in for those that do not come. */
 static bool is_admitted(const struct child *child)
 {
     const struct job *base = child->base;
-    int count = child->base_left > 0 ? child->base_left : base->count;
+    int count = base_nodes(child);
     int most = base->training->policy->sizes.max;
 
     for (const struct job *job = slurm_jobs(); job != NULL; job = job->next) {

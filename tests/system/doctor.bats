@@ -8,7 +8,11 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 3
+    # A network for each node, where that can be: the last test closes ports of one.
+    export NETWORKS=
+    ((UID)) || ! unshare --net --mount --uts true || NETWORKS=--netns
+    # shellcheck disable=SC2086 # no word if there are none
+    testbed_up --nodes 3 $NETWORKS
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     make_good
 }
@@ -98,6 +102,60 @@ CONF
     [[ $(ids <<<"$none") == "conf-wrong spank-not-named" || $(ids <<<"$none") == "conf-absent spank-not-named" ]]
 }
 
+# mistaken ID COMMAND [UNDO]: what is wrong after the command, beside what a good site has, is that and no more.
+# CONF is the elastic.conf that root's doctor reads, or DOCTOR another way to ask.
+mistaken() {
+    local found
+    CONF=$TB_WORK/one.conf
+    cp "$TB_WORK/good.conf" "$CONF"
+    eval "$2"
+    found=$(${DOCTOR:-on_testbed} env ELASTIC_CONF="$CONF" selastic doctor --json |
+        json_value '*sorted({f["id"] for f in s["findings"]} - set("'"$GOOD"'".split()))')
+    eval "${3:-}"
+    [[ $found == "$1" ]] || { echo "$2: $found, not $1" >&2; return 1; }
+    COUNT=$((COUNT + 1))
+}
+
+# in_slurm_conf SED-SCRIPT; as_before: slurm.conf
+in_slurm_conf() { sed -i "$1" "$TB_DIR/etc/slurm.conf" && on_testbed scontrol reconfigure; }
+as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol reconfigure; }
+
+@test "one mistake at a time is found, and nothing else" {
+    local inst port hook own
+    COUNT=0
+    GOOD=$(on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json | json_value '*{f["id"] for f in s["findings"]}')
+    # shellcheck disable=SC2034 # of what is evaluated
+    port=$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")
+    mistaken ports-ephemeral 'sed -i "1i port_range = 40000-40100" "$CONF"'
+    mistaken ports-slurm 'sed -i "1i port_range = $((port - 10))-$((port + 10))" "$CONF"'
+    mistaken conf-no-pool 'sed -i "/^default_pool/d; /^\[pool/,\$d" "$CONF"'
+    mistaken pool-grace-short 'sed -i "s/^grace = .*/grace = 600/" "$CONF"'
+    mistaken snapshot-unsafe 'sed -i "1i snapshot_dir = $TB_WORK" "$CONF"'
+    mistaken snapshot-absent 'sed -i "1i snapshot_dir = /nonexistent/snapshots" "$CONF"'
+    mistaken pool-qos-accounting 'sed -i "s/^\[pool elastic\]/&\nqos = low/" "$CONF"'
+    DOCTOR=as_user mistaken conf-unreadable 'chmod 0 "$CONF"' 'chmod 644 "$CONF"'
+    mistaken pool-down 'on_testbed scontrol update partition=elastic state=down' 'on_testbed scontrol update partition=elastic state=up'
+    mistaken pool-tier 'in_slurm_conf "/^PartitionName=elastic /s/PriorityTier=[0-9]*/PriorityTier=99/"' as_before
+    mistaken pool-grace 'in_slurm_conf "/^PartitionName=elastic /s/GraceTime=[0-9]*/GraceTime=0/"' as_before
+    mistaken private-nodes 'in_slurm_conf "\$aPrivateData=nodes"' as_before
+    mistaken kill-wait 'in_slurm_conf "\$aKillWait=2"' as_before
+    mistaken job-submit 'in_slurm_conf "/^JobSubmitPlugins=/d"' as_before
+    mistaken hook-missing 'in_slurm_conf "/^Epilog=/d"' as_before
+    mistaken hook-limit 'in_slurm_conf "\$aPrologEpilogTimeout=10"' as_before
+    hook=$TB_DIR/etc/epilog.d/50-elastic
+    # shellcheck disable=SC2034
+    own=$(readlink -f "$hook")
+    mistaken hook-mode 'rm "$hook"; printf "#!/bin/sh\nhook=%s\n" "$own" >"$hook"; chmod 644 "$hook"' 'ln -sf "$own" "$hook"'
+    inst=$TB_DIR/inst/libexec/slurm-elastic
+    if [[ -e $inst ]]; then # a copy, which may be broken
+        mistaken program-missing 'mv "$inst/elastic-notice" "$inst/away"' 'mv "$inst/away" "$inst/elastic-notice"'
+        mistaken program-mode 'chmod 755 "$inst/elastic-flush"' 'chmod 711 "$inst/elastic-flush"'
+        mistaken program-writable 'chmod o+w "$inst/elastic-runs"' 'chmod o-w "$inst/elastic-runs"'
+    fi
+    echo "$COUNT mistakes"
+    ((COUNT >= 17))
+}
+
 @test "without slurmctld it says so, and what of this host is wrong" {
     "$TESTBED" stop-controller --dir "$TB_DIR"
     run -1 doctor "$TB_WORK/good.conf"
@@ -152,4 +210,17 @@ SH
     [[ $(as_user selastic doctor --job "$job" --json | json_value 's["job"], s["why_not_more"]') == "$job MAX is 2" ]]
     run -1 as_user selastic doctor --job 999999
     [[ ${#lines[@]} == 1 ]]
+}
+
+@test "--nodes: a node that cannot connect to another one is named" {
+    local space
+    [[ $NETWORKS ]] || skip "no network namespaces on this machine"
+    space=elastic-$(sed -n 's/^SlurmctldPort=//p' "$TB_DIR/etc/slurm.conf")-n2
+    # As a firewall would: Slurm's own ports are open.
+    ip -n "$space" rule add pref 10 ipproto tcp dport 23000-27999 prohibit
+    run -1 as_user env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json --nodes 'n[1-3]' --partition batch --timeout 50
+    ip -n "$space" rule delete pref 10
+    echo "$output"
+    [[ $(ids <<<"$output") == nodes-ports ]]
+    [[ $output == *"nodes cannot connect to each other: n2 to n3, port "*" (Permission denied)"* ]]
 }

@@ -8,6 +8,7 @@ load helpers
 load elastic
 load roles
 load serve
+load fit
 
 setup_file() {
     export SERVICE=f$$ # services outlive jobs and testbeds
@@ -50,49 +51,6 @@ teardown_file() {
 }
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit list "$SERVICE"; }; }
-
-# data NAME WORDS...: what a model is trained on.
-data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
-
-# fit NAME OPTION...: a training on that data, which waits for its end.
-fit() { as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" --wait "${@:2}"; }
-
-# begin NAME OPTION...: the same, without.
-begin() { as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" "${@:2}"; }
-
-fit_json() { as_user selastic fit show "$SERVICE" "$@" --json; }
-
-path_of() { fit_json "$@" | json_value '" > ".join(h["status"] for h in s["history"])'; }
-
-ended_as() { [[ $(fit_json 2>/dev/null | json_value 's["status"]') == "$1" ]]; }
-acts() { [[ $(fit_json 2>/dev/null | json_value 's["action"]') == "$1" ]]; }
-
-current() { as_user readlink "$TB_WORK/models/m/current"; }
-
-partials() { find "$TB_WORK/models" -name '*.partial' | wc -l; }
-
-serves() { [[ $(as_user curl -s "http://$1/m") == "$2" ]]; }
-
-# Lines "ADDRESS:PORT" of the replicas that are ready.
-servers() {
-    table |
-        json_value "'\\n'.join(f'{r[\"address\"]}:{r[\"port\"]}' for x in s['shards'] for r in x['replicas'] if r['state'] == 'ready')"
-}
-
-# serves_all VERSION COUNT
-serves_all() {
-    local at count=0
-    for at in $(servers); do
-        serves "$at" "$1" || return 1
-        count=$((count + 1))
-    done
-    ((count == $2))
-}
-
-# Processes of elastic-fit that run fits, or train, of this service.
-processes() { pgrep -u "$TB_USER" -f "^[^ ]*elastic-fit $1 $SERVICE" || true; }
-
-trains_nobody() { [[ -z $(processes train) ]]; }
 
 @test "the service begins without a model; a fit makes the first state, and it is served" {
     runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
@@ -169,7 +127,7 @@ trains_nobody() { [[ -z $(processes train) ]]; }
     run -0 as_user selastic fit cancel "$SERVICE" --reason="not needed"
     wait_for 40 ended_as CANCELLED
     [[ $(fit_json | json_value 's["reason"]') == "not needed" ]]
-    run -1 as_user selastic fit cancel "$SERVICE"
+    run -4 as_user selastic fit cancel "$SERVICE"
     [[ $output == *"is over already: CANCELLED" ]]
     run -1 fit long --within=fit=2s
     [[ $output == *"FAILED: WAIT_FOR_FIT: not done in time, after 2 s (fit)" ]]
@@ -180,8 +138,9 @@ trains_nobody() { [[ -z $(processes train) ]]; }
 @test "a runner that is killed at each step is followed by another one, which goes on" {
     data killed D sleep 2
     begin killed
-    until ended_as SUCCESS; do
-        action=$(fit_json | json_value 's["action"]')
+    while [[ ${status:=} != SUCCESS ]]; do
+        read -r status action < <(fit_json | json_value 's["status"], s["action"]')
+        [[ $status != FAILED ]]
         if [[ $action != "${last:-}" ]]; then
             read -ra pids < <(processes run | tr '\n' ' ') || true
             ((${#pids[@]} == 0)) || as_user kill -KILL "${pids[@]}" || true
@@ -189,7 +148,7 @@ trains_nobody() { [[ -z $(processes train) ]]; }
             last=$action
             kills=$((${kills:-0} + 1))
         fi
-        ended_as FAILED && return 1
+        sleep 0.1
     done
     ((kills >= 4))
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
@@ -261,7 +220,7 @@ refused() {
     refused 2 "--within=fit=soon: write start=, fit= or target= and a time" start "$SERVICE" --data=x --within=fit=soon
     refused 2 "the commands are start, show, list, log and cancel" stop "$SERVICE"
     refused 2 "'x' is no fit: a fit has a number" show "$SERVICE" x
-    refused 1 "there is no fit 99" show "$SERVICE" 99
+    refused 3 "there is no fit 99" show "$SERVICE" 99
     run -1 fit good --from=000099
     [[ $output == *"FAILED: --from=000099: "* ]]
 }

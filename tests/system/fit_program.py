@@ -2,8 +2,8 @@
 """The training of fit.bats: fit_program.py [stage].
 
 The data is a file with lines of words. "sleep S" takes so long. "fail" ends with status 3. "empty"
-writes nothing. "broken" makes a model that no server loads. The model is a file "model": what it
-was trained from, and its data.
+writes nothing. "broken" makes a model that no server loads. "slow S" makes one whose servers take S
+seconds to start. The model is a file "model": what it was trained from, and its data.
 """
 
 import json
@@ -34,5 +34,7 @@ model = Path(call["modelDir"])
 if "empty" not in words:
     start = (Path(before) / "model").read_text() + " " if before else ""
     (model / "model").write_text(start + words[0])
+if "slow" in words:
+    (model / "slow").write_text(words[words.index("slow") + 1])
 if "broken" in words:
     (model / "broken").write_text("")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The examples for frameworks, with what scripts/setup --python-env installs from PyPI.
-# Takes 100 s
+# Takes 250 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
@@ -17,8 +17,8 @@ has() { [[ -n $NEWER ]] && "$PYTHON" -c "import importlib.util as u, sys; sys.ex
 
 setup_file() {
     [[ -n $NEWER ]] || return 0
-    testbed_up --nodes 2
-    cp -r "$TREE"/examples/{accelerate,digits,huggingface,lightning} "$TREE/tests/system/frameworks.py" "$TB_WORK/"
+    testbed_up --nodes 4
+    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/system/frameworks.py" "$TB_WORK/"
     mkdir "$TB_WORK/alone"
     SELDOM=$(seldom_collects)
     export SELDOM
@@ -38,29 +38,42 @@ teardown() {
 
 made_by() { grep -hqs "\"world\": $1," "$LOG"/*; }
 
-# lives_through SCRIPT OPTION...: a job that grows from one node to two, and gives one back.
+# lives_through SCRIPT OPTION...: a job that grows from one unit to two, and gives one back. Units have
+# one node, or $UNIT.
 lives_through() {
-    job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 10 --wrap \
+    local unit=${UNIT:-1}
+    local more=$((2 * unit))
+    job=$(submit --elastic="$unit:$more" --elastic-replica="$unit" --elastic-grow=ask --elastic-grow-delay=0 -N"$unit" --exclusive -t 10 --wrap \
         "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
          OMP_NUM_THREADS=1 PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun --max-restarts=0 $PYTHON $TB_WORK/$1 --epochs $EPOCHS --step-time 0.4 --log $TB_WORK/log-\$SLURM_JOB_ID ${*:2}")
     LOG=$TB_WORK/log-$job
-    wait_for 90 made_by 1
-    as_user selastic resize "$job" 2
-    wait_for 90 made_by 2
-    as_user selastic resize "$job" 1
-    wait_for 60 size_is "$job" 1
+    wait_for 90 made_by "$unit"
+    as_user selastic resize "$job" "$more"
+    wait_for 90 made_by "$more"
+    as_user selastic resize "$job" "$unit"
+    wait_for 60 size_is "$job" "$unit"
     touch "$LOG/fast"
     wait_for 90 job_is "$job" COMPLETED
     rm "$LOG/fast"
     run as_user "$PYTHON" "$TB_WORK/frameworks.py" check "$LOG" "$TB_WORK/alone"
     echo "$output"
-    [[ $status == 0 && $output == *"sizes 1 2 1"* ]]
-    [[ $output == *"1 of 2 processes have made all $((7 * EPOCHS)) steps"* ]]
+    [[ $status == 0 && $output == *"sizes $unit $more $unit"* ]]
+    [[ $output == *"$unit of $more processes have made all $((7 * EPOCHS)) steps"* ]]
 }
 
 @test "Lightning lives through worlds: the process stays, each sample once, the parameters of plain PyTorch" {
     has pytorch_lightning || skip "pytorch_lightning cannot be imported"
     lives_through lightning/train.py
+}
+
+@test "Lightning lives through worlds with a module that fully_shard() has sharded" {
+    has pytorch_lightning || skip "pytorch_lightning cannot be imported"
+    lives_through lightning/train.py --fsdp
+}
+
+@test "Lightning lives through worlds of units, in each of which the module is sharded (HSDP)" {
+    has pytorch_lightning || skip "pytorch_lightning cannot be imported"
+    UNIT=2 lives_through lightning/train.py --hybrid
 }
 
 @test "Accelerate lives through worlds" {
@@ -73,6 +86,11 @@ lives_through() {
     lives_through accelerate/train.py --fsdp
 }
 
+@test "Accelerate lives through worlds of units, in each of which the model is sharded (HSDP)" {
+    has accelerate || skip "accelerate cannot be imported"
+    UNIT=2 lives_through accelerate/train.py --hybrid
+}
+
 @test "the Hugging Face Trainer lives through worlds" {
     has transformers accelerate || skip "transformers and accelerate cannot be imported"
     lives_through huggingface/train_live.py
@@ -83,10 +101,16 @@ lives_through() {
     lives_through huggingface/train_live.py --fsdp
 }
 
-# starts_again SCRIPT...: a job in restart mode, which grows from one node to two.
+@test "the Hugging Face Trainer lives through worlds of units, in each of which the model is sharded (HSDP)" {
+    has transformers accelerate || skip "transformers and accelerate cannot be imported"
+    UNIT=2 lives_through huggingface/train_live.py --hybrid
+}
+
+# starts_again SCRIPT...: a job in restart mode, which grows from one node to two. Python looks into
+# $MORE_PYTHON, too.
 starts_again() {
     job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 10 --wrap \
-        "OMP_NUM_THREADS=1 PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u $TB_WORK/$* --step-time 0.1")
+        "OMP_NUM_THREADS=1 PYTHONPATH=$SELDOM:${MORE_PYTHON:+$MORE_PYTHON:}\$PYTHONPATH srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u $TB_WORK/$* --step-time 0.1")
     wait_for 90 says "$TB_WORK/$job.out" "step [0-9]+ world 1"
     as_user selastic resize "$job" 2
     wait_for 90 job_is "$job" COMPLETED
@@ -98,6 +122,30 @@ starts_again() {
     starts_again "huggingface/train.py $TB_WORK/output --epochs 30"
     diff <(sed -n 's/^step \([0-9]*\) world .*/\1/p' "$TB_WORK/$job.out") <(seq 240)
     grep -q '^trained, parameters' "$TB_WORK/$job.out"
+}
+
+# losses FILE: of the steps of a training, as "EPOCH STEP LOSS".
+losses() { sed -n 's/^epoch \([0-9]*\) step \([0-9]*\) world [0-9]* loss \(.*\)/\1 \2 \3/p' "$1"; }
+
+deepspeed() {
+    export MORE_PYTHON=${PYTHON%/bin/*}/deepspeed
+    [[ -d $MORE_PYTHON ]] || skip "scripts/setup --python-env has not installed DeepSpeed"
+    job=$(submit --elastic=1:1 -N1 -t 10 --wrap \
+        "PYTHONPATH=$MORE_PYTHON:\$PYTHONPATH srun elasticrun --mode=restart $PYTHON $TB_WORK/deepspeed/train.py --stage $1 --epochs 12")
+    wait_for 90 job_is "$job" COMPLETED
+    losses "$TB_WORK/$job.out" >"$TB_WORK/losses"
+    [[ $(wc -l <"$TB_WORK/losses") == $((7 * 12)) ]]
+    starts_again "deepspeed/train.py --stage $1 --epochs 12"
+    losses "$TB_WORK/$job.out" | paste -d' ' "$TB_WORK/losses" - |
+        awk '$1 != $4 || $2 != $5 || ($3 - $6)^2 > 1e-10 { print; wrong = 1 } END { exit wrong }'
+}
+
+@test "DeepSpeed is started anew in each world, ZeRO 2: its losses are those of one process" {
+    deepspeed 2
+}
+
+@test "DeepSpeed is started anew in each world, ZeRO 1: its losses are those of one process" {
+    deepspeed 1
 }
 
 @test "a loop with fully_shard() is started anew from the parts that all have saved by DCP" {

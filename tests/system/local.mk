@@ -4,6 +4,7 @@
 EXTRA_DIST += \
     tests/system/arithmetic.bats \
     tests/system/arithmetic.py \
+    tests/system/browser.py \
     tests/system/bad_input.bats \
     tests/system/cloud.bats \
     tests/system/dask.bats \
@@ -29,7 +30,11 @@ EXTRA_DIST += \
     tests/system/faults/table.py \
     tests/system/faults/table.txt \
     tests/system/faults/training.py \
+    tests/system/fit.bash \
+    tests/system/fit_faults.bats \
+    tests/system/fit_http.bats \
     tests/system/fit.bats \
+    tests/system/fit_replace.bats \
     tests/system/flush.bats \
     tests/system/frameworks.bats \
     tests/system/frameworks.py \
@@ -96,8 +101,12 @@ EXTRA_DIST += \
     tests/system/serve_storm.bats \
     tests/system/storm.py \
     tests/system/lora_server.py \
+    tests/system/serve_demand.bats \
     tests/system/serve_handover.bats \
+    tests/system/serve_http.bats \
+    tests/system/serve_handover_faults.bats \
     tests/system/openai_client.cjs \
+    tests/system/openai_fits.cjs \
     tests/system/ray.bats \
     tests/system/ray_program.py \
     tests/system/rl.bats \
@@ -130,6 +139,7 @@ EXTRA_DIST += \
     tests/system/spank.bats \
     tests/system/state.bats \
     tests/system/store.bats \
+    tests/system/stragglers.bats \
     tests/system/store.py \
     tests/system/stranger.py \
     tests/system/submit.bats \

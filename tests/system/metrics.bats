@@ -24,7 +24,8 @@ teardown_file() {
 
 teardown() {
     local each
-    for each in proxy exporter prometheus; do
+    [[ ! ${session:-} ]] || browser close "$session" || true
+    for each in proxy exporter prometheus chromedriver; do
         [[ ! -s $TB_WORK/$each.pid ]] || as_user kill "$(<"$TB_WORK/$each.pid")" || true
         rm -f "$TB_WORK/$each.pid"
     done
@@ -65,6 +66,8 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
     fi
 }
 
+sockets_of_proxy() { find "/proc/$(<"$TB_WORK/proxy.pid")/fd" -lname 'socket:*' | wc -l; }
+
 @test "selastic proxy serves a page of the jobs, and what it is made of" {
     begin proxy selastic proxy
     # Nobody else comes in, nothing is changed, and no foreign name leads here.
@@ -87,6 +90,10 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
     version=$(sed -nE 's/^ETag: "([0-9]+)".*/\1/p' "$BATS_TEST_TMPDIR/first")
     run -0 as_user curl -s -m 24 -D - -o /dev/null "$url/jobs/$job?after=$version"
     [[ $output =~ ETag:\ \"([0-9]+)\" ]] && ((BASH_REMATCH[1] > version))
+    # Nothing is kept of a client that leaves while it waits: 25 s would be its time.
+    sockets=$(sockets_of_proxy)
+    run -28 as_user curl -s -m 1 "$url/jobs/99999999?after=1"
+    wait_for 5 eval '[[ $(sockets_of_proxy) == "$sockets" ]]'
 }
 
 @test "selastic exporter tells of the site, and of Slurm that is away" {
@@ -144,6 +151,83 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
         grep -qE "^elastic_job_straggler_ratio\{jobid=\"$job\",user=\"$TB_USER\",node=\"n2\",rank=\"1\",cause=\"[a-z]+\"\} 2.[45]"
 }
 
+browser() { "$TREE/tests/system/browser.py" "$@"; }
+in_page() { browser script "$session" "return $1" | json_value s; }
+
+# texts SELECTOR: of all elements of the page that it selects, a line each; has_text SELECTOR TEXT
+texts() { in_page "[...document.querySelectorAll('$1')].map(e => e.textContent).join('\\n')"; }
+has_text() { texts "$1" | grep -qxF -e "$2"; }
+has_no_text() { ! has_text "$@"; }
+fact() { in_page "[...document.querySelectorAll('dt')].find(e => e.textContent === '$1').nextSibling.textContent"; }
+picture_is_there() { [[ $(in_page 'document.querySelector("#picture").checkVisibility()') == True ]]; }
+steps_are_more() { (($(fact Steps) > $1)); }
+
+# fields LIST KEY...: of each object in a list of the answer on stdin.
+fields() { json_value '"\n".join("–" if o[k] in (None, "") else str(o[k]) for o in s["'"$1"'"] for k in "'"${*:2}"'".split())'; }
+
+open_page() {
+    local page
+    begin proxy selastic proxy
+    page=$url
+    begin chromedriver chromedriver --port=0
+    wait_for 10 says "$TB_HOME/chromedriver.out" 'successfully on port'
+    session=$(browser open "http://127.0.0.1:$(sed -nE 's/.*successfully on port ([0-9]+).*/\1/p' "$TB_HOME/chromedriver.out")" "$page/")
+}
+
+@test "Chromium shows the page: all jobs, one of them, and what becomes of them" {
+    local other
+    command -v chromedriver >/dev/null || skip "Debian's package chromium-driver is not installed"
+    open_page
+    wait_for 20 has_text '#jobs td' "$job"
+    diff <(texts '#jobs td') <(as_user selastic list --json | fields jobs job name state size sizes pending why)
+    # The job's name is text, whatever it looks like.
+    has_text '#jobs td' '<b id="taken">x</b>'
+    [[ $(in_page 'document.querySelector("#taken")') == None ]]
+
+    browser click "$session" "a[href='#$job']"
+    wait_for 20 has_text '#nodes td' n3
+    show_json "$job" >"$BATS_TEST_TMPDIR/show"
+    diff <(texts '#nodes td') <(fields members node job role pool slots state <"$BATS_TEST_TMPDIR/show")
+    [[ $(texts h2) == "Job $job.0 (<b id=\"taken\">x</b>)" ]]
+    [[ $(fact 'Size') == '3 nodes, 3 workers; allowed 2:3' ]]
+    [[ $(fact 'Why this size') == "$(json_value 's["why_size"]' <"$BATS_TEST_TMPDIR/show")" ]]
+    [[ $(fact 'Why not more') == "$(json_value 's["why_not_more"]' <"$BATS_TEST_TMPDIR/show")" ]]
+    [[ $(fact 'Slow') == 'rank 1 on n2: '* ]]
+    wait_for 20 picture_is_there
+    [[ $(in_page 'document.querySelector("#picture").naturalWidth') -gt 700 ]]
+
+    # Without being loaded anew, it follows: steps of the job, a job that is new, and one that has gone.
+    in_page 'window.mark = "kept"'
+    wait_for 20 steps_are_more "$(fact Steps)"
+    other=$(submit -H -N1 --elastic=1:2 -J 'an & other' --wrap true)
+    wait_for 20 has_text '#jobs td' 'an & other'
+    as_user scancel "$other"
+    wait_for 20 has_no_text '#jobs td' 'an & other'
+
+    # A job that does not run has nothing to show. Who leaves it leaves no request behind: a browser has
+    # six connections.
+    other=$(submit -H -N1 --elastic=1:2 --wrap true)
+    wait_for 20 has_text '#jobs td' "$other"
+    [[ -z $(browser errors "$session") ]]
+    in_page '(() => { window.asked = []; const real = fetch;
+        fetch = (path, how) => (asked.push([path, how.signal]), real(path, how)); })()'
+    browser click "$session" "a[href='#$other']"
+    wait_for 20 has_text '#news' "job $other does not run, or does not answer"
+    browser click "$session" "a[href='#$job']"
+    wait_for 20 picture_is_there
+    [[ $(in_page "asked.filter(([path, signal]) => path.startsWith('jobs/$other') && signal.aborted).length") -ge 1 ]]
+    wait_for 20 eval '[[ $(texts "#news") == "as of "* ]]'
+    as_user scancel "$other"
+    [[ $(in_page 'window.mark') == kept ]]
+
+    # A script of somebody else does not run in it.
+    [[ $(in_page '(() => { const s = document.createElement("script"); s.textContent = "window.taken = 1";
+        document.body.append(s); return window.taken ?? null; })()') == None ]]
+
+    as_user kill "$(<"$TB_WORK/proxy.pid")"
+    wait_for 20 has_text '#news' 'selastic proxy does not answer'
+}
+
 # shellcheck disable=SC2030,SC2031
 @test "a script before training that fails is a failure, with its reason" {
     cancel_all
@@ -152,4 +236,36 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
     wait_for 60 job_ended "$job"
     [[ $(job_state "$job") == FAILED ]]
     grep -q -- '--pre-train-script /bin/false ended with exit code 1' "$TB_WORK/$job.out"
+}
+
+# shellcheck disable=SC2030,SC2031
+@test "scripts around training run once for a node and world, with their arguments" {
+    # shellcheck disable=SC2016 # of the script
+    around=$(script around.sh <<'SH'
+#!/bin/sh
+echo "$ELASTIC_GENERATION $SLURMD_NODENAME $RANK $# $*" >>"around-$1"
+SH
+    )
+    cp "$TREE/tests/system/steps.py" "$TB_WORK/"
+    job=$(submit -N1 --exclusive --elastic=1:2 --elastic-grow=ask -t 10 --wrap "srun elasticrun --nproc-per-node=2 \
+        --pre-train-script=$around --pre-train-args=\"pre 'two words'\" --post-train-script=$around --post-train-args=post \
+        $PYTHON $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.1")
+    wait_for 60 steps_exceed "$job" 2
+    as_user selastic resize "$job" 2
+    wait_for 60 steps_made_by "$job" 2
+    as_user selastic resize "$job" 1
+    wait_for 60 steps_made_by "$job" 3
+    enough "$job"
+    sort "$TB_WORK/around-pre" "$TB_WORK/around-post"
+    read -r first second < <(history_json "$job" | json_value '*s["generations"][1]["nodes"]')
+    diff <(sort "$TB_WORK/around-pre") <(printf '%s 2 pre two words\n' "1 $first 0" "2 $first 0" "2 $second 2" "3 $first 0")
+    diff <(sort "$TB_WORK/around-post") <(printf '%s 1 post\n' "1 $first 0" "2 $first 0" "2 $second 2" "3 $first 0")
+}
+
+# shellcheck disable=SC2030,SC2031
+@test "a script after training that fails is a failure, too" {
+    job=$(submit -N1 --exclusive --elastic=1:1 -t 10 --wrap "srun elasticrun --max-restarts=0 --post-train-script=/bin/false $PYTHON slow_rank.py 1")
+    wait_for 60 job_ended "$job"
+    [[ $(job_state "$job") == FAILED ]]
+    grep -q -- '--post-train-script /bin/false ended with exit code 1' "$TB_WORK/$job.out"
 }

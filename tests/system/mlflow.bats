@@ -76,6 +76,24 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
         'incarnations=0,1' 'pauses=yes' 'goodput=yes' 'steps=yes'; do
         grep -qxF "$line" <<<"$output"
     done
+
+    # A job goes on with a run that is there, and makes none.
+    mine=$(curl -s "$url/api/2.0/mlflow/runs/create" -H 'Content-Type: application/json' -d '{"experiment_id": "0", "run_name": "mine"}' |
+        json_value 's["run"]["info"]["run_id"]')
+    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow="$url" --elastic-run-id="$mine" -t 10 --wrap "srun elasticrun $TB_WORK/train")
+    wait_for 60 lines "$job" "has run $mine at $url" 1
+    enough "$job"
+    run -0 curl -s "$url/api/2.0/mlflow/runs/search" -H 'Content-Type: application/json' -d '{"experiment_ids": ["0"]}'
+    [[ $(json_value '*[(r["info"]["run_id"], r["info"]["run_name"], r["info"]["status"]) for r in s["runs"]]' <<<"$output") == "('$mine', 'mine', 'FINISHED')" ]]
+    [[ $(json_value '*[t["value"] for r in s["runs"] for t in r["data"]["tags"] if t["key"] == "elastic.job"]' <<<"$output") == "$job" ]]
+    # … and no other one where there is no such run: the training goes on without.
+    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow="$url" --elastic-run-id=0123456789abcdef0123456789abcdef -t 10 \
+        --wrap "srun elasticrun $TB_WORK/train")
+    wait_for 60 steps_exceed "$job" 20
+    enough "$job"
+    grep -i mlflow "$TB_WORK/$job.out"
+    run -0 curl -s "$url/api/2.0/mlflow/runs/search" -H 'Content-Type: application/json' -d '{"experiment_ids": ["0"]}'
+    [[ $(json_value 'len(s["runs"])' <<<"$output") == 1 ]]
 }
 
 @test "a server that is not there costs nothing, and is told of" {

@@ -16,6 +16,8 @@ setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_for_training
     cp "$TREE"/examples/digits/*.py "$TB_WORK/"
+    SELDOM=$(seldom_collects)
+    export SELDOM
 }
 
 setup() {
@@ -42,7 +44,7 @@ has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 
 @test "restart mode: a world of another size goes on from the checkpoint, and no sample is lost or repeated" {
     job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 5 --wrap \
-        "srun elasticrun $PYTHON -u train_restart.py --epochs 25 --step-time 0.05 --log $TB_WORK/steps")
+        "PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun $PYTHON -u train_restart.py --epochs 25 --step-time 0.05 --log $TB_WORK/steps")
     wait_for 60 has_stepped_at 2
     as_user selastic resize "$job" 1
     wait_for 60 job_is "$job" COMPLETED

@@ -3,7 +3,7 @@
 # A site with accounting, where QOS preempts QOS: extensions have the pool's, and leave for jobs of the others.
 # Takes 30 s
 
-# shellcheck disable=SC2034
+# shellcheck disable=SC2030,SC2031,SC2034
 BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
@@ -124,4 +124,60 @@ ids() {
     on_testbed sacctmgr -i --quiet modify user "$TB_USER" set MaxSubmitJobs=-1
     echo "$output"
     [[ $output == *association* && $output == *pool-qos* && $output == *qos-grace* ]]
+}
+
+# has_mail JOB WORD: Slurm has sent one of the job with this word; prints the subject, whom it is for, and its text.
+has_mail() { grep -lE "^Slurm Job_id=$1 .* $2" "$TB_HOME"/mails/* 2>/dev/null | xargs -r cat | grep .; }
+
+@test "mails of an elastic job say its sizes, its extensions send none, and others are passed on as they are" {
+    mkdir -m 1777 "$TB_HOME/mails"
+    selastic=$(on_testbed command -v selastic)
+    cat >"$TB_HOME/mail" <<SH
+#!/bin/bash
+cd "$TB_HOME/mails" && { printf '%s\n' "\$2" "to \$3" && cat; } >".new.\$\$" && mv ".new.\$\$" "\$SLURM_JOB_ID.\$\$"
+SH
+    # What the site's own script says: which program sends.
+    { printf '#!/bin/bash\n%s\n' "$TB_ENV" &&
+        echo "exec ${selastic%/bin/*}/libexec/slurm-elastic/elastic-mail $TB_HOME/mail \"\$@\""; } >"$TB_HOME/mailprog"
+    chmod 755 "$TB_HOME/mail" "$TB_HOME/mailprog"
+    sed -i "s|^MailProg=.*|MailProg=$TB_HOME/mailprog|" "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+
+    job=$(train 1:2 100000 0.2 -- -N1 --mail-type=ALL --mail-user=ada)
+    wait_for 60 size_is "$job" 2
+    wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    enough "$job"
+    rigid=$(submit -N1 --mail-type=END --mail-user=bob --wrap true)
+    wait_for 60 has_mail "$rigid" Ended
+    wait_for 60 has_mail "$job" Ended
+    run -0 has_mail "$job" Ended
+    echo "$output"
+    [[ ${lines[0]} == *", COMPLETED, ExitCode 0, elastic: 1 to 2 nodes" && ${lines[1]} == "to ada" ]]
+    [[ $output == *NODE-HOURS*$'\n'*" base "*$'\n'*" elastic "* ]]
+    run -0 has_mail "$rigid" Ended
+    [[ ${#lines[@]} == 2 && ${lines[0]} == *", COMPLETED, ExitCode 0" && ${lines[1]} == "to bob" ]]
+    [[ $(cd "$TB_HOME/mails" && printf '%s\n' * | cut -d. -f1 | sort -u | xargs) == "$job $rigid" ]]
+}
+
+@test "a mail is sent though selastic fails, hangs or is not there" {
+    local bin=$TB_HOME/bin
+    mkdir -p "$bin/libexec" "$bin/bin"
+    cp "$TREE/scripts/elastic-mail" "$bin/libexec/"
+    sed -i 's/^LIMIT=.*/LIMIT=1/; s/^TRIES=.*/TRIES=1/' "$bin/libexec/elastic-mail"
+    printf '#!/bin/sh\necho "$@"\ncat\n' >"$bin/mail"
+    chmod 755 "$bin/mail"
+    for broken in 'exit 1' 'sleep 100' 'echo "  \"most_nodes\":\"3 4\","' ''; do
+        rm -f "$bin/bin/selastic"
+        [[ -z $broken ]] || printf '#!/bin/sh\n%s\n' "$broken" | install -m 755 /dev/stdin "$bin/bin/selastic"
+        run -0 env SLURM_JOB_ID=1 SLURM_JOB_USER=ada SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_MAIL_TYPE=Ended "$bin/libexec/elastic-mail" "$bin/mail" -s 'a subject' ada </dev/null
+        [[ $output == "-s a subject ada" ]]
+    done
+    # Of a job that runs, the leader tells it.
+    printf '#!/bin/sh\n[ $1 = show ] && echo "  \\"size\\":3," || echo "$1"\n' | install -m 755 /dev/stdin "$bin/bin/selastic"
+    run -0 env SLURM_JOB_ID=1 SLURM_JOB_USER=ada SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_MAIL_TYPE='Reached 80% of time limit' \
+        "$bin/libexec/elastic-mail" "$bin/mail" -s 'a subject' ada </dev/null
+    [[ $output == $'-s a subject, elastic: 3 nodes ada\nhistory' ]]
+    # It is called in another way than slurmctld does.
+    run -0 "$bin/libexec/elastic-mail" "$bin/mail" x </dev/null
+    [[ $output == x ]]
 }

@@ -74,7 +74,8 @@ variable() {
 # refused_of WHO JOB OWNER: each command for the job of the other user is refused with one line.
 refused_of() {
     local command
-    for command in roles replicas "scale server=2" "fail server-0" "remove server-0" endpoints reports proxy show; do
+    for command in roles replicas "scale server=2" "fail server-0" "remove server-0" endpoints reports proxy show \
+        shard apply flush repack handover; do
         # shellcheck disable=SC2086 # a list of words
         set -- "$1" "$2" "$3" $command
         run -1 "$1" timeout 20 selastic "$4" "$2" "${@:5}"

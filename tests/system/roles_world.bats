@@ -64,7 +64,9 @@ YAML
     before=$(pids_of "$job")
     # A worker of the world knows its role.
     worker=$(sed -n 's/^start .* pid=//p' "$TB_WORK/log-$job/rank-$(generation_of "$job")-0")
-    tr '\0' '\n' <"/proc/$worker/environ" | grep -qx ELASTIC_ROLE=learner
+    tr '\0' '\n' <"/proc/$worker/environ" >"$TB_HOME/worker"
+    grep -qx ELASTIC_ROLE=learner "$TB_HOME/worker"
+    grep -qx OMP_NUM_THREADS=2 "$TB_HOME/worker"
     # Users set its size as that of any elastic job.
     run -0 as_user selastic resize "$job" 2
     wait_for 30 ready_are "$job" learner 2

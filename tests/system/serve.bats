@@ -49,15 +49,6 @@ teardown_file() {
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
 
-# model NAME NUMBER BYTES [broken]: a version of it, as a state.
-model() {
-    local dir=$TB_WORK/models/$1/00000$2
-    as_user mkdir -p "$dir"
-    as_user sh -c "echo data >$dir/data; echo '{\"bytes\": $3}' >$dir/../model.json"
-    [[ ! ${4:-} ]] || as_user touch "$dir/broken"
-    as_user sh -c "echo '{\"format\": 1, \"files\": {\"data\": 5}}' >$dir/complete.json"
-}
-
 # answers KEY VERSION COUNT: as many replicas answer for that key, all of them with that version.
 answers() {
     local at count=0

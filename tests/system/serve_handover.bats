@@ -40,20 +40,12 @@ YAML
     submit -N2 --exclusive -t 4 -J serve --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/first"
 }
 
-setup() {
-    first=$(<"$TB_WORK/first")
-    DIR=$(as_user sh -c 'echo ~')/.slurm-elastic/services/$SERVICE
-}
+setup() { first=$(<"$TB_WORK/first"); }
 
 teardown_file() {
     end_process "$TB_WORK/hey.pid" INT
     end_process "$TB_WORK/router.pid" TERM
-    # A job that still runs would make its directory again.
-    as_user scancel -u "$TB_USER" || true
-    # shellcheck disable=SC2317 # wait_for calls it
-    nobody_runs() { [[ ! $(as_user squeue -h -u "$TB_USER") ]]; }
-    wait_for 30 nobody_runs
-    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    end_service
     testbed_down
 }
 
@@ -73,15 +65,6 @@ handover() {
     sed -i "s/^handover: .*/handover: $1/" "$TB_WORK/serve.yaml"
     chmod 0644 "$TB_WORK/serve.yaml"
 }
-
-# leader_file EXPRESSION: of leader.json.
-leader_file() { as_user cat "$DIR/leader.json" 2>/dev/null | json_value "$1" 2>/dev/null; }
-
-# serves JOB: that job has the service, and its table is out.
-serves() { [[ $(leader_file '(s["job"], s["serves"], s["ended"])') == "($1, True, False)" ]]; }
-
-# claimed_by_another JOB: prints it.
-another_serves() { local job; job=$(leader_file 's["job"]') && [[ $job != "$1" ]] && serves "$job"; }
 
 asked() { [[ $(curl -s -m 5 "http://127.0.0.1:$(<"$TB_WORK/port")/$1") == "$2" ]]; }
 
@@ -147,7 +130,6 @@ end_load() {
     another_has_claimed() { [[ $(leader_file 's["job"]') != "$second" ]]; }
     wait_for 120 another_has_claimed
     third=$(leader_file 's["job"]')
-    as_user cat "$DIR/leader.json"
     [[ $(leader_file 's["serves"]') == False ]]
     run -0 as_user selastic shard "$SERVICE"
     [[ $output == *"holds its table until its replicas are ready: job $second serves"* ]]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A server of serve.bats: serve_program.py PORT MODELS.
+"""A server of serve.bats: serve_program.py PORT MODELS [RELEASE].
 
 GET /MODEL is answered with the version of the model, or 404. GET /ready is 200 once all models of
-the file are loaded. It reads the file again when it is another one. A model with a file "broken"
-cannot be loaded: at the start the server ends, later it keeps what it has. With a file "slow" a
-start takes so many seconds. A request with X-Sleep takes as many.
+the file are loaded, GET /release says RELEASE. It reads the file again when it is another one. A
+model with a file "broken" cannot be loaded: at the start the server ends, later it keeps what it
+has. With a file "slow" a start takes so many seconds. A request with X-Sleep takes as many.
 """
 
 import http.server
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 FILE = Path(sys.argv[2])
+RELEASE = sys.argv[3] if len(sys.argv) > 3 else "none"
 loaded = {}
 
 
@@ -55,7 +56,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Our models, and whether we are ready."""
         name = self.path[1:]
         time.sleep(float(self.headers.get("X-Sleep", "0")))
-        text = str(os.getpid()) if name == "ready" else loaded.get(name)
+        own = {"ready": str(os.getpid()), "release": RELEASE}
+        text = own.get(name) or loaded.get(name)
         self.send_response(404 if text is None else 200)
         self.end_headers()
         self.wfile.write((text or "").encode())
@@ -72,4 +74,5 @@ for entry in json.loads(FILE.read_text())["models"]:
 if not load():
     sys.exit(1)
 threading.Thread(target=watch, args=(first,), daemon=True).start()
+http.server.ThreadingHTTPServer.request_queue_size = 128
 http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[1])), Handler).serve_forever()

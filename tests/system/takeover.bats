@@ -13,10 +13,15 @@ load takeover
     job=$(train 2:3 100000 0.1 -- --elastic-snooze=60)
     wait_for 30 steps_exceed "$job" 10
     before=$(generation_of "$job")
-    # Who waits for the job does not notice.
-    waits_beside takeover "$job" --step "$(($(show_json "$job" | json_value 's["steps"]') + 100))"
+    # Who waits for the job does not notice. The base is told of steps every five seconds.
+    made=$(show_json "$job" | json_value 's["steps"]')
+    waits_beside before "$job" --step $((made + 100))
+    waits_beside takeover "$job" --step $((made + 150))
+    wait_for 60 says "$TB_HOME/wait.before" '^status 0'
     as_user kill -KILL "$(agent_of "$job" n1)"
     wait_for 20 led_by "$job" n2
+    # The new leader knows of them.
+    (($(show_json "$job" | json_value 's["steps"]') >= made))
     goes_on_after "$job" "$before"
     wait_for 60 says "$TB_HOME/wait.takeover" '^status 0'
     wait_for 20 says "$TB_WORK/$job.out" 'the leading node is lost: n2 leads now'

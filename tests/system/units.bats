@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# --elastic-replica: nodes that are added, removed and lost together. Hybrid sharding (HSDP) in live
-# mode, for which a newer PyTorch than Debian's is needed, and what any script finds.
-# Takes 40 s
+# --elastic-replica: nodes that are added, removed and lost together. Hybrid sharding (HSDP) and tensor
+# parallelism in live mode, for which a newer PyTorch than Debian's is needed, and what any script
+# finds.
+# Takes 70 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=200
@@ -31,26 +32,36 @@ teardown() {
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 
 # The process of rank 3, by its log.
-rank_3() { tail -n 1 "$TB_WORK/steps.3" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
+rank_3() { tail -n 1 "$LOG.3" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
 
 has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
 
-@test "hybrid sharding: a unit of two nodes joins, one of its nodes is lost and the unit with it, and the other unit goes on" {
+# loses_a_unit OPTION: of a training with sharded units, one of two units loses a node.
+loses_a_unit() {
     [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
     job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun $PYTHON -u train_fsdp.py --hybrid --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.15 --log $TB_WORK/steps")
+        "srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.15 --log $TB_WORK/steps$1")
+    LOG=$TB_WORK/steps$1
     wait_for 60 has_stepped_at 4
     as_user kill -KILL "$(rank_3)"
     wait_for 60 has_sizes 2,4,2,4
     wait_for 120 job_is "$job" COMPLETED
-    as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$TB_WORK/steps"
-    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/steps"
+    as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$LOG"
+    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$LOG"
     echo "$output"
     [[ $status == 0 && ${lines[-1]} =~ ^lost=0\ repeated=[01]?[0-9]?[0-9]$ ]]
     # No part had to come from anywhere else: each unit has all of them.
     run -1 grep 'goes on from' "$TB_WORK/$job.out"
     # All extensions were whole units.
     run -1 grep -E 'an extension of (1|3) node' "$TB_WORK/$job.out"
+}
+
+@test "hybrid sharding: a unit of two nodes joins, one of its nodes is lost and the unit with it, and the other unit goes on" {
+    loses_a_unit --hybrid
+}
+
+@test "tensor parallelism inside a unit of two nodes: the same" {
+    loses_a_unit --tensor
 }
 
 @test "a script finds its unit, in worlds of whole units" {

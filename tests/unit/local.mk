@@ -720,7 +720,11 @@ tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_haproxy_text tests/unit/test_rollout tests/unit/test_shard_commands \
     tests/unit/test_shard_commands_random tests/unit/test_shard_plan \
     tests/unit/test_roles_shards tests/unit/test_service_handover tests/unit/test_service_random \
+    tests/unit/test_service_models \
     tests/unit/test_service_scale
+tests_unit_test_service_models_SOURCES = tests/unit/test_service_models.c
+tests_unit_test_service_models_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_service_models_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_service_scale_SOURCES = tests/unit/test_service_scale.c
 tests_unit_test_service_scale_LDADD = $(UNIT_LIBS)
 tests_unit_test_roles_shards_SOURCES = tests/unit/test_roles_shards.c
@@ -753,9 +757,11 @@ EXTRA_DIST += \
     tests/unit/serve/measured.txt \
     tests/unit/serve/merge.txt \
     tests/unit/serve/mixed.txt \
+    tests/unit/serve/move-by-hand.txt \
     tests/unit/serve/not-ready.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/replaced.txt \
+    tests/unit/serve/on-demand.txt \
     tests/unit/serve/takeover.txt
 UNIT_TESTS += tests/unit/test_haproxy_answers tests/unit/test_route_table tests/unit/test_router_plan
 tests_unit_test_haproxy_answers_SOURCES = tests/unit/test_haproxy_answers.c
@@ -788,6 +794,7 @@ UNIT_TESTS += \
     tests/unit/test_api_call \
     tests/unit/test_api_request \
     tests/unit/test_di \
+    tests/unit/test_fit_http \
     tests/unit/test_reports
 tests_unit_test_api_call_SOURCES = tests/unit/test_api_call.c
 tests_unit_test_api_call_CPPFLAGS = $(ROLES_CPPFLAGS)
@@ -795,6 +802,9 @@ tests_unit_test_api_call_LDADD = $(ROLES_LIBS)
 tests_unit_test_api_request_SOURCES = tests/unit/test_api_request.c
 tests_unit_test_api_request_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_api_request_LDADD = $(ROLES_LIBS)
+tests_unit_test_fit_http_SOURCES = tests/unit/test_fit_http.c
+tests_unit_test_fit_http_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_fit_http_LDADD = $(ROLES_LIBS)
 tests_unit_test_di_SOURCES = tests/unit/test_di.c
 tests_unit_test_di_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_di_LDADD = $(ROLES_LIBS)

@@ -352,8 +352,14 @@ static void test_many_findings(void **unused)
     conf_destroy(conf);
 }
 
-static const struct doctor_node here = {"this host", true, "0.1.0", "abc", 0, true};
-static const struct doctor_node like_here = {"n1", true, "0.1.0", "abc", 1000, true};
+#define NODE(of, has_answered, its_release, its_conf, its_time, sees)                              \
+    {                                                                                              \
+        .name = (of), .answered = (has_answered), .release = (its_release), .conf = (its_conf),    \
+        .time = (its_time), .sees_state = (sees)                                                   \
+    }
+
+static const struct doctor_node here = NODE("this host", true, "0.1.0", "abc", 0, true);
+static const struct doctor_node like_here = NODE("n1", true, "0.1.0", "abc", 1000, true);
 
 /* Three nodes; the second one, and the third, are as told. */
 static void compare(struct doctor_node odd, const char *state_dir, struct doctor *doctor)
@@ -371,16 +377,15 @@ static void test_nodes(void **unused)
         struct doctor_node odd;
         const char *id, *what;
     } odd[] = {
-        {{"", false, NULL, NULL, 0, false}, "nodes-silent", "no answer of n2,n3"},
-        {{"", true, "0.2.0", "abc", 1000, true},
-         "nodes-release",
+        {NODE("", false, NULL, NULL, 0, false), "nodes-silent", "no answer of n2,n3"},
+        {NODE("", true, "0.2.0", "abc", 1000, true), "nodes-release",
          "another release of slurm-elastic is on n2,n3"},
-        {{"", true, "0.1.0", "abd", 1000, true}, "nodes-conf", "elastic.conf differs on n2,n3"},
-        {{"", true, "0.1.0", "", 1000, true}, "nodes-no-conf", "elastic.conf is missing on n2,n3"},
-        {{"", true, "0.1.0", "abc", 1009, true}, "nodes-clock", "the clock differs on n2,n3"},
-        {{"", true, "0.1.0", "abc", 993, true}, "nodes-clock", "the clock differs on n2,n3"},
-        {{"", true, "0.1.0", "abc", 1000, false},
-         "nodes-state",
+        {NODE("", true, "0.1.0", "abd", 1000, true), "nodes-conf", "elastic.conf differs on n2,n3"},
+        {NODE("", true, "0.1.0", "", 1000, true), "nodes-no-conf",
+         "elastic.conf is missing on n2,n3"},
+        {NODE("", true, "0.1.0", "abc", 1009, true), "nodes-clock", "the clock differs on n2,n3"},
+        {NODE("", true, "0.1.0", "abc", 993, true), "nodes-clock", "the clock differs on n2,n3"},
+        {NODE("", true, "0.1.0", "abc", 1000, false), "nodes-state",
          "the state directory is not shared with n2,n3 (/home/ada/x)"},
     };
     struct doctor doctor;
@@ -395,6 +400,43 @@ static void test_nodes(void **unused)
     /* Where no file could be made, nothing is known of that. */
     compare(odd[6].odd, NULL, &doctor);
     assert_int_equal(doctor.count, 0);
+}
+
+/* n1 has tried n2, and n2 has tried n1. */
+static void test_ports(void **unused)
+{
+    static const struct {
+        bool listens, answered;
+        const char *conf, *why, *what;
+    } tries[] = {
+        {true, true, "abc", NULL, NULL},
+        {true, true, "abc", "no answer",
+         "nodes cannot connect to each other: n1 to n2, port 23001 (no answer)"},
+        {false, true, "abc", "Connection refused", NULL}, /* its port was taken */
+        {true, true, "abd", "Connection refused", NULL},  /* it has another port_range */
+        {true, false, "abc", "Connection refused", NULL},
+    };
+    for (size_t i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
+        struct doctor_node nodes[] = {like_here, like_here};
+        struct doctor doctor = {.count = 0};
+        nodes[1].name = "n2";
+        nodes[0].peer = "n2";
+        nodes[0].port = 23001;
+        nodes[0].unreached = tries[i].why;
+        nodes[1].peer = "n1";
+        nodes[0].listens = true;
+        nodes[1].listens = tries[i].listens;
+        nodes[1].conf = tries[i].conf;
+        nodes[1].answered = tries[i].answered;
+        doctor_compare(&here, nodes, 2, 999, 1003, NULL, &doctor);
+        bool found = false;
+        for (int k = 0; k < doctor.count; k++)
+            if (strcmp(doctor.findings[k].id, "nodes-ports") == 0) {
+                found = true;
+                assert_string_equal(doctor.findings[k].what, tries[i].what);
+            }
+        assert_int_equal(found, tries[i].what != NULL);
+    }
 }
 
 static void test_texts_of_slurm(void **unused)
@@ -433,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_many_findings),
         cmocka_unit_test(test_texts_of_slurm),
         cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

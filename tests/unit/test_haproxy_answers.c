@@ -129,6 +129,7 @@ static void test_map(void **state)
         "0x1 a\n",
         "0x1 a b\n",
         "0x1 a shard_0\n",
+        "0x1 a nones\n",
         "0x1 a shard_10001\n",
         "0x1 ../a shard_1\n",
         "0x1  shard_1\n",
@@ -145,6 +146,9 @@ static void test_map(void **state)
     assert_int_equal(routes[0].shard, 3);
     assert_int_equal(routes[1].shard, 12);
     haproxy_routes_free(routes, count);
+    assert_int_equal(haproxy_map_read("0x1 a none\n", &routes, &count, &err), 0);
+    assert_int_equal(routes[0].shard, 0);
+    haproxy_routes_free(routes, count);
     assert_int_equal(haproxy_map_read("\n", &routes, &count, &err), 0);
     assert_int_equal(count, 0);
     for (size_t i = 0; i < COUNT(others); i++) {
@@ -154,12 +158,42 @@ static void test_map(void **state)
     }
 }
 
+static void test_asked(void **state)
+{
+    static const char answer[] = "# table: requests, type: string, size:102400, used:3\n"
+                                 "0x1: key=b/c use=0 exp=4711\n0x2: key=a use=1 exp=1\n"
+                                 "0x3: key=d use=0 exp=12\n\n";
+    static const struct {
+        const char *answer;
+        int most;
+        const char *keys;
+        bool more;
+    } cases[] = {
+        {answer, 3, "[\"a\",\"b\\/c\",\"d\"]", false},
+        {answer, 2, "[\"a\",\"b\\/c\"]", true},
+        {"# table: requests, type: string, size:102400, used:0\n\n", 3, "[]", false},
+        {"No such table\n", 3, "[]", false},
+        {"", 3, "[]", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        bool more;
+        json_object *keys = haproxy_asked_read(cases[i].answer, cases[i].most, &more);
+
+        assert_string_equal(json_object_to_json_string_ext(keys, JSON_C_TO_STRING_PLAIN),
+                            cases[i].keys);
+        assert_int_equal(more, cases[i].more);
+        json_object_put(keys);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),    cmocka_unit_test(test_no_stat),
         cmocka_unit_test(test_streams), cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_map),     cmocka_unit_test(test_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

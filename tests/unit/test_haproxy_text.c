@@ -18,6 +18,7 @@ static const struct haproxy_config plain = {
     "$.model",
     "/v2/health/ready",
     NULL,
+    false,
 };
 static const struct haproxy_server servers[] = {
     {"shard-1-0", "10.0.0.1", 8001},
@@ -40,6 +41,31 @@ static void test_config(void **state)
     (void)state;
     assert_text(haproxy_config_text(&plain, shards, 2, &err), want);
     free(want);
+}
+
+/* Keys that go nowhere are told from those that nobody knows, and who asks for them is counted. */
+static void test_on_demand(void **state)
+{
+    const struct haproxy_route routes[] = {{"a", 3}, {"b", 0}};
+    struct haproxy_config config = plain;
+    struct error err = {""};
+    char *text, **pieces;
+
+    (void)state;
+    config.on_demand = true;
+    text = haproxy_config_text(&config, shards, 2, &err);
+    assert_non_null(strstr(text, "    stick-table type string len 256 size 100k expire 5s\n"
+                                 "    http-request return status 404 unless { var(txn.shard) -m "
+                                 "found }\n"
+                                 "    http-request track-sc0 var(txn.key)\n"
+                                 "    http-request return status 503 hdr Retry-After 2 if { "
+                                 "var(txn.shard) -m str none }\n"
+                                 "    use_backend %[var(txn.shard)]\n"));
+    free(text);
+    assert_text(haproxy_map_text(routes, 2, &err), "a shard_3\nb none\n");
+    pieces = haproxy_pieces(&config, 1, routes, 2, &err);
+    assert_string_equal(pieces[0], "add map @1 /run/service/routes.map <<\na shard_3\nb none\n\n");
+    strings_free(pieces);
 }
 
 static void test_commands(void **state)
@@ -173,7 +199,7 @@ static void test_refused(void **state)
 static void test_numbers(void **state)
 {
     const struct haproxy_server ports[] = {{"a", "10.0.0.1", 0}, {"a", "10.0.0.1", 65536}};
-    const struct haproxy_route routes[] = {{"a", 0}, {"a", 10001}};
+    const struct haproxy_route routes[] = {{"a", -1}, {"a", 10001}};
     struct error err;
 
     (void)state;
@@ -240,6 +266,7 @@ static void test_real(void **state)
         config.map = map;
         config.socket = sock;
         config.tokens = i == 0 ? NULL : tokens;
+        config.on_demand = i == 1;
         config.by = keys[i].by;
         config.what = keys[i].what;
         text = haproxy_config_text(&config, shards, 2, &err);
@@ -259,10 +286,10 @@ static void test_real(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),  cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_pieces),  cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_real),
+        cmocka_unit_test(test_config),    cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_on_demand), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_real),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@
 struct leader {
     struct link_server *server;
     int target, epoch;
+    const char *service; /* that the job runs; NULL: none */
     int looks, changes;
     int told;  /* times that it has said all of its roles */
     bool dies; /* after the next change, before the answer */
@@ -51,10 +52,12 @@ struct test {
     struct conf conf;
     struct courier *courier;
     struct desk *desk;
+    struct fits *fits;
     struct server *server;
     struct door *door;
     int port, listening;
     char dir[64];
+    char program[64]; /* that stands for elastic-fit */
 };
 
 static json_object *roles_of(const struct leader *leader)
@@ -127,6 +130,14 @@ static void on_question(struct link *link, json_object *msg, void *arg)
         json_object_object_add(answer, "t", json_object_new_string("metrics"));
         json_object_object_add(answer, "job", json_object_new_int(12));
         json_object_object_add(answer, "size", json_object_new_int(2));
+        link_send(link, answer);
+        return;
+    }
+    if (strcmp(json_get_string(msg, "t"), "shards") == 0) {
+        answer = json_object_new_object();
+        json_object_object_add(
+            answer, "t", json_object_new_string(leader->service != NULL ? "shards" : "error"));
+        json_object_object_add(answer, "service", json_from_string(leader->service));
         link_send(link, answer);
         return;
     }
@@ -274,6 +285,32 @@ static int get(struct test *test, const char *first, const char *body, const cha
     return status;
 }
 
+/* ---- elastic-fit ----------------------------------------------------------------------------- */
+
+#define FIT_PROGRAM "/tmp/elastic-test-http-fit.%d"
+
+/* Prints its arguments as a fit, and fails for fit 3. Fit 9 never ends. */
+static const char *fit_program(char *path, size_t size)
+{
+    static const char text[] =
+        "#!/bin/sh\n"
+        "for last; do :; done\n"
+        "case $last in\n"
+        "3) echo '{\"error\":\"there is no fit 3\"}'; exit 3;;\n"
+        "9) exec sleep 600;;\n"
+        "esac\n"
+        "printf '{\"fit\":7,\"status\":\"SUCCESS\",\"run\":{},\"words\":\"%s\"}\\n' \"$*\"\n";
+    FILE *file;
+
+    snprintf(path, size, FIT_PROGRAM, getpid());
+    file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, 0700), 0);
+    return path;
+}
+
 /* ---- the scene ------------------------------------------------------------------------------- */
 
 static bool is_full(void *arg)
@@ -307,7 +344,10 @@ static void serve_with(struct test *test, int hold_ms, int watch_ms, int patienc
     test->conf.port_last = port_last;
     test->courier = courier_create(&test->loop, &courier);
     test->desk = desk_create(&test->loop, test->courier, hold_ms, watch_ms);
+    test->fits = fits_create(&test->loop, test->courier,
+                             fit_program(test->program, sizeof(test->program)), hold_ms);
     server.desk = test->desk;
+    server.fits = test->fits;
     test->server = server_create(&test->loop, &server, &err);
     assert_non_null(test->server);
     fd = test->listening = port_listen(&test->port, &err);
@@ -340,6 +380,7 @@ static void stop_server(struct test *test)
     test->door = NULL;
     door_close(door);
     desk_destroy(test->desk);
+    fits_destroy(test->fits);
     server_destroy(test->server);
     courier_destroy(test->courier);
     test->server = NULL;
@@ -351,6 +392,7 @@ static int teardown(void **state)
 
     leader_end(test);
     stop_server(test);
+    unlink(test->program);
     uv_close((uv_handle_t *)&test->tick, NULL);
     assert_true(run_empty(&test->loop));
     reports_destroy(test->leader.reports);
@@ -1029,6 +1071,66 @@ static void test_no_program(void **state)
     unsetenv("ELASTIC_CONF");
 }
 
+static void test_trainings(void **state)
+{
+    struct test *test = *state;
+
+    serve_well(test);
+    assert_int_equal(get(test, "GET /v1/fits/7", "", "the job runs no service"), 404);
+    test->leader.service = "adapters";
+    assert_int_equal(get(test, "GET /v1/fits/7", "", "\"words\":\"show --json -- adapters 7\""),
+                     200);
+    assert_int_equal(get(test, "POST /v1/fits", "{\"data\":\"/d\"}",
+                         "\"words\":\"start --json --data=/d -- adapters\""),
+                     200);
+    assert_int_equal(get(test, "GET /v1/fine_tuning/jobs/ftjob-7", "", "\"status\":\"succeeded\""),
+                     200);
+    assert_int_equal(get(test, "GET /v1/fits/3", "", "there is no fit 3"), 404);
+    assert_int_equal(get(test, "GET /v1/fits/0", "", "there is no '/v1/fits/0'"), 404);
+    unlink(test->program);
+    assert_int_equal(get(test, "GET /v1/fits/7", "", "elastic-fit cannot be run"), 500);
+}
+
+struct crowd {
+    struct client clients[FITS_MAX + 1];
+    int answered; /* one that has an answer */
+};
+
+static bool has_one_answer(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    for (int i = 0; i <= FITS_MAX; i++)
+        if (has_answer(&crowd->clients[i])) {
+            crowd->answered = i;
+            return true;
+        }
+    return false;
+}
+
+/* One more than may be at once is refused; a client goes; then all ends. */
+static void test_trainings_that_hang(void **state)
+{
+    struct test *test = *state;
+    struct crowd *crowd = calloc(1, sizeof(*crowd));
+
+    serve_well(test);
+    test->leader.service = "adapters";
+    for (int i = 0; i <= FITS_MAX; i++) {
+        client_connect(&crowd->clients[i], test->port);
+        client_ask(&crowd->clients[i], "GET /v1/fits/9", "");
+    }
+    assert_true(run_until(&test->loop, has_one_answer, crowd));
+    assert_int_equal(crowd->clients[crowd->answered].status, 503);
+    close(crowd->clients[crowd->answered == 0].fd);
+    assert_int_equal(get(test, "GET /healthz", "", "Content-Length: 0"), 200);
+    stop_server(test);
+    for (int i = 0; i <= FITS_MAX; i++)
+        if (i != (crowd->answered == 0))
+            close(crowd->clients[i].fd);
+    free(crowd);
+}
+
 #define http_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(int argc, char **argv)
@@ -1050,6 +1152,8 @@ int main(int argc, char **argv)
         http_test(test_many_connections),
         http_test(test_clients_that_go),
         http_test(test_many_wait),
+        http_test(test_trainings),
+        http_test(test_trainings_that_hang),
         http_test(test_another_user),
         http_test(test_many_of_another_user),
         http_test(test_the_program),

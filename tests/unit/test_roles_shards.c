@@ -143,9 +143,10 @@ static void test_refusals(void **state)
          "500ms, 30s, 10m, 2h or 1d"},
         {TOP SHARD, "4:3: roles.server.capacity: a shard has no room for models; write capacity: "
                     "and memory such as 36G"},
-        {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: it needs both max and "
-                                           "sessions"},
-        {JOB "    scale: {max: 8}\n", "10:5: roles.server.scale: it needs both max and sessions"},
+        {JOB "    scale: {sessions: 8}\n", "10:5: roles.server.scale: max and sessions go "
+                                           "together; write both, or none"},
+        {JOB "    scale: {max: 8}\n", "10:5: roles.server.scale: max and sessions go together; "
+                                      "write both, or none"},
         {JOB "    replicas: 3\n    scale: {max: 2, sessions: 8}\n",
          "11:5: roles.server.scale: max 2 is less than replicas, 3, which is the least"},
         {JOB "    load: triton\n", "10:5: roles.server.load: 'triton' is not allowed; write file, "

@@ -250,6 +250,50 @@ static void test_one(void **state)
     assert_int_equal(w.least, 1);
 }
 
+/* The old ones stay until one new one is ready. Then that one has all requests. */
+static void test_one_first(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 4, 1, 3, 5);
+    w.rollout.one_first = true;
+    to_version(&w, 1);
+    run(&w); /* nothing is ready that could answer: all start */
+    assert_int_equal(w.count, 4);
+    settle(&w);
+    to_version(&w, 2);
+    run(&w);
+    assert_int_equal(w.count, 5);
+    assert_int_equal(ready_of(&w, 1), 4);
+    fail_starting(&w, 2);
+    run(&w); /* another one in its place */
+    assert_int_equal(ready_of(&w, 1), 4);
+    pass(&w);
+    run(&w);
+    assert_int_equal(ready_of(&w, 1), 0);
+    assert_int_equal(ready_of(&w, 2), 1);
+    settle(&w);
+    assert_int_equal(ready_of(&w, 2), 4);
+    assert_int_equal(w.least, 1);
+    to_version(&w, 3); /* the first one never gets ready: nobody has lost a replica */
+    for (int i = 0; i < 2; i++) {
+        run(&w);
+        fail_starting(&w, 3);
+    }
+    settle(&w);
+    assert_int_equal(w.failed, 1);
+    assert_int_equal(ready_of(&w, 2), 4);
+    assert_int_equal(w.least, 4);
+    w.room = 4;
+    to_version(&w, 4);
+    run(&w);
+    assert_int_equal(w.lacks, 1);
+    assert_int_equal(ready_of(&w, 2), 4);
+    assert_string_equal(w.text, "waits for room for 1 more of its replicas: 4 are ready, and 4 "
+                                "have to be (max-unavailable)");
+}
+
 static void test_no_room(void **state)
 {
     struct world w;
@@ -440,6 +484,7 @@ static void test_random(void **state)
         begin(&w, replicas, 1 + (int)random_below(&seed, 5),
               (int)random_below(&seed, (uint32_t)replicas), 40);
         w.rollout.fail_fast = (int)random_below(&seed, 4);
+        w.rollout.one_first = random_below(&seed, 2) == 1;
         to_version(&w, version);
         for (int event = 0; event < 100; event++) {
             disturb(&w, &seed, &version);
@@ -460,11 +505,12 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_amount),      cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_ten),         cmocka_unit_test(test_one),
-        cmocka_unit_test(test_no_room),     cmocka_unit_test(test_fail_fast),
-        cmocka_unit_test(test_first_fails), cmocka_unit_test(test_fewer),
-        cmocka_unit_test(test_in_place),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_amount),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ten),       cmocka_unit_test(test_one),
+        cmocka_unit_test(test_one_first), cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_fail_fast), cmocka_unit_test(test_first_fails),
+        cmocka_unit_test(test_fewer),     cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

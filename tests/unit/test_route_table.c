@@ -76,6 +76,44 @@ static void test_table(void **state)
     json_object_put(json);
 }
 
+/* Keys that go nowhere are among the routes, and come back. */
+static void test_asleep(void **state)
+{
+    static const struct {
+        const char *asleep, *why;
+    } cases[] = {
+        {"[\"tenant_B\",\"a\"]", ""},
+        {"[]", ""},
+        {"[\"tenant_A\"]", "key tenant_A is there twice"},
+        {"[\"../a\"]", "'../a' is no key of a model"},
+        {"[7]", "'(none)' is no key of a model"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[1024];
+        struct error err = {""};
+        struct route_table *table;
+
+        snprintf(text, sizeof(text),
+                 HEAD BY "\"asleep\":%s,\"shards\":[" SHARD(REPLICA) "],"
+                                                                     "\"routes\":[" ROUTE "]}",
+                 cases[i].asleep);
+        table = route_table_parse(text, strlen(text), &err);
+        assert_string_equal(err.text, cases[i].why);
+        if (table != NULL) {
+            json_object *json = route_table_json(table), *said = NULL;
+
+            assert_true(table->on_demand);
+            assert_true(json_object_object_get_ex(json, "asleep", &said));
+            assert_int_equal(table->route_count, 1 + json_object_array_length(said));
+            assert_int_equal(table->routes[0].shard, i == 0 ? 0 : 1);
+            json_object_put(json);
+        }
+        route_table_destroy(table);
+    }
+}
+
 static void test_route_by(void **state)
 {
     static const struct {
@@ -330,10 +368,10 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),     cmocka_unit_test(test_route_by),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_place),
-        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_listen),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_asleep),
+        cmocka_unit_test(test_route_by), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_place),    cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_listen),   cmocka_unit_test(test_arguments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,12 +10,14 @@
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 /* The table of a text such as "1:a/ready,b/draining 2: | A=1 B=2": replicas of shards, then keys.
+ * With one such as C=0, which goes nowhere, models are loaded on demand.
  * Replica x listens at 10.0.0.1, port 1000 + x. */
 static struct route_table *table_of(const char *text)
 {
     char *copy = strdup(text), *save = NULL, *routes = strchr(copy, '|');
     json_object *json = json_object_new_object(), *shards = json_object_new_array();
     json_object *list = json_object_new_array(), *by = json_object_new_object();
+    json_object *asleep = json_object_new_array();
     struct error err = {""};
     struct route_table *table;
 
@@ -45,10 +47,15 @@ static struct route_table *table_of(const char *text)
     }
     for (char *word = strtok_r(routes, " ", &save); word != NULL;
          word = strtok_r(NULL, " ", &save)) {
-        json_object *route = json_object_new_object();
+        json_object *route;
         char name[32], *equals = strchr(word, '=');
 
         *equals = '\0';
+        if (equals[1] == '0') {
+            json_object_array_add(asleep, json_object_new_string(word));
+            continue;
+        }
+        route = json_object_new_object();
         snprintf(name, sizeof(name), "shard_%s", equals + 1);
         json_object_object_add(route, "key", json_object_new_string(word));
         json_object_object_add(route, "shard", json_object_new_string(name));
@@ -63,6 +70,9 @@ static struct route_table *table_of(const char *text)
     json_object_object_add(json, "route-by", by);
     json_object_object_add(json, "shards", shards);
     json_object_object_add(json, "routes", list);
+    if (json_object_array_length(asleep) > 0)
+        json_object_object_add(json, "asleep", json_object_get(asleep));
+    json_object_put(asleep);
     table = route_table_read(json, &err);
     assert_string_equal(err.text, "");
     json_object_put(json);
@@ -172,6 +182,15 @@ static void test_cases(void **state)
          false, false, "del 1/a; holds", ""},
         {"it has died", "1:b/ready | A=1", "1 1:a/DOWN/L4CON/0 1:b/UP/L7OK/0", "A=1", false, false,
          "maint 1/a; del 1/a; holds", ""},
+        {"a model that is asleep", "1:a/ready | A=1 B=0", "1 1:a/UP/L7OK/0", "A=1 B=0", false,
+         false, "holds", ""},
+        {"… since now", "1:a/ready | A=1 B=0", "1 1:a/UP/L7OK/0", "A=1 B=1", false, false,
+         "routes; ", ""},
+        {"… that is new", "1:a/ready | A=1 B=0", "1 1:a/UP/L7OK/0", "A=1", false, false, "routes; ",
+         ""},
+        {"it wakes", "1:a/ready | A=1 B=1 C=0", "1 1:a/UP/L7OK/0", "A=1 B=0 C=0", false, false,
+         "routes; ", ""},
+        {"all are asleep", " | A=0", "1", "A=0", false, false, "holds", ""},
         {"a shard that is gone", " | ", "1 1:a/UP/L7OK/0", "A=1", false, false, "routes; ",
          "a-10.0.0.1-1097 goes on: no other replica of shard_1 is ready"},
     };

@@ -205,9 +205,11 @@ static void on_tick(uv_timer_t *timer)
 {
     struct test *test = timer->data;
     const struct haproxy_stat nothing = {0};
+    const struct driver_view view = {.table = test->table,
+                                     .stat = &nothing,
+                                     .confirmed = test->table != NULL ? test->table->epoch : -1};
 
-    sources_report(test->sources, test->table, &nothing,
-                   test->table != NULL ? test->table->epoch : -1, false);
+    sources_report(test->sources, &view);
 }
 
 static int setup(void **state)

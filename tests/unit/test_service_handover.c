@@ -46,6 +46,17 @@ static void test_steps(void **state)
          HANDOVER_FAR},
         {"no handover", HANDOVER_FAR, {.left = 10}, HANDOVER_NOTHING, HANDOVER_FAR},
         {"too late", HANDOVER_FAR, {.left = 59, .before = 600}, HANDOVER_NOTHING, HANDOVER_FAR},
+        {"it is asked for, and there is time",
+         HANDOVER_FAR,
+         {.left = 601, .before = 600, .asked = true},
+         HANDOVER_SUBMIT,
+         HANDOVER_SUBMITS},
+        {"… without a time limit, and without handover",
+         HANDOVER_FAR,
+         {.left = -1, .asked = true},
+         HANDOVER_SUBMIT,
+         HANDOVER_SUBMITS},
+        {"… too late", HANDOVER_FAR, {.left = 59, .asked = true}, HANDOVER_NOTHING, HANDOVER_FAR},
         {"a successor of the leader before",
          HANDOVER_FAR,
          {.left = 300, .before = 600, .announced = 8, .silent = 1},
@@ -154,6 +165,12 @@ static void test_failures(void **state)
     service_handover_gone(&handover, 12, facts.now);
     assert_int_equal(handover.state, HANDOVER_FAR);
     assert_true(service_handover_deadline(&handover, &facts) == 1180);
+    /* Asked for, it waits for that pause, too. */
+    facts = (struct service_handover_facts){.now = 1100, .left = -1, .asked = true};
+    assert_int_equal(service_handover_step(&handover, &facts), HANDOVER_NOTHING);
+    assert_true(service_handover_deadline(&handover, &facts) == 1180);
+    facts.asked = false;
+    assert_true(service_handover_deadline(&handover, &facts) == 0);
     /* A job that announces itself while sbatch runs: its number is no news. */
     handover = at(HANDOVER_OFFERS, 12);
     service_handover_submitted(&handover, 0, facts.now);

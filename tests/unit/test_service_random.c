@@ -57,6 +57,7 @@ struct sim {
     bool in_use[MODELS]; /* it is in the repository, with: */
     int version[MODELS];
     bool bad[MODELS];
+    bool asks[MODELS]; /* somebody asks for it */
     int carried, cut, room;
     bool calm, even; /* nothing fails; nothing is by chance */
     bool router;     /* there is one */
@@ -657,6 +658,20 @@ static void say_routed(struct sim *m)
     json_object_put(drained);
 }
 
+static void say_asked(struct sim *m)
+{
+    json_object *keys = json_object_new_array();
+    char key[8];
+
+    for (int model = 0; model < MODELS; model++) {
+        snprintf(key, sizeof(key), "k%d", model);
+        if (m->asks[model])
+            json_object_array_add(keys, json_object_new_string(key));
+    }
+    service_asked(m->s, "r", keys, false);
+    json_object_put(keys);
+}
+
 static void pass_routes(struct sim *m)
 {
     for (int i = 0; i < m->table_count; i++) {
@@ -671,6 +686,8 @@ static void pass_routes(struct sim *m)
     }
     if (roll(m, 3) == 0)
         say_routed(m);
+    if (roll(m, 3) == 0)
+        say_asked(m);
     if (roll(m, 10) == 0)
         say_late(m);
 }
@@ -737,7 +754,7 @@ static void disturb(struct sim *m)
 {
     int model = roll(m, MODELS);
 
-    switch (roll(m, 17)) {
+    switch (roll(m, 19)) {
     case 0:
     case 1:
     case 2:
@@ -777,6 +794,10 @@ static void disturb(struct sim *m)
         break;
     case 13:
         say_sessions(m, roll(m, 20));
+        break;
+    case 14:
+    case 15:
+        m->asks[model] = !m->asks[model];
         break;
     default:
         break;
@@ -823,7 +844,9 @@ static void check_end(struct sim *m)
         struct shard_model_view view = shard_commands_at(service_brain(m->s), i);
 
         assert_int_equal(view.routed, view.shard);
-        if (view.why[0] == '\0')
+        if (view.asleep)
+            assert_true(m->options.brain.idle > 0 && !m->asks[number_in(view.key)]);
+        else if (view.why[0] == '\0')
             assert_string_equal(view.has, view.version);
         else
             assert_non_null(strstr(view.why, "no shard has so much room"));
@@ -852,7 +875,7 @@ static void begin(struct sim *m, uint64_t seed, bool in_place)
     m->now = 1000;
     m->room = 60;
     m->options = (struct service_options){
-        .brain = {CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20, false},
+        .brain = {CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20, false, seed % 5 < 2 ? 20 : 0},
         .scale = {1 + (int)(seed % 4), 1 + (int)(seed % 4) + (int)(seed % 3), seed % 2 ? 4 : 0, 30},
         .surge = {50, true},
         .unavailable = {50, true},
@@ -881,6 +904,25 @@ static void settle(struct sim *m, int passes)
         pass(m, 1);
 }
 
+/* Nobody asks for anything: all shards go, with their replicas. Then somebody asks for all. */
+static void sleep_and_wake(struct sim *m)
+{
+    if (m->options.brain.idle <= 0)
+        return;
+    memset(m->asks, 0, sizeof(m->asks));
+    settle(m, 100);
+    check_end(m);
+    assert_int_equal(json_object_array_length(member(m->tables[0].json, "routes")), 0);
+    assert_int_equal(json_object_array_length(member(m->tables[0].json, "asleep")),
+                     shard_commands_count(service_brain(m->s)));
+    assert_int_equal(m->count, 0);
+    memset(m->asks, true, sizeof(m->asks));
+    settle(m, 100);
+    check_end(m);
+    for (int i = 0; i < shard_commands_count(service_brain(m->s)); i++)
+        assert_false(shard_commands_at(service_brain(m->s), i).asleep);
+}
+
 static void test_random(void **state)
 {
     int handovers = 0, backs = 0;
@@ -904,6 +946,7 @@ static void test_random(void **state)
         shard_commands_flush(service_brain(m.s));
         settle(&m, 100);
         check_end(&m);
+        sleep_and_wake(&m);
         handovers += m.handovers;
         backs += m.backs;
         end(&m);

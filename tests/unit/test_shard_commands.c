@@ -49,7 +49,8 @@ static void show(struct play *p)
 
         fprintf(p->out, "> %s %s: %s in shard_%d, routed to shard_%d", view.name, view.version,
                 view.has != NULL ? view.has : "nothing", view.shard, view.routed);
-        fprintf(p->out, "%s%s\n", view.why[0] != '\0' ? ": " : "", view.why);
+        fprintf(p->out, "%s%s%s\n", view.asleep ? ", asleep" : "", view.why[0] != '\0' ? ": " : "",
+                view.why);
     }
     fprintf(p->out, "> %d shards, %" PRId64 " updates, %" PRId64 " routes\n",
             shard_commands_shards(p->s), shard_commands_counts(p->s).updates,
@@ -88,6 +89,8 @@ static void operate(struct play *p, const char *verb, char *const *word)
         shard_commands_measured(p->s, word[0], word[1], atoll(word[2]), p->now);
     } else if (strcmp(verb, "flush") == 0) {
         shard_commands_flush(p->s);
+    } else if (strcmp(verb, "move") == 0) {
+        status = shard_commands_move(p->s, word[0], atoi(word[1]), &err);
     } else if (strcmp(verb, "repack") == 0) {
         shard_commands_repack(p->s);
     } else {
@@ -97,6 +100,16 @@ static void operate(struct play *p, const char *verb, char *const *word)
         fprintf(p->out, "> %s\n", err.text);
 }
 
+static bool is_word(const char *word, const char *wanted)
+{
+    return word != NULL && strcmp(word, wanted) == 0;
+}
+
+static double idle_of(const char *word)
+{
+    return word != NULL && strncmp(word, "idle=", 5) == 0 ? atof(word + 5) : 0;
+}
+
 static void begin(struct play *p, char *const *word)
 {
     shard_commands_destroy(p->s);
@@ -104,7 +117,8 @@ static void begin(struct play *p, char *const *word)
                                                  .max_shards = atoi(word[1]),
                                                  .default_size = 1,
                                                  .window = atof(word[2]),
-                                                 .restarts = word[3] != NULL};
+                                                 .restarts = is_word(word[3], "restarts"),
+                                                 .idle = idle_of(word[3])};
     p->s = shard_commands_create(&p->options);
     assert_non_null(p->s);
 }
@@ -131,6 +145,9 @@ static void step(struct play *p, const char *verb, char *const *word)
         assert_int_equal(shard_commands_failed(p->s, shard, p->update[shard], word[1], p->now), 0);
     } else if (strcmp(verb, "routed") == 0) {
         shard_commands_routed(p->s, p->route);
+    } else if (strcmp(verb, "asked") == 0) {
+        for (int i = 0; word[i] != NULL; i++)
+            shard_commands_asked(p->s, word[i]);
     } else if (strcmp(verb, "restart") == 0) {
         restart(p);
     } else if (strcmp(verb, "show") == 0) {
@@ -182,10 +199,10 @@ static void play(const char *name)
 static void test_golden(void **state)
 {
     static const char *const names[] = {
-        "1-first",  "2-update-and-add", "3-version", "4-move", "5-remove",  "6-application",
-        "7-last",   "8-nothing",        "across",    "failed", "flush",     "full",
-        "leaves",   "measured",         "merge",     "mixed",  "not-ready", "repack",
-        "replaced", "takeover",
+        "1-first",  "2-update-and-add", "3-version", "4-move",       "5-remove",  "6-application",
+        "7-last",   "8-nothing",        "across",    "failed",       "flush",     "full",
+        "leaves",   "measured",         "merge",     "mixed",        "not-ready", "repack",
+        "replaced", "takeover",         "on-demand", "move-by-hand",
     };
 
     (void)state;
@@ -226,7 +243,7 @@ static void test_refused(void **state)
         {"c", "v1", "x\\y", 5, "is no key of c"},
         {"c", "v1", "/x", 5, "is no key of c"},
     };
-    const struct shard_commands_options options = {10, 4, 1, 60, false};
+    const struct shard_commands_options options = {10, 4, 1, 60, false, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct error err;
     char name[SHARD_NAME_MAX + 2];
@@ -261,7 +278,7 @@ static void test_refused(void **state)
 
 static void test_window(void **state)
 {
-    const struct shard_commands_options options = {1000, 4, 1, 300, false};
+    const struct shard_commands_options options = {1000, 4, 1, 300, false, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
 
@@ -294,10 +311,105 @@ static void test_window(void **state)
     shard_commands_destroy(s);
 }
 
+/* ---- what a window saves --------------------------------------------------------------------- */
+
+#define PRESENT 200
+#define CHANGES 100
+#define EVERY   10 /* seconds from one change to the next */
+
+/* All is ready and routed at once, until there is nothing more to do. */
+static void carry_out(struct shard_commands *s, double now)
+{
+    for (bool more = true; more;) {
+        struct shard_command_list list = {0};
+
+        assert_int_equal(shard_commands_run(s, now, &list), 0);
+        more = list.count > 0;
+        for (int i = 0; i < list.count; i++) {
+            const struct shard_command *c = &list.list[i];
+
+            if (c->kind == SHARD_SET_ROUTE)
+                shard_commands_routed(s, c->epoch);
+            if (c->kind != SHARD_UPDATE)
+                continue;
+            shard_commands_ready(s, c->shard, 1, c->epoch);
+            assert_int_equal(shard_commands_updated(s, c->shard, c->epoch, now), 0);
+        }
+        shard_command_list_clear(&list);
+    }
+}
+
+static void put_random(struct shard_commands *s, int model, int version, uint64_t *seed, double now)
+{
+    char name[8], text[8];
+    const struct shard_model_spec spec = {name, text, NULL, 5 + random_below(seed, 30), 0};
+
+    snprintf(name, sizeof(name), "m%d", model);
+    snprintf(text, sizeof(text), "v%d", version);
+    assert_int_equal(shard_commands_put(s, &spec, now, NULL), 0);
+}
+
+static struct shard_commands_counts less(struct shard_commands_counts a,
+                                         struct shard_commands_counts b)
+{
+    return (struct shard_commands_counts){a.operations - b.operations, a.lists - b.lists,
+                                          a.updates - b.updates, a.routes - b.routes,
+                                          a.disruptive - b.disruptive};
+}
+
+/* What CHANGES updates and new models come to, which come one by one: three and one in four. */
+static struct shard_commands_counts cost_with(double window)
+{
+    const struct shard_commands_options options = {500, 100, 1, window, false, 0};
+    struct shard_commands *s = shard_commands_create(&options);
+    struct shard_commands_counts before, after;
+    uint64_t seed = 3;
+    double now = 1000;
+
+    for (int i = 0; i < PRESENT; i++)
+        put_random(s, i, 1, &seed, now);
+    shard_commands_flush(s);
+    carry_out(s, now);
+    before = shard_commands_counts(s);
+    assert_int_equal(before.disruptive, 0); /* nobody has been served yet */
+    for (int i = 0; i < CHANGES; i++) {
+        put_random(s, i % 4 > 0 ? (int)random_below(&seed, PRESENT) : PRESENT + i, 2 + i, &seed,
+                   now += EVERY);
+        carry_out(s, now);
+    }
+    shard_commands_flush(s);
+    carry_out(s, now);
+    after = shard_commands_counts(s);
+    shard_commands_destroy(s);
+    return less(after, before);
+}
+
+/* The longer the window, the fewer updates of shards that serve, and changes of routes. */
+static void test_window_saves(void **state)
+{
+    static const double windows[] = {0, 60, 300, 3600};
+    struct shard_commands_counts none = cost_with(0), last = none;
+
+    (void)state;
+    assert_true(none.disruptive > CHANGES / 4);
+    for (size_t i = 0; i < COUNT(windows); i++) {
+        struct shard_commands_counts cost = cost_with(windows[i]);
+
+        print_message("# window %g s: %d updates of shards that serve, %d changes of routes\n",
+                      windows[i], (int)cost.disruptive, (int)cost.routes);
+        assert_int_equal(cost.operations, CHANGES);
+        assert_true(cost.disruptive <= cost.updates && cost.updates <= cost.lists);
+        assert_true(cost.disruptive <= last.disruptive && cost.routes <= last.routes);
+        last = cost;
+    }
+    assert_true(cost_with(300).disruptive <= none.disruptive * 2 / 3);
+    assert_true(last.disruptive <= none.disruptive / 3 && last.routes <= none.routes / 2);
+}
+
 /* Facts about what there is not, or not any more. */
 static void test_stale_facts(void **state)
 {
-    const struct shard_commands_options options = {10, 4, 1, 0, false};
+    const struct shard_commands_options options = {10, 4, 1, 0, false, 0};
     const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
@@ -325,7 +437,7 @@ static void test_stale_facts(void **state)
 /* A route needs a replica that is ready, and none may be that has not got the list. */
 static void test_nobody_ready(void **state)
 {
-    const struct shard_commands_options options = {10, 4, 1, 0, false};
+    const struct shard_commands_options options = {10, 4, 1, 0, false, 0};
     const struct shard_model_spec spec = {"a", "v1", NULL, 5, 0};
     struct shard_commands *s = shard_commands_create(&options);
     struct shard_command_list list = {0};
@@ -351,7 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_window),       cmocka_unit_test(test_stale_facts),
-        cmocka_unit_test(test_nobody_ready),
+        cmocka_unit_test(test_nobody_ready), cmocka_unit_test(test_window_saves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

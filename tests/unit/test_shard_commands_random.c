@@ -52,6 +52,7 @@ struct sim {
     int64_t confirmed;
     int version[MODELS]; /* the latest; 0: none. */
     bool bad[MODELS];    /* it never gets ready */
+    bool asks[MODELS];   /* somebody asks for it */
     int replicas, last_id, carried, cut;
     bool calm, even; /* nothing fails; nothing is by chance */
     int room;
@@ -215,6 +216,17 @@ static void say_ready(struct sim *m)
     }
 }
 
+static void say_asked(struct sim *m)
+{
+    char key[8];
+
+    for (int model = 0; model < MODELS; model++)
+        if (m->asks[model]) {
+            snprintf(key, sizeof(key), "k%d", model);
+            shard_commands_asked(m->s, key);
+        }
+}
+
 /* False: the leader has died on the way. */
 static bool carry_out(struct sim *m, const struct shard_command_list *list)
 {
@@ -251,6 +263,7 @@ static void run(struct sim *m)
         struct shard_command_list list = {0};
 
         say_ready(m);
+        say_asked(m);
         assert_int_equal(shard_commands_run(m->s, m->now, &list), 0);
         keep_record(m);
         done = list.count == 0;
@@ -463,6 +476,10 @@ static void disturb(struct sim *m)
     case 11:
         crash(m);
         break;
+    case 12:
+    case 13:
+        m->asks[model] = !m->asks[model];
+        break;
     default:
         break;
     }
@@ -505,7 +522,9 @@ static void check_end(struct sim *m)
 
         assert_int_equal(view.routed, view.shard);
         assert_int_equal(m->route[number_in(view.key)], view.shard);
-        if (view.why[0] == '\0') {
+        if (view.asleep) {
+            assert_true(m->options.idle > 0 && !m->asks[number_in(view.key)] && view.shard == 0);
+        } else if (view.why[0] == '\0') {
             assert_true(view.shard > 0);
             assert_string_equal(view.has, view.version);
         } else {
@@ -534,8 +553,8 @@ static void begin(struct sim *m, uint64_t seed)
     m->now = 1000;
     m->room = 40;
     m->replicas = 1 + (int)(seed % 4);
-    m->options = (struct shard_commands_options){CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20,
-                                                 seed % 5 == 0};
+    m->options = (struct shard_commands_options){
+        CAPACITY, SHARDS, 1, seed % 3 == 0 ? 0 : 20, seed % 5 == 0, seed % 2 == 0 ? 15 : 0};
     m->s = shard_commands_create(&m->options);
     keep_record(m);
 }
@@ -550,6 +569,24 @@ static void settle(struct sim *m)
 {
     for (int i = 0; i < 150; i++)
         pass(m, 1);
+}
+
+/* Nobody asks for anything, and all shards go. Then somebody asks for one model. */
+static void sleep_and_wake(struct sim *m)
+{
+    if (m->options.idle <= 0)
+        return;
+    memset(m->asks, 0, sizeof(m->asks));
+    settle(m);
+    check_end(m);
+    for (int number = 1; number <= SHARDS; number++)
+        assert_int_equal(m->shards[number].count, 0);
+    m->asks[number_in(shard_commands_count(m->s) > 0 ? shard_commands_at(m->s, 0).key : "k0")] =
+        true;
+    settle(m);
+    check_end(m);
+    if (shard_commands_count(m->s) > 0)
+        assert_true(shard_commands_at(m->s, 0).routed > 0);
 }
 
 static void test_random(void **state)
@@ -572,6 +609,7 @@ static void test_random(void **state)
         shard_commands_flush(m.s);
         settle(&m);
         check_end(&m);
+        sleep_and_wake(&m);
         end(&m);
     }
 }
@@ -588,6 +626,7 @@ static char *play(int cut, int *carried)
     begin(&m, 2);
     m.calm = m.even = true;
     m.cut = cut;
+    memset(m.asks, true, sizeof(m.asks));
     for (int model = 0; model < 6; model++)
         put(&m, model, false);
     settle(&m);

@@ -322,13 +322,98 @@ static void test_again(void **state)
     }
 }
 
+/* ---- many models that are updated again and again -------------------------------------------- */
+
+#define CROWD    2000
+#define CAPACITY 1000
+#define UPDATES  20 /* rounds, of one model in 20 each */
+
+/* The crowd is where it was planned. Returns how many shards have models. */
+static int settle(struct shard_plan_model *crowd, struct shard_plan_shard *shards)
+{
+    static int64_t used[CROWD + 1];
+    int count = 0;
+
+    memset(used, 0, sizeof(used));
+    for (int i = 0; i < CROWD; i++) {
+        assert_false(crowd[i].refused);
+        crowd[i].shard = crowd[i].to;
+        crowd[i].present = crowd[i].size;
+        used[crowd[i].to] += crowd[i].size;
+    }
+    for (int i = 1; i <= CROWD; i++) {
+        assert_true(used[i] <= CAPACITY);
+        if (used[i] > 0)
+            shards[count++] = (struct shard_plan_shard){i, 0, false};
+    }
+    return count;
+}
+
+/* One model in 20, by up to a half more or less. Returns how many; grown says which need more. */
+static int update_some(struct shard_plan_model *crowd, bool *grown, uint64_t *seed)
+{
+    int count = 0;
+
+    for (int i = 0; i < CROWD; i++) {
+        grown[i] = false;
+        if (random_below(seed, 20) > 0)
+            continue;
+        crowd[i].size = 1 + crowd[i].size * (50 + random_below(seed, 101)) / 100;
+        grown[i] = crowd[i].size > crowd[i].present;
+        count++;
+    }
+    return count;
+}
+
+static int64_t bound_of(const struct shard_plan_model *crowd)
+{
+    int64_t size = 0;
+
+    for (int i = 0; i < CROWD; i++)
+        size += crowd[i].size;
+    return (size + CAPACITY - 1) / CAPACITY;
+}
+
+/* A strategy that does not disturb: only models that have grown move, few of them, and hardly more
+ * shards are needed than there must be. */
+static void test_stable(void **state)
+{
+    static struct shard_plan_model crowd[CROWD];
+    static struct shard_plan_shard shards[CROWD];
+    static char names[CROWD][8];
+    static bool grown[CROWD];
+    const struct shard_plan_options options = {CAPACITY, CROWD};
+    int count, updated = 0, moved = 0;
+    uint64_t seed = 11;
+
+    (void)state;
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(names[i], sizeof(names[i]), "m%d", i);
+        crowd[i] = (struct shard_plan_model){.name = names[i], .size = 2 + random_below(&seed, 40)};
+    }
+    assert_int_equal(shard_plan(&options, shards, 0, crowd, CROWD), 0);
+    count = settle(crowd, shards);
+    assert_int_equal(count, bound_of(crowd));
+    for (int round = 0; round < UPDATES; round++) {
+        updated += update_some(crowd, grown, &seed);
+        assert_int_equal(shard_plan(&options, shards, count, crowd, CROWD), 0);
+        for (int i = 0; i < CROWD; i++) {
+            assert_true(crowd[i].to == crowd[i].shard || grown[i]);
+            moved += crowd[i].to != crowd[i].shard;
+        }
+        count = settle(crowd, shards);
+    }
+    print_message("# %d models were updated, %d of them moved; %d shards, bound %d\n", updated,
+                  moved, count, (int)bound_of(crowd));
+    assert_true(moved * 100 <= updated * 15);
+    assert_true(count * 100 <= bound_of(crowd) * 105);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_size),   cmocka_unit_test(test_random),
+        cmocka_unit_test(test_again), cmocka_unit_test(test_stable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,7 @@ static void test_whole(void **state)
     struct usage usage;
     const struct usage_job *job;
     struct usage_part sum;
+    int least, most;
 
     (void)state;
     READ(list, &usage);
@@ -102,6 +103,10 @@ static void test_whole(void **state)
     sum = usage_sum(job);
     assert_int_equal(sum.jobs, 5);
     assert_near(sum.node_s, 660, 1e-9);
+    /* All records begin at the same time: 2 nodes and 2, 1, 3. In the end: of the second run. */
+    usage_sizes(job, &least, &most);
+    assert_int_equal(least, 2);
+    assert_int_equal(most, 8);
     assert_null(usage_find(&usage, 9));
     assert_null(usage_find(&usage, 14));
     usage_clear(&usage);

@@ -479,15 +479,31 @@ static void test_user_environment(void **state)
 static void test_omp_threads(void **state)
 {
     static const struct {
-        const char *nodes, *expected;
-    } cases[] = {{"n1:1 n2:4", NULL}, {"n1:2", "1"}};
+        const char *nodes;
+        int cpus; /* of the role */
+        const char *user, *added, *expected;
+    } cases[] = {
+        {"n1:1 n2:4", 0, NULL, NULL, NULL},
+        {"n1:2", 0, NULL, NULL, "1"},
+        {"n1:1 n2:4", 6, NULL, NULL, "6"},
+        {"n1:1", 1, NULL, NULL, "1"},
+        {"n1:2", 7, NULL, NULL, "3"},
+        {"n1:4", 2, NULL, NULL, "1"},
+        {"n1:2", 6, "OMP_NUM_THREADS=5", NULL, "5"},
+        {"n1:2", 6, NULL, "OMP_NUM_THREADS=4", "4"},
+    };
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char **env = environment_of(cases[i].nodes, 0, 0, NULL, NULL);
+        char *user[] = {(char *)(uintptr_t)cases[i].user, NULL},
+             *added[] = {(char *)(uintptr_t)cases[i].added, NULL};
+        const struct world_place place = {.cpus = cases[i].cpus, .added = added};
+        struct world *world = make_world(cases[i].nodes);
+        char **env = world_environment(world, &place, user, NULL);
 
         assert_value(env, "OMP_NUM_THREADS", cases[i].expected);
         strings_free(env);
+        world_destroy(world);
     }
 }
 

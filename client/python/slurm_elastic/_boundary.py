@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -51,16 +51,26 @@ class Stepping:
 
     def __init__(self, optimizers: Sequence[Any]):
         self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
+        self.confirm: Optional[Callable[[], None]] = None
+        """Called before the first optimizer steps. None: there is no need."""
         for number, optimizer in enumerate(optimizers):
             if has_step_hooks(optimizer):
-                optimizer.register_step_pre_hook(
-                    lambda *_, number=number: self._count(self._begun, number)
-                )
+                optimizer.register_step_pre_hook(lambda *_, number=number: self._begin(number))
                 optimizer.register_step_post_hook(
                     lambda *_, number=number: self._count(self._ended, number)
                 )
             else:
                 optimizer.step = self._counting(optimizer.step, optimizer, number)
+
+    def check(self) -> None:
+        """Raises what confirm() raises."""
+        if self.confirm is not None:
+            self.confirm()
+
+    def _begin(self, number: int) -> None:
+        if self.none:
+            self.check()
+        self._count(self._begun, number)
 
     @staticmethod
     def _count(counts: List[int], number: int) -> None:
@@ -70,7 +80,7 @@ class Stepping:
 
     def _counting(self, step: Callable[..., Any], optimizer: Any, number: int) -> Any:
         def counting(_: Any, *args: Any, **kwargs: Any) -> Any:
-            self._count(self._begun, number)
+            self._begin(number)
             result = step(*args, **kwargs)
             self._count(self._ended, number)
             return result

@@ -175,6 +175,8 @@ def _show_stacks(library: ctypes.CDLL) -> None:
 _library: Any = None  # a ctypes.CDLL in an elastic worker that could load it
 _attached = False
 _child = False  # of a worker, and none itself
+_waited_in = ""  # which function the script has called first, of those that wait for its world
+_lives = False
 _event = _CEvent()
 _event_pointer = ctypes.byref(_event)
 
@@ -212,16 +214,18 @@ def init() -> bool:
 
     Raises SystemExit if elasticrun has died meanwhile.
     """
-    return attach() and _pass_gate("elastic_init")
+    return attach() and _pass_gate("elastic_init", "init()")
 
 
 def loading() -> None:
     """Wait as init() does, before a checkpoint is read: the world before must have written it."""
     if attach():
-        _pass_gate("elastic_loading")
+        _pass_gate("elastic_loading", "load_latest(), or its like,")
 
 
-def _pass_gate(function: str) -> bool:
+def _pass_gate(function: str, said: str) -> bool:
+    global _waited_in
+    _waited_in = _waited_in or said
     if getattr(_library, function)() < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
     return True
@@ -246,8 +250,17 @@ def live(shape: int) -> bool:
 
     shape  what it trains: a number from 1, equal in workers that can take over each other's state.
 
-    Returns False without elasticrun, and if this worker cannot go on in a next world.
+    Returns False without elasticrun, and if this worker cannot go on in a next world. Raises
+    RuntimeError if the script has waited for its world before: newcomers would wait there, and the
+    others not know that they are live.
     """
+    global _lives
+    if attach() and _waited_in and not _lives:
+        raise RuntimeError(
+            f"slurm_elastic.{_waited_in} is called before live.run(): leave it out. live.run() waits "
+            "for the world, and loads the latest checkpoint"
+        )
+    _lives = True
     if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:
         return False
     tell_signature(shape)

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import threading
 from typing import TYPE_CHECKING, Any, ContextManager, List, Optional
 
-import torch
 import torch.distributed as dist
 
-from . import _events, _left_behind, _torch_compat, _world
+from . import _events, _left_behind, _nccl, _torch_compat, _world
 from ._sharing import share
 from ._store import AgentStore
 from ._wrapper import unwrap, wrap
@@ -20,11 +18,6 @@ if TYPE_CHECKING:
     from .live import State
 
 FORGET_SECONDS = 0.5  # for the process groups of a lost world to end
-
-
-def backend() -> str:
-    """The backend of torch.distributed: NCCL on GPUs, else gloo."""
-    return "nccl" if torch.cuda.is_available() else "gloo"
 
 
 def begin(state: State) -> None:
@@ -39,8 +32,10 @@ def begin(state: State) -> None:
         callback(state)
 
 
-def end(state: State) -> List[Any]:
+def end(state: State, lost: bool = False) -> List[Any]:
     """Unwrap the model and destroy the process groups. A sharded model is detached before.
+
+    lost  a worker of this world was lost.
 
     The order matters: the wrapper's reducer holds on to the group, and both must be gone before
     the next world. Returns what does the work of the groups: each ends when nothing refers to it;
@@ -51,7 +46,7 @@ def end(state: State) -> List[Any]:
         _torch_compat.reset_group_count()
         return []
     groups = _torch_compat.group_backends()
-    dist.destroy_process_group()
+    _torch_compat.destroy_groups(lost)
     return groups
 
 
@@ -64,16 +59,6 @@ def _forget(groups: List[Any]) -> None:
     _left_behind.start(groups.clear).join(FORGET_SECONDS)
 
 
-def _abort_when_lost(groups: List[Any], over: threading.Event) -> None:
-    """Free this rank from NCCL when another worker is lost: NCCL's waits do not end with
-    connections. Not tested, for want of GPUs.
-    """
-    while not over.is_set() and not _events.torn(_events.SLICE):
-        pass
-    for group in groups if not over.is_set() else []:
-        _torch_compat.abort(group)
-
-
 class Membership:
     """Of one worker in one world. enter() once, then leave() once, even if enter() has failed.
 
@@ -83,8 +68,7 @@ class Membership:
     def __init__(self, world: _events.World, state: State, timeout: datetime.timedelta) -> None:
         self._world, self._state, self._timeout = world, state, timeout
         self._store: Optional[AgentStore] = None
-        self._aborting: Optional[threading.Thread] = None
-        self._over = threading.Event()
+        self._guard: Optional[_nccl.Guard] = None
 
     def enter(self) -> None:
         """Form the process group and bring the state up to date."""
@@ -94,24 +78,30 @@ class Membership:
         # No time limit of its own: other workers may have a long step to end first, and the store
         # tells when this world is over.
         self._store = AgentStore(world.generation, world.attempt, timeout=self._timeout)
+        _nccl.leave_errors_to_us()
         with _barrier_replaced():
             dist.init_process_group(
-                backend(),
+                _nccl.backend(),
                 store=self._store,
                 rank=world.rank,
                 world_size=world.size,
                 timeout=self._timeout,
             )
-        if dist.get_backend() == "nccl":
-            groups = _torch_compat.group_backends()
-            self._aborting = threading.Thread(
-                target=_abort_when_lost, args=(groups, self._over), daemon=True
-            )
-            self._aborting.start()
+        guard = self._guard = _nccl.guard_if_used()
         begin(state)
+        if guard is not None:
+            guard.arrived()
         _events.world_formed()
-        state._progress.begin_world()
+        state._progress.begin_world(None if guard is None else guard.arrived)
         state._copies.begin_world()
+
+    def settle(self, lost: bool) -> None:
+        """The last step of this world is over. Before the next world is asked for.
+
+        lost  as for leave().
+        """
+        if self._guard is not None:
+            self._guard.end(lost)
 
     def leave(self, lost: bool) -> None:
         """End the process groups.
@@ -119,10 +109,8 @@ class Membership:
         lost  a worker of this world was lost: no other worker waits for this one.
         """
         self._state._copies.end_world(together=False)
-        groups = end(self._state)
-        self._over.set()
-        if self._aborting is not None:
-            self._aborting.join()
+        self.settle(lost)
+        groups = end(self._state, lost)
         if lost:
             _forget(groups)
         else:
@@ -137,4 +125,5 @@ def _barrier_replaced() -> ContextManager[None]:
     """gloo makes the connections of a group at once: no rank passes init_process_group() alone, and
     the barrier at its end only costs time.
     """
-    return _torch_compat.without_barrier() if backend() == "gloo" else contextlib.nullcontext()
+    is_gloo = _nccl.backend() == "gloo"
+    return _torch_compat.without_barrier() if is_gloo else contextlib.nullcontext()

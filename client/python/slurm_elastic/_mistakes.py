@@ -344,8 +344,12 @@ class Mistakes:
         assert state is not None
         if state.steps or self._early != EARLY:
             return
-        is_called = self._calls is None or self._calls.is_called
-        if is_called and self._has_trained(state):
+        # Where nobody counts steps, parameters may have changed in other ways.
+        has_trained = state._progress.has_stepped
+        if has_trained is None:
+            is_called = self._calls is None or self._calls.is_called
+            has_trained = is_called and self._has_trained(state)
+        if has_trained:
             raise RuntimeError(
                 "the training has ended without one commit(): the world could not change. Call "
                 "state.step(), or state.commit() after each optimizer.step()"

@@ -60,11 +60,16 @@ class Progress:
         if self._stepping is None:
             self._stepping = Stepping(self._optimizers)
 
-    def begin_world(self) -> None:
-        """Training begins in a new world; this rank has the state."""
+    def begin_world(self, confirm: Optional[Callable[[], None]] = None) -> None:
+        """Training begins in a new world; this rank has the state.
+
+        confirm  called before the optimizers of a step step. It raises an exception if what they
+                 would use may be wrong, since a worker is lost.
+        """
         drop_gradients(self._model)
         if self._stepping is None:
             return
+        self._stepping.confirm = confirm
         self._is_first_step = True
         self._stepping.begin()
         kinds = {"optimizers": self._optimizers, "scalers": self._scalers}
@@ -78,6 +83,8 @@ class Progress:
 
     def end_step(self) -> bool:
         """Count a step. True: it was the first one of this world."""
+        if self._stepping is not None and self._stepping.none:
+            self._stepping.check()  # a scaler that has found infinite gradients, say
         self._count_step()
         is_first, self._is_first_step = self._is_first_step, False
         # After the first step the ranks of a new training have equal parameters, too.

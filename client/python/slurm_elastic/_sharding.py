@@ -6,19 +6,33 @@ worlds the model is as the script has built it, with parameters that have no mem
 had of each parameter, and of what the optimizers keep for it, is held in pieces: rows of the first
 dimension. Ranks send each other the rows that they lack; _reshard says which.
 
+Tensors that are cut in other ways, inside a unit of nodes (tensor parallelism), are held by
+position: all units are cut alike, and what a rank has is the row of its place in the unit.
+
 A parameter is the same object in all worlds, so optimizers and schedulers keep what they have.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    Tuple,
+)
 
 import torch
 import torch.distributed as dist
 
-from . import _reshard, _torch_compat
+from . import _reshard, _torch_compat, _world
 from ._reshard import Range, chunk
-from ._transfer import exchange
+from ._transfer import exchange, meet
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -86,21 +100,39 @@ def replicated(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
     return {name: each.data for name, each in named if not _torch_compat.is_dtensor(each)}
 
 
-def _sharded_dimension(name: str, tensor: Any) -> int:
-    """The dimension of the mesh along which a tensor is sharded by rows.
-
-    Raises TypeError if it is sharded in another way.
+def _sharded_dimension(tensor: Any) -> Optional[int]:
+    """The dimension of the mesh along which a tensor is sharded by rows; None: it is sharded in
+    another way.
     """
     found = [number for number, each in enumerate(tensor.placements) if each.is_shard(0)]
     others = [
         each for each in tensor.placements if not each.is_shard(0) and not each.is_replicate()
     ]
-    if len(found) != 1 or others:
+    return found[0] if len(found) == 1 and not others else None
+
+
+def _check_in_unit(name: str, tensor: Any, number: int, size: int) -> None:
+    """Raises TypeError unless all units have the whole tensor, each position an equal part of it.
+
+    number, size  of this rank's unit.
+    """
+    where = f"{name} is placed as {tensor.placements}"
+    parts = [1] * len(tensor.shape)
+    for dimension, placement in enumerate(tensor.placements):
+        if placement.is_replicate():
+            continue
+        ranks = _torch_compat.mesh_line(tensor.device_mesh, dimension)
+        if any(rank // size != number for rank in ranks):
+            raise TypeError(
+                f"{where}: live mode moves tensors that are sharded along their dimension 0, by one "
+                "dimension of the mesh, or in any way inside a unit (--elastic-replica=N). Else "
+                "restart mode, with save(dcp=True)"
+            )
+        parts[placement.dim] *= len(ranks)
+    if any(rows % count for rows, count in zip(tensor.shape, parts)):
         raise TypeError(
-            f"{name} is placed as {tensor.placements}: live mode moves tensors that are sharded "
-            "along their dimension 0, by one dimension of the mesh"
+            f"{where}, its shape is {tuple(tensor.shape)}: live mode moves parts of equal size"
         )
-    return found[0]
 
 
 class Sharding:
@@ -140,6 +172,8 @@ class Sharding:
         self._pieces: Dict[Key, List[Piece]] = {}
         self._is_borrowed = False  # the memory of some pieces belongs to copies
         self._index, self._count = 0, 1  # this rank's part, in this world
+        self._by_position = False  # the parts are those of places in a unit
+        self._shapes: Dict[str, Tuple[int, ...]] = {}  # of the kinds of parameters, by name
         self.is_fresh = True
         """The model is as the script has built it: no rank has been told to shard it."""
         self.moved = Moved(0, 0)
@@ -173,20 +207,38 @@ class Sharding:
                 group["params"] = [after[name_of[id(each)]] for each in group["params"]]
 
     def _check(self, parameters: Dict[str, Any]) -> None:
-        cuts = set()
         for name, each in parameters.items():
-            if name in self._made:
-                dimension = _sharded_dimension(name, each)
-                mesh = each.device_mesh
-                cuts.add((mesh.get_local_rank(dimension), mesh.size(dimension)))
-            elif each.requires_grad:
+            if name not in self._made and each.requires_grad:
                 raise TypeError(
                     f"shard() has left out {name}, which is trained: no rank would sum its "
                     "gradients. Call fully_shard() for the whole model, after its layers"
                 )
-        if len(cuts) != 1:
-            raise TypeError("shard() has cut parameters into different numbers of parts")
+        cuts: Set[Tuple[int, int]] = set()
+        for each in self._made.values():
+            dimension, mesh = _sharded_dimension(each), each.device_mesh
+            if dimension is None:
+                cuts.clear()
+                break
+            cuts.add((mesh.get_local_rank(dimension), mesh.size(dimension)))
+        self._by_position = len(cuts) != 1
+        if self._by_position:
+            unit = _world.unit()
+            for name, each in self._made.items():
+                _check_in_unit(name, each, unit.number, unit.size)
+            cuts = {(unit.rank, unit.size)}
         ((self._index, self._count),) = cuts
+        self._shapes = {name: self._kind(each).shape for name, each in self._made.items()}
+
+    def _kind(self, tensor: Any) -> Kind:
+        """Of a sharded tensor, in a world."""
+        if not self._by_position:
+            return Kind(tuple(tensor.shape), tensor.dtype)
+        return Kind((self._count, *_torch_compat.local(tensor).shape), tensor.dtype)
+
+    def _rows_of(self, tensor: Any) -> torch.Tensor:
+        """What this rank has of a sharded tensor."""
+        local: torch.Tensor = _torch_compat.local(tensor)
+        return local.unsqueeze(0) if self._by_position else local
 
     def _hollow(self, name: str, parameter: Any) -> Any:
         """A parameter without memory in the place of one that is sharded."""
@@ -209,19 +261,22 @@ class Sharding:
         parameters = dict(self._model.named_parameters())
         for name, made in self._made.items():
             parameter = self._sharded[name]
-            _torch_compat.set_dtensor(parameter, self._dtensor(made, tensors["model", name], made))
+            part = self._dtensor(made, tensors["model", name], made.shape)
+            _torch_compat.set_dtensor(parameter, part)
             parameters[name] = parameter
         self._put(parameters)
         for number, name, entry, key, value in self._kept():
             if isinstance(value, Kind):
-                entry[key] = self._dtensor(self._made[name], tensors[number, name, key], value)
+                made = self._made[name]
+                whole = made.shape if self._by_position else value.shape
+                entry[key] = self._dtensor(made, tensors[number, name, key], whole)
         self._pieces, self._is_borrowed = {}, False
         self._is_installed = True
 
-    @staticmethod
-    def _dtensor(like: Any, local: torch.Tensor, whole: Any) -> Any:
-        """A tensor of the shape of `whole`, placed like a parameter."""
-        return _torch_compat.dtensor(local, like.device_mesh, like.placements, whole.shape)
+    def _dtensor(self, like: Any, rows: torch.Tensor, shape: Any) -> Any:
+        """A tensor of a shape, placed like a parameter, of which this rank has these rows."""
+        local = rows[0] if self._by_position else rows
+        return _torch_compat.dtensor(local, like.device_mesh, like.placements, shape)
 
     def detach(self) -> None:
         """Undo apply(): the mesh is no longer used. What this rank has is held in pieces.
@@ -237,7 +292,7 @@ class Sharding:
             }
             for number, name, entry, key, value in self._kept():
                 if (number, name, key) in self._pieces:
-                    entry[key] = Kind(tuple(value.shape), value.dtype)
+                    entry[key] = self._kind(value)
         for parameter in self._sharded.values():
             parameter.grad = None
         self._is_installed = False
@@ -260,21 +315,26 @@ class Sharding:
     def _parts(self) -> Iterator[Tuple[Key, Kind, torch.Tensor]]:
         """What this rank has of each sharded tensor."""
         for name, each in self._sharded.items():
-            yield ("model", name), Kind(tuple(each.shape), each.dtype), _torch_compat.local(each)
+            yield ("model", name), self._kind(each), self._rows_of(each)
         for number, name, _, key, value in self._kept():
             if not _torch_compat.is_dtensor(value):
                 continue
-            if any(each.is_shard() for each in value.placements):
-                _sharded_dimension(f"{key} of {name}", value)
-                kind = Kind(tuple(value.shape), value.dtype)
-                yield (number, name, key), kind, _torch_compat.local(value)
+            if self._is_movable(name, value):
+                yield (number, name, key), self._kind(value), self._rows_of(value)
             else:
                 raise TypeError(f"{key} of {name} in an optimizer is placed as {value.placements}")
+
+    def _is_movable(self, name: str, value: Any) -> bool:
+        """Whether what an optimizer keeps for a parameter is cut as that is."""
+        if not self._by_position:
+            return _sharded_dimension(value) is not None
+        made = self._made[name]
+        return bool(value.shape == made.shape and value.placements == made.placements)
 
     def _kinds(self) -> Dict[Key, Kind]:
         """All sharded tensors: equal on all ranks, in equal order, once optimizers are."""
         found: Dict[Key, Kind] = {
-            ("model", name): Kind(tuple(each.shape), each.dtype)
+            ("model", name): Kind(self._shapes[name], each.dtype)
             for name, each in self._sharded.items()
         }
         for number, name, _, key, value in self._kept():
@@ -312,7 +372,7 @@ class Sharding:
         for owner, name, _, key, value in self._kept():
             if owner == number:
                 is_sharded = _torch_compat.is_dtensor(value)
-                whole = Kind(tuple(value.shape), value.dtype) if is_sharded else value
+                whole = self._kind(value) if is_sharded else value
                 state.setdefault(name, {})[key] = whole
         return {"param_groups": groups, "state": state}
 
@@ -363,7 +423,7 @@ class Sharding:
         """Memory for rows: that with which a parameter was first sharded, if it was just now."""
         made = self._made.get(key[1]) if key[0] == "model" and self._skeleton is not None else None
         if made is not None and made is self._sharded[key[1]]:
-            local = _torch_compat.local(made)
+            local = self._rows_of(made)
             if not local.is_meta and local.shape[0] == rows[1] - rows[0]:
                 return local
         return kind.empty(rows, self._device)
@@ -416,7 +476,7 @@ class Sharding:
         found = self._receive(have, need)
         # A loss from here on finds this rank with its new part as well as with its old one.
         self._add(found)
-        dist.barrier()
+        meet()
         self._install({key: pieces[0].tensor for key, pieces in found.items()})
 
     def hand_over(self, following: Optional[Tuple[int, int]]) -> List[bool]:
@@ -444,7 +504,7 @@ class Sharding:
         }
         found = self._receive(have, need)
         self._add(found)
-        dist.barrier()
+        meet()
         if following is not None and size == sum(rank is not None for rank in ranks):
             self._pieces = found  # there are no newcomers, who would need the others
         return stay

@@ -14,7 +14,7 @@ from . import _buddy, _packed, _signature, _world
 from ._boundary import Standing, newest
 from ._reshard import Missing, Range, plan
 from ._sharding import Sharding
-from ._transfer import neighbours, pass_state, wire_of
+from ._transfer import neighbours, pass_state
 
 if TYPE_CHECKING:
     from .live import State
@@ -111,8 +111,6 @@ def _share_parts(state: State, sharding: Sharding) -> bool:
 
     Raises RuntimeError if parts are lost, and there are neither copies nor a checkpoint.
     """
-    if dist.get_backend() != "gloo":
-        raise RuntimeError(f"a sharded state goes over gloo, not over {dist.get_backend()}")
     rank, progress = dist.get_rank(), state._progress
     is_fresh = sharding.is_fresh
     sharding.apply()
@@ -225,7 +223,7 @@ def _gather(state: State) -> List[List[int]]:
     """For each rank: its two numbers of Standing, its farthest step, a number for its model."""
     shapes = _signature.digest(_signature.of_model(state.model))
     own = [*state._progress.standing, state._progress.farthest, shapes]
-    mine = torch.tensor(own, device=wire_of(state))
+    mine = torch.tensor(own)
     gathered = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
     dist.all_gather(gathered, mine)
     return [each.tolist() for each in gathered]

@@ -6,15 +6,17 @@ and a slow one is seen only in what it does before: it loads its data and calls 
 is measured from the end of a step to the end of the last forward pass of the next one. On a GPU,
 events are recorded, and read when they have come: nothing waits for the GPU.
 
-Not measured: models with buffers that DistributedDataParallel sends around before each forward
-pass, sharded models, and models that the script wraps itself.
+DistributedDataParallel sends buffers around before each forward pass, in which a rank waits for
+rank 0. That time is left out: it lies between the calls of the wrapper and of the model.
+
+Not measured: sharded models, models that the script wraps itself, and scripted ones with buffers.
 """
 
 from __future__ import annotations
 
 import collections
 import time
-from typing import Any, Deque, Optional, Tuple
+from typing import Any, Deque, List, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -24,6 +26,15 @@ _WAITING = 16
 """Steps whose events have not come. Beyond that the oldest ones are forgotten."""
 
 
+class _Step(NamedTuple):
+    """Moments, or events of the GPU."""
+
+    begin: Any
+    end: Any
+    waits: List[Tuple[Any, Any]]
+    """From when to when the rank has waited for others in between."""
+
+
 class StepClock:
     """The clock of one rank."""
 
@@ -31,15 +42,25 @@ class StepClock:
         self._is_measured = self._on_gpu = False
         self._begin: Any = None
         self._end: Any = None
-        self._pairs: Deque[Tuple[Any, Any]] = collections.deque(maxlen=_WAITING)
+        self._called: Any = None  # the wrapper, in which the rank may wait now
+        self._waits: List[Tuple[Any, Any]] = []
+        self._steps: Deque[_Step] = collections.deque(maxlen=_WAITING)
+        self._hook: Any = None  # on the model, which outlives a world
 
     def watch(self, wrapper: torch.nn.Module, model: torch.nn.Module) -> None:
         """A world begins: wrapper is the DistributedDataParallel of model in it."""
-        self._begin = self._end = None
-        self._pairs.clear()
+        self._begin = self._end = self._called = None
+        self._waits = []
+        self._steps.clear()
         self._is_measured = False
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
         if getattr(wrapper, "broadcast_buffers", True) and any(True for _ in model.buffers()):
-            return  # it waits for rank 0 in each forward pass
+            if isinstance(model, torch.jit.ScriptModule):
+                return  # it takes no hook
+            wrapper.register_forward_pre_hook(self._wrapper_begins)
+            self._hook = model.register_forward_pre_hook(self._model_begins)
         parameter = next(model.parameters(), None)
         self._on_gpu = parameter is not None and parameter.is_cuda
         self._is_measured = True
@@ -52,25 +73,40 @@ class StepClock:
         event.record()
         return event
 
+    def _wrapper_begins(self, *_: Any) -> None:
+        self._called = self._now()
+
+    def _model_begins(self, *_: Any) -> None:
+        """Not for a call of the model itself, past the wrapper."""
+        if self._called is not None:
+            self._waits.append((self._called, self._now()))
+            self._called = None
+
     def _forward_ends(self, *_: Any) -> None:
         self._end = self._now()
 
     def step_ends(self) -> None:
         """Report what is known. The first step of a world has no beginning."""
         if self._begin is not None and self._end is not None:
-            self._pairs.append((self._begin, self._end))
-        self._begin = self._end = None
-        while self._pairs:
-            seconds = self._seconds(*self._pairs[0])
+            self._steps.append(_Step(self._begin, self._end, self._waits))
+        self._begin = self._end = self._called = None
+        self._waits = []
+        while self._steps:
+            seconds = self._own_seconds(self._steps[0])
             if seconds is None:
                 return
-            self._pairs.popleft()
+            self._steps.popleft()
             report_step_time(seconds)
 
-    def _seconds(self, begin: Any, end: Any) -> Optional[float]:
-        if not self._on_gpu:
-            return float(end - begin)
-        return float(begin.elapsed_time(end)) / 1000 if end.query() else None
+    def _own_seconds(self, step: _Step) -> Optional[float]:
+        """None: the GPU has not come to its end."""
+        if self._on_gpu and not step.end.query():
+            return None
+        waited = sum(self._between(*each) for each in step.waits)
+        return max(0.0, self._between(step.begin, step.end) - waited)
+
+    def _between(self, begin: Any, end: Any) -> float:
+        return float(begin.elapsed_time(end)) / 1000 if self._on_gpu else float(end - begin)
 
     def step_begins(self) -> None:
         """The step before has ended, and this worker goes on."""

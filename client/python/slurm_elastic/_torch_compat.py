@@ -15,6 +15,7 @@ import contextlib
 import inspect
 import operator
 import sys
+import threading
 from typing import Any, Callable, Dict, Iterator, List
 
 # ---- tensors and modules -------------------------------------------------------------------------
@@ -222,14 +223,49 @@ def without_barrier() -> Iterator[None]:
         c10d._store_based_barrier = function
 
 
-def abort(backend: Any) -> None:
-    """Make all operations of an NCCL backend fail that are under way.
-
-    abort() in newer versions of 2.x, _abort() in some before. Without either, nothing happens.
+def has_backends_by_device() -> bool:
+    """Whether a group can have a backend for each kind of device: ProcessGroup._get_backend(),
+    since 2.0.
     """
-    function = getattr(backend, "abort", None) or getattr(backend, "_abort", None)
-    if function is not None:
-        function()
+    import torch.distributed as dist
+
+    return hasattr(dist.ProcessGroup, "_get_backend")
+
+
+def nccl_backends() -> List[Any]:
+    """The NCCL backends of all groups of this process. Backend.name() is there since 2.0."""
+    found = [(each, getattr(each, "name", None)) for each in group_backends()]
+    return [each for each, name in found if name is not None and name() == "nccl"]
+
+
+def destroy_groups(lost: bool) -> None:
+    """Destroy all process groups.
+
+    lost  a process of theirs was lost. destroy_process_group() would wait for it on the GPU, even
+          after an abort. _abort_process_group of distributed_c10d does not, which is there in newer
+          versions of 2.x.
+    """
+    import torch.distributed as dist
+
+    abort = getattr(_c10d(), "_abort_process_group", None)
+    if lost and abort is not None and nccl_backends():
+        abort()
+    else:
+        dist.destroy_process_group()
+
+
+def abort_nccl() -> None:
+    """End all operations of NCCL that are under way, of all groups.
+
+    abort() in newer versions of 2.x, _abort() in some before. Without either, nothing happens. Each
+    has a thread: one may end only when another group's operations have ended.
+    """
+    functions = [getattr(each, "abort", getattr(each, "_abort", None)) for each in nccl_backends()]
+    threads = [threading.Thread(target=each, daemon=True) for each in functions if each is not None]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
 
 
 # ---- torch.distributed.checkpoint ----------------------------------------------------------------
@@ -362,6 +398,17 @@ def mesh_of_all(device_type: str) -> Any:
     from torch.distributed.device_mesh import init_device_mesh
 
     return init_device_mesh(device_type, (dist.get_world_size(),), mesh_dim_names=("data",))
+
+
+def mesh_line(mesh: Any, dimension: int) -> List[int]:
+    """The ranks of all that differ from this process in this dimension of a mesh only.
+
+    DeviceMesh.mesh is a tensor of ranks in all 2.x.
+    """
+    place = list(mesh.get_coordinate())
+    place[dimension] = slice(None)
+    found: List[int] = mesh.mesh[tuple(place)].tolist()
+    return found
 
 
 def is_fully_sharded(module: Any) -> bool:

@@ -98,21 +98,31 @@ def _size(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-def _pieces(tensor: torch.Tensor, wire: torch.device) -> Iterator[_Parcel]:
-    """Parcels of a large tensor; without a copy if it is contiguous on the wire's device."""
-    there = tensor.device == wire and tensor.is_contiguous()
-    whole = tensor if there else torch.empty(tensor.shape, dtype=tensor.dtype, device=wire)
+def _on_host(size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Memory of the host for bytes that come from or go to a device. A GPU is quicker with pinned
+    memory, and PyTorch keeps such memory for the next parcel.
+    """
+    return torch.empty(size, dtype=dtype, pin_memory=device.type == "cuda")
+
+
+def _pieces(tensor: torch.Tensor) -> Iterator[_Parcel]:
+    """Parcels of a large tensor; without a copy if it is on the host, in one piece."""
+    whole = tensor if tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype)
     pieces = whole.view(-1).split(PARCEL_BYTES // tensor.element_size())
     for number, piece in enumerate(pieces, 1):
-        before = [(whole, tensor)] if number == 1 and not there else []
-        after = [(tensor, whole)] if number == len(pieces) and not there else []
-        yield _Parcel(piece.view(torch.uint8), before, after)
+        before = [(whole, tensor)] if number == 1 and whole is not tensor else []
+        after = [(tensor, whole)] if number == len(pieces) and whole is not tensor else []
+        content = piece
+        if piece.device.type != "cpu":
+            content = _on_host(piece.numel(), piece.dtype, piece.device)
+            before, after = [(content, piece)], [(piece, content)]
+        yield _Parcel(content.view(torch.uint8), before, after)
 
 
-def _packed(tensors: List[torch.Tensor], wire: torch.device) -> _Parcel:
+def _packed(tensors: List[torch.Tensor]) -> _Parcel:
     """One parcel of several small tensors."""
     rooms = [-(-_size(tensor) // ALIGNMENT) * ALIGNMENT for tensor in tensors]
-    buffer = torch.empty(sum(rooms), dtype=torch.uint8, device=wire)
+    buffer = _on_host(sum(rooms), torch.uint8, tensors[0].device)
     places = [
         room[: _size(tensor)].view(tensor.dtype).view(tensor.shape)
         for tensor, room in zip(tensors, buffer.split(rooms))
@@ -120,25 +130,25 @@ def _packed(tensors: List[torch.Tensor], wire: torch.device) -> _Parcel:
     return _Parcel(buffer, list(zip(places, tensors)), list(zip(tensors, places)))
 
 
-def _parcels(tensors: List[torch.Tensor], wire: torch.device) -> Iterator[_Parcel]:
+def _parcels(tensors: List[torch.Tensor]) -> Iterator[_Parcel]:
     """The parcels for some tensors: the same on all ranks, whatever the tensors' devices."""
     small: List[torch.Tensor] = []
     for tensor in tensors:
         if _size(tensor) > PARCEL_BYTES // 2:
-            yield from _pieces(tensor, wire)
+            yield from _pieces(tensor)
         elif _size(tensor):
             if sum(map(_size, small)) + _size(tensor) > PARCEL_BYTES:
-                yield _packed(small, wire)
+                yield _packed(small)
                 small = []
             small.append(tensor)
     if small:
-        yield _packed(small, wire)
+        yield _packed(small)
 
 
 class _Departures:
     """The sends that are on their way, PARCELS at most.
 
-    With gloo a thread waits for them. A send does not end with its connection if the receiver is
+    A thread waits for them. A send does not end with its connection if the receiver is
     lost in the middle of it. This rank may be the only one with the state, so it leaves the thread
     behind when a worker of the world is lost. The thread ends after SENT.
     """
@@ -147,8 +157,7 @@ class _Departures:
         self._room = threading.Semaphore(PARCELS)
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._error: Optional[Exception] = None
-        is_gloo = dist.get_backend() == "gloo"
-        self._thread = _left_behind.start(self._wait) if is_gloo else None
+        self._thread = _left_behind.start(self._wait)
 
     def _wait(self) -> None:
         for departure in iter(self._waiting.get, None):
@@ -169,9 +178,6 @@ class _Departures:
             raise self._error
 
     def add(self, departure: Any) -> None:
-        if self._thread is None:
-            departure.wait()  # of NCCL, for the stream
-            return
         self._take_room()
         self._waiting.put(departure)
 
@@ -181,11 +187,11 @@ class _Departures:
     def __exit__(self, kind: Any, *rest: Any) -> None:
         """Wait until all has been sent, unless an exception is on its way."""
         try:
-            for _ in range(PARCELS if self._thread is not None and kind is None else 0):
+            for _ in range(PARCELS if kind is None else 0):
                 self._take_room()
         finally:
             self._waiting.put(None)
-        if self._thread is not None and kind is None:
+        if kind is None:
             self._thread.join()
 
 
@@ -195,13 +201,12 @@ class _Route(NamedTuple):
     source: Optional[int]
     target: Optional[int]
     departures: _Departures
-    wire: torch.device
 
 
 def _pass_tensors(tensors: List[torch.Tensor], route: _Route) -> None:
     """Receive tensors and send them on. They must not change before all have been sent."""
     coming: Deque[Tuple[_Parcel, Any]] = collections.deque()
-    parcels = _parcels(tensors, route.wire)
+    parcels = _parcels(tensors)
     while True:
         for parcel in itertools.islice(parcels, PARCELS - len(coming)):
             coming.append(
@@ -268,12 +273,12 @@ def _pass(state: Any, route: _Route) -> None:
 def pass_state(state: Any, source: Optional[int], target: Optional[int]) -> None:
     """Receive the whole state from `source` and send it to `target`; None: no such rank."""
     with _Departures() as departures:
-        _pass(state, _Route(source, target, departures, wire_of(state)))
+        _pass(state, _Route(source, target, departures))
 
 
-def wire_of(state: Any) -> torch.device:
-    """The device from which tensors are sent: the host with gloo, the GPU with NCCL."""
-    return _device(state) if dist.get_backend() == "nccl" else torch.device("cpu")
+def meet() -> None:
+    """Wait until all ranks are here: over gloo, where the loss of a rank is an error."""
+    dist.all_reduce(torch.zeros(1))
 
 
 def neighbours(
@@ -302,17 +307,17 @@ def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.
     coming  by the rank that sends them; the same sizes in the same order as there.
 
     Returns when this rank has received all and its own have been taken. Large tensors travel as
-    they lie in memory. Over gloo, with tensors on the host.
+    they lie in memory, or through the host.
 
     Raises what torch.distributed raises if a rank is lost, or takes nothing for SENT.
     """
-    rank, size, wire = dist.get_rank(), dist.get_world_size(), torch.device("cpu")
+    rank, size = dist.get_rank(), dist.get_world_size()
     # No two ranks begin with the same receiver.
     targets = sorted(going, key=lambda each: (each - rank) % size)
-    sender = _Sender(_in_turns({each: _parcels(going[each], wire) for each in targets}))
+    sender = _Sender(_in_turns({each: _parcels(going[each]) for each in targets}))
     sender.start()
     sources = sorted(coming, key=lambda each: (rank - each) % size)
-    parcels = {each: _parcels(coming[each], wire) for each in sources}
+    parcels = {each: _parcels(coming[each]) for each in sources}
     waiting: Dict[int, Deque[Tuple[_Parcel, Any]]] = {each: collections.deque() for each in sources}
     window = max(1, PARCELS // max(1, len(sources)))
 

@@ -37,6 +37,7 @@ from . import (
     _events,
     _generators,
     _membership,
+    _nccl,
     _sharded_checkpoint,
     _signature,
     _snapshot,
@@ -451,6 +452,7 @@ def _train_in(
         state._progress.undo()
     finally:
         try:
+            membership.settle(lost)
             if goes_on and sharding is not None:
                 state._copies.end_world(together=not lost)
                 if not lost:
@@ -524,7 +526,7 @@ def _save_alone(state: State) -> None:
 def _run_in_one_world(train: Callable[[State], Any], state: State) -> Any:
     """Under torchrun, srun or alone."""
     if "RANK" in os.environ:
-        dist.init_process_group(_membership.backend())
+        dist.init_process_group(_nccl.backend())
         _membership.begin(state)
     else:
         if state._load_latest():

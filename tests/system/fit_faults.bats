@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A fit goes on when slurmctld is away, when a node is lost, and when its job is requeued.
+# Takes 150 s
+
+# shellcheck disable=SC2034
+BATS_TEST_TIMEOUT=300
+load helpers
+load elastic
+load roles
+load serve
+load fit
+
+setup_file() {
+    export SERVICE=ff$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 4 --cpus-per-node 8
+    cp "$TREE/tests/system/serve_program.py" "$TREE/tests/system/fit_program.py" "$TB_WORK/"
+    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
+    cat >"$TB_WORK/fit.yaml" <<YAML
+service: $SERVICE
+models: {repository: $TB_WORK/models, every: 1s}
+fit:
+  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
+  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
+  cpus: 7
+  within: {start: 100s, fit: 100s, target: 100s}
+roles:
+  server:
+    kind: shards
+    replicas: 2
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+    update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/fit.yaml"
+    begin_job
+}
+
+# begin_job: the next job of the service.
+begin_job() {
+    submit --requeue --open-mode=append -N4 --exclusive -t 20 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+    job=$(<"$TB_WORK/job")
+    runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
+    wait_for 40 runs_it
+}
+
+setup() { job=$(<"$TB_WORK/job") away='' crashed=''; }
+
+teardown() {
+    [[ -z $away ]] || "$TESTBED" start-controller --dir "$TB_DIR"
+    [[ -z $crashed ]] || "$TESTBED" boot --dir "$TB_DIR" "$crashed"
+    [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit show "$SERVICE"; }
+}
+
+teardown_file() {
+    end_service
+    testbed_down
+}
+
+# ended_well MODEL: the fit has made it, and two replicas serve it. Nothing of the fit is left.
+ended_well() {
+    wait_for 100 ended_as SUCCESS
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "$1" ]]
+    as_user selastic states show "$TB_WORK/models/m" --verify
+    [[ $(fit_json | json_value 's["count"]') == 2 && $(partials) == 0 ]]
+    wait_for 40 serves_all "$(current)" 2
+    wait_for 20 trains_nobody
+}
+
+trains_on_try() { [[ $(as_user selastic fit log "$SERVICE" 2>/dev/null | grep -c ^trains) == "$1" ]]; }
+
+leader() { show_json "$job" | json_value 's["leader"]'; }
+
+# Slurm writes down after some seconds what it knows. A job that it has not written down as running
+# when it is killed is started twice.
+written_down() { [[ $TB_DIR/state/job_state -nt $TB_WORK/asked ]]; }
+
+# The node of the trainer, by the environment that Slurm gives to each step.
+trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^SLURMD_NODENAME=//p'; }
+
+@test "slurmctld is killed, and the runner too; both come back while the training goes on" {
+    touch "$TB_WORK/asked"
+    as_user scontrol update jobid="$job" comment=runs
+    wait_for 20 written_down
+    data first A
+    fit first
+    data second B sleep 8
+    begin second
+    wait_for 30 trains_on_try 1
+    kill -KILL "$("$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" { print $2 }')"
+    away=yes
+    as_user kill -KILL "$(processes run)"
+    # The next runner begins while Slurm is away.
+    runs_again() { [[ $(processes run) ]]; }
+    wait_for 30 runs_again
+    "$TESTBED" start-controller --dir "$TB_DIR"
+    away=
+    ended_well "A B"
+    trains_on_try 1
+}
+
+@test "the node of the trainer is lost: the training begins once more on another one" {
+    data third C sleep 4
+    begin third
+    wait_for 30 trains_on_try 1
+    crashed=$(trainer_node)
+    "$TESTBED" crash --dir "$TB_DIR" "$crashed"
+    wait_for 60 trains_on_try 2
+    ended_well "A B C"
+}
+
+@test "the job is requeued while the training goes on: its next run trains once more" {
+    # Slurm has the job of before with a lost node.
+    as_user scancel "$job"
+    wait_for 30 job_ended "$job"
+    begin_job
+    wait_for 40 serves_all "$(current)" 2
+    data fourth D sleep 4
+    begin fourth
+    wait_for 30 trains_on_try 1
+    as_user scontrol requeue "$job"
+    wait_for 60 starts_again "$job"
+    ended_well "A B C D"
+    trains_on_try 2
+}
+
+@test "the node of the leader and of the runner is lost while replicas are replaced" {
+    data fifth E slow 4
+    begin fifth
+    wait_for 60 acts replace
+    crashed=$(leader)
+    "$TESTBED" crash --dir "$TB_DIR" "$crashed"
+    led_by_another() { local now; now=$(leader) && [[ $now && $now != "$crashed" ]]; }
+    wait_for 60 led_by_another
+    ended_well "A B C D E"
+}

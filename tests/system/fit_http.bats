@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fits by HTTP: of our own form, and by OpenAI's client.
+# Takes 40 s
+
+load helpers
+load elastic
+load roles
+load serve
+
+setup_file() {
+    export SERVICE=g$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 1 --cpus-per-node 8
+    cp "$TREE"/tests/system/{serve_program.py,fit_program.py,openai_fits.cjs} "$TB_WORK/"
+    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
+    cat >"$TB_WORK/fit.yaml" <<YAML
+service: $SERVICE
+models: {repository: $TB_WORK/models, every: 1s}
+fit:
+  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
+  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
+  within: {start: 60s, fit: 60s, target: 60s}
+roles:
+  server:
+    kind: shards
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/fit.yaml"
+    submit -N1 --exclusive -t 10 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+}
+
+setup() {
+    job=$(<"$TB_WORK/job")
+    [[ ! -s $TB_HOME/proxy.out ]] || read -r url <"$TB_HOME/proxy.out"
+}
+
+teardown_file() {
+    end_process "$TB_WORK/proxy.pid" TERM
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
+
+teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit list "$SERVICE"; }; }
+
+# data NAME WORDS...: what a model is trained on.
+data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
+
+model() { as_user cat "$TB_WORK/models/m/current/model"; }
+
+# asks METHOD PATH [BODY]: prints the answer and, in a line of its own, the status.
+asks() { as_user curl -s -w '\n%{http_code}' -X "$1" ${3:+-d "$3"} "$url$2"; }
+
+has_ended() { [[ $(as_user selastic fit show "$SERVICE" --json | json_value 's["status"]') == "$1" ]]; }
+
+runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
+answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
+
+@test "a training is started, watched, and its log is read" {
+    wait_for 40 runs_it
+    as_user sh -c "echo \$\$ >proxy.pid; exec selastic proxy $job" >"$TB_HOME/proxy.out" 3>&- &
+    wait_for 10 test -s "$TB_HOME/proxy.out"
+    read -r url <"$TB_HOME/proxy.out"
+    wait_for 30 answers
+    data first A
+    run -0 asks POST /v1/fits '{"model": "m", "data": "'"$TB_WORK/data/first"'", "config": {"rate": 0.2}}'
+    [[ ${lines[-1]} == 200 && ${lines[0]} == *'"message":"fit 1: INITIAL"'* ]]
+    wait_for 60 has_ended SUCCESS
+    run -0 asks GET /v1/fits/1
+    [[ ${lines[-1]} == 200 && ${lines[0]} == *'"status":"SUCCESS"'* && ${lines[0]} == *'"rate":0.2'* ]]
+    run -0 asks GET /v1/fits/1/log
+    [[ $output == staged*"trains "*" from None"*200 ]]
+    run -0 asks GET /v1/fits
+    [[ ${lines[-1]} == 200 && $(json_value 'len(s["data"]["fits"])' <<<"${lines[0]}") == 1 ]]
+    [[ $(model) == A ]]
+}
+
+@test "a training that goes on is cancelled" {
+    data long X sleep 50
+    run -0 asks POST /v1/fits '{"model": "m", "data": "'"$TB_WORK/data/long"'"}'
+    run -0 asks POST /v1/fits/2/cancel '{"reason": "not needed"}'
+    [[ ${lines[-1]} == 200 ]]
+    wait_for 40 has_ended CANCELLED
+    run -0 asks GET /v1/fits/2
+    [[ ${lines[0]} == *'"reason":"not needed"'* ]]
+    [[ $(model) == A ]]
+}
+
+@test "what is wrong has a line, and a status" {
+    # refused STATUS TEXT METHOD PATH [BODY]
+    refused() {
+        run -0 asks "${@:3}"
+        [[ ${lines[-1]} == "$1" && ${lines[0]} == *"$2"* ]] || { echo "$output" && return 1; }
+    }
+    refused 409 'fit 2 is over already: CANCELLED' POST /v1/fits/2/cancel
+    refused 404 'there is no fit 99' GET /v1/fits/99
+    refused 404 'there is no fit 99' GET /v1/fits/99/log
+    refused 409 '--data=/nowhere: No such file or directory' POST /v1/fits '{"data": "/nowhere"}'
+    refused 400 "key 'wait' of the body is not known" POST /v1/fits '{"data": "/d", "wait": 1}'
+    refused 400 '--within=fit=soon' POST /v1/fits '{"data": "/d", "within": {"fit": "soon"}}'
+    refused 405 'allowed are GET, POST' DELETE /v1/fits
+    run -4 as_user selastic fit cancel "$SERVICE" 2
+    run -3 as_user selastic fit show "$SERVICE" 99
+}
+
+@test "OpenAI's client trains a model" {
+    npm=$("$TREE/scripts/setup" --print-npm) || skip "without openai from npm (scripts/setup --npm)"
+    data second B
+    run -0 as_user node openai_fits.cjs "$npm" "$url" m "$TB_WORK/data/second"
+    [[ ${lines[0]} == "created m queued" ]]
+    [[ ${lines[1]} == "ended succeeded m" ]]
+    [[ ${lines[2]} == "newest true all true" ]]
+    [[ ${lines[3]} == "events SUCCESS < WAIT_FOR_FIT < WAIT_FOR_START < INITIAL" ]]
+    [[ ${lines[4]} == "cancel 409: fit 3 is over already: SUCCESS" ]]
+    [[ ${lines[5]} == "unknown 404: there is no fit 999; "* ]]
+    [[ ${lines[6]} == "file 400: training_file: a path that begins with '/', or a URL is expected" ]]
+    [[ $(model) == "A B" ]]
+}

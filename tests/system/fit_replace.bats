@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# How replicas come to the state of a fit, besides `replace: rolling` (fit.bats): `all` and `load`.
+# Takes 45 s
+
+load helpers
+load elastic
+load roles
+load serve
+
+setup_file() {
+    export SERVICE=fr$$ # services outlive jobs and testbeds
+    testbed_up --stock --nodes 1 --cpus-per-node 8
+    cp "$TREE/tests/system/serve_program.py" "$TREE/tests/system/fit_program.py" "$TB_WORK/"
+    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
+}
+
+teardown_file() {
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
+
+teardown() {
+    [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit list "$SERVICE"; }
+    cancel_all
+}
+
+# begin_service REPLACE: its job, with three servers; $job.
+begin_service() {
+    cat >"$TB_WORK/$1.yaml" <<YAML
+service: $SERVICE
+models: {repository: $TB_WORK/models, every: 1s}
+fit:
+  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
+  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
+  within: {start: 60s, fit: 60s, target: 60s}
+  replace: $1
+roles:
+  server:
+    kind: shards
+    replicas: 3
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+    update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/$1.yaml"
+    job=$(submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml")
+    runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
+    wait_for 40 runs_it
+}
+
+# fit NAME WORD...: a training on these words, which waits for its end.
+fit() {
+    as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"
+    as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" --wait
+}
+
+# Lines "PROCESS VERSION" of the replicas that are ready, by their answers.
+answers() {
+    local at
+    for at in $(replicas_of m); do
+        echo "$(curl -s -m 5 "http://$at/ready") $(curl -s -m 5 "http://$at/m")"
+    done | sort
+}
+
+# serve_all VERSION: three replicas do.
+serve_all() { [[ $(answers 2>/dev/null | cut -d ' ' -f 2 | tr '\n' ' ') == "$1 $1 $1 " ]]; }
+
+# watch_table FILE OLD: how many replicas that are ready serve OLD, and another version, until FILE.end
+# is there: a line each time that it is another number.
+watch_table() {
+    local now last=
+    until [[ -e $1.end ]]; do
+        now=$(answers 2>/dev/null | awk -v old="$2" '$2 == old { o++ } $2 != old { n++ } END { print o + 0, n + 0 }')
+        [[ $now == "$last" ]] || echo "$now"
+        last=$now
+    done >"$1"
+}
+
+@test "replace: all: the first new replica serves alone, after all old ones have stayed until then" {
+    begin_service all
+    fit first A
+    wait_for 20 serve_all 000001
+    before=$(answers)
+    watch_table "$TB_WORK/seen" 000001 3>&- &
+    run -0 fit second B slow 3
+    touch "$TB_WORK/seen.end"
+    wait $!
+    cat "$TB_WORK/seen"
+    serve_all 000002
+    [[ -z $(comm -12 <(cut -d ' ' -f 1 <<<"$before") <(answers | cut -d ' ' -f 1)) ]]
+    [[ $(head -n 1 "$TB_WORK/seen") == "3 0" && $(tail -n 1 "$TB_WORK/seen") == "0 3" ]]
+    grep -qx "0 1" "$TB_WORK/seen"
+    # No old one goes before.
+    run -1 grep -xE "[12] 0|0 0" "$TB_WORK/seen"
+    [[ $(as_user selastic fit show "$SERVICE" --json | json_value 's["count"]') == 3 ]]
+}
+
+@test "replace: all: with a state that no server takes, there are as many replicas as before" {
+    begin_service all
+    wait_for 40 serve_all 000002
+    run -1 fit broken X broken
+    [[ $output == *"2 new replicas in a row did not get ready" ]]
+    wait_for 20 serve_all 000002
+}
+
+@test "replace: load: the same processes serve the new state" {
+    begin_service load
+    wait_for 40 serve_all 000002
+    before=$(answers | cut -d ' ' -f 1)
+    fit third C
+    latest=$(as_user readlink "$TB_WORK/models/m/current")
+    [[ $latest != 000002 ]]
+    wait_for 20 serve_all "$latest"
+    [[ $(answers | cut -d ' ' -f 1) == "$before" ]]
+    [[ $(as_user cat "$TB_WORK/models/m/$latest/model") == "A B C" ]]
+}
