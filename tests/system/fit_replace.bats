@@ -72,13 +72,16 @@ answers() {
 serve_all() { [[ $(answers 2>/dev/null | cut -d ' ' -f 2 | tr '\n' ' ') == "$1 $1 $1 " ]]; }
 
 # watch_table FILE OLD: how many replicas that are ready serve OLD, and another version, until FILE.end
-# is there: a line each time that it is another number.
+# is there, and once more then: a line each time that it is another number. A look in which a replica
+# has ended does not count.
 watch_table() {
-    local now last=
-    until [[ -e $1.end ]]; do
-        now=$(answers 2>/dev/null | awk -v old="$2" '$2 == old { o++ } $2 != old { n++ } END { print o + 0, n + 0 }')
-        [[ $now == "$last" ]] || echo "$now"
-        last=$now
+    local now last='' over=''
+    until [[ $over ]]; do
+        [[ ! -e $1.end ]] || over=yes
+        now=$(answers 2>/dev/null | awk -v old="$2" '$2 == "" { torn = 1 } $2 == old { o++ } $2 != old { n++ }
+            END { if (!torn) print o + 0, n + 0 }')
+        [[ ! $now || $now == "$last" ]] || echo "$now"
+        last=${now:-$last}
     done >"$1"
 }
 

@@ -101,8 +101,11 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     measured two 8000000
     wait_for 40 routed one=shard_1 two=shard_2
     [[ $(bytes_of shard_2) == 8000000 ]]
-    run -1 as_user selastic move "$SERVICE" two 1
-    [[ $output == *"two needs 8000000 bytes, and shard_1 has room for 6485760"* ]]
+    has_no_room() {
+        run -1 as_user selastic move "$SERVICE" two 1
+        [[ $output == *"two needs 8000000 bytes, and shard_1 has room for 6485760"* ]]
+    }
+    wait_for 20 has_no_room # until then the shards change
     measured two 2000000
     moves() { as_user selastic move "$SERVICE" two shard_1; }
     wait_for 20 moves
