@@ -178,7 +178,7 @@ lost_less_than() {
     lost_less_than "$limited" 5
     wait_for 30 all_nodes_are_idle
     for job in "$cancelled" "$limited" "$preempted" "$lost"; do
-        nothing_is_in_memory_of "$job"
+        wait_for 30 nothing_is_in_memory_of "$job"
     done
 }
 
