@@ -2,6 +2,37 @@
 # shellcheck shell=bash
 # For tests of fits of the service SERVICE, whose model is m. Load after serve.
 
+# fit_file NAME REPLICAS [KEY...]: the programs of a service that trains, and its job file
+# $TB_WORK/NAME.yaml. Each KEY is a line of `fit`.
+fit_file() {
+    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_WORK/"
+    as_user mkdir -p "$TB_WORK/models" "$TB_WORK/data"
+    cat >"$TB_WORK/$1.yaml" <<YAML
+service: $SERVICE
+models: {repository: $TB_WORK/models, every: 1s}
+fit:
+  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
+  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
+$(printf '  %s\n' "${@:3}")
+roles:
+  server:
+    kind: shards
+    replicas: $2
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    restart: {backoff: 200ms..1s}
+    update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/$1.yaml"
+}
+
+# A job runs the service.
+runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
+
 # data NAME WORDS...: what a model is trained on.
 data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
 

@@ -14,30 +14,7 @@ load fit
 setup_file() {
     export SERVICE=ff$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 4 --cpus-per-node 8
-    cp "$TREE/tests/system/serve_program.py" "$TREE/tests/system/fit_program.py" "$TB_WORK/"
-    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
-    cat >"$TB_WORK/fit.yaml" <<YAML
-service: $SERVICE
-models: {repository: $TB_WORK/models, every: 1s}
-fit:
-  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
-  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
-  cpus: 7
-  within: {start: 100s, fit: 100s, target: 100s}
-roles:
-  server:
-    kind: shards
-    replicas: 2
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
-    ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
-    drain: {within: 5s}
-    restart: {backoff: 200ms..1s}
-    update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
-    capacity: 10M
-    window: 0
-YAML
-    chmod 0644 "$TB_WORK/fit.yaml"
+    fit_file fit 2 'cpus: 7' 'within: {start: 100s, fit: 100s, target: 100s}'
     begin_job
 }
 
@@ -45,7 +22,6 @@ YAML
 begin_job() {
     submit --requeue --open-mode=append -N4 --exclusive -t 20 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
     job=$(<"$TB_WORK/job")
-    runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
     wait_for 40 runs_it
 }
 

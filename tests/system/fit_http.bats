@@ -7,30 +7,13 @@ load helpers
 load elastic
 load roles
 load serve
+load fit
 
 setup_file() {
     export SERVICE=g$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 1 --cpus-per-node 8
-    cp "$TREE"/tests/system/{serve_program.py,fit_program.py,openai_fits.cjs} "$TB_WORK/"
-    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
-    cat >"$TB_WORK/fit.yaml" <<YAML
-service: $SERVICE
-models: {repository: $TB_WORK/models, every: 1s}
-fit:
-  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
-  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
-  within: {start: 60s, fit: 60s, target: 60s}
-roles:
-  server:
-    kind: shards
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
-    ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
-    drain: {within: 5s}
-    capacity: 10M
-    window: 0
-YAML
-    chmod 0644 "$TB_WORK/fit.yaml"
+    cp "$TREE/tests/system/openai_fits.cjs" "$TB_WORK/"
+    fit_file fit 1 'within: {start: 60s, fit: 60s, target: 60s}'
     submit -N1 --exclusive -t 10 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
 }
 
@@ -47,17 +30,11 @@ teardown_file() {
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit list "$SERVICE"; }; }
 
-# data NAME WORDS...: what a model is trained on.
-data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
-
 model() { as_user cat "$TB_WORK/models/m/current/model"; }
 
 # asks METHOD PATH [BODY]: prints the answer and, in a line of its own, the status.
 asks() { as_user curl -s -w '\n%{http_code}' -X "$1" ${3:+-d "$3"} "$url$2"; }
 
-has_ended() { [[ $(as_user selastic fit show "$SERVICE" --json | json_value 's["status"]') == "$1" ]]; }
-
-runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
 answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
 
 @test "a training is started, watched, and its log is read" {
@@ -69,7 +46,7 @@ answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
     data first A
     run -0 asks POST /v1/fits '{"model": "m", "data": "'"$TB_WORK/data/first"'", "config": {"rate": 0.2}}'
     [[ ${lines[-1]} == 200 && ${lines[0]} == *'"message":"fit 1: INITIAL"'* ]]
-    wait_for 60 has_ended SUCCESS
+    wait_for 60 ended_as SUCCESS
     run -0 asks GET /v1/fits/1
     [[ ${lines[-1]} == 200 && ${lines[0]} == *'"status":"SUCCESS"'* && ${lines[0]} == *'"rate":0.2'* ]]
     run -0 asks GET /v1/fits/1/log
@@ -84,7 +61,7 @@ answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
     run -0 asks POST /v1/fits '{"model": "m", "data": "'"$TB_WORK/data/long"'"}'
     run -0 asks POST /v1/fits/2/cancel '{"reason": "not needed"}'
     [[ ${lines[-1]} == 200 ]]
-    wait_for 40 has_ended CANCELLED
+    wait_for 40 ended_as CANCELLED
     run -0 asks GET /v1/fits/2
     [[ ${lines[0]} == *'"reason":"not needed"'* ]]
     [[ $(model) == A ]]

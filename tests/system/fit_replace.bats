@@ -7,12 +7,11 @@ load helpers
 load elastic
 load roles
 load serve
+load fit
 
 setup_file() {
     export SERVICE=fr$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 1 --cpus-per-node 8
-    cp "$TREE/tests/system/serve_program.py" "$TREE/tests/system/fit_program.py" "$TB_WORK/"
-    as_user mkdir "$TB_WORK/models" "$TB_WORK/data"
 }
 
 teardown_file() {
@@ -27,37 +26,9 @@ teardown() {
 
 # begin_service REPLACE: its job, with three servers; $job.
 begin_service() {
-    cat >"$TB_WORK/$1.yaml" <<YAML
-service: $SERVICE
-models: {repository: $TB_WORK/models, every: 1s}
-fit:
-  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
-  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
-  within: {start: 60s, fit: 60s, target: 60s}
-  replace: $1
-roles:
-  server:
-    kind: shards
-    replicas: 3
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
-    ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
-    drain: {within: 5s}
-    restart: {backoff: 200ms..1s}
-    update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
-    capacity: 10M
-    window: 0
-YAML
-    chmod 0644 "$TB_WORK/$1.yaml"
+    fit_file "$1" 3 'within: {start: 60s, fit: 60s, target: 60s}' "replace: $1"
     job=$(submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml")
-    runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
     wait_for 40 runs_it
-}
-
-# fit NAME WORD...: a training on these words, which waits for its end.
-fit() {
-    as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"
-    as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" --wait
 }
 
 # Lines "PROCESS VERSION" of the replicas that are ready, by their answers.
@@ -87,11 +58,13 @@ watch_table() {
 
 @test "replace: all: the first new replica serves alone, after all old ones have stayed until then" {
     begin_service all
-    fit first A
+    data first A
+    fit first
     wait_for 20 serve_all 000001
     before=$(answers)
+    data second B slow 3
     watch_table "$TB_WORK/seen" 000001 3>&- &
-    run -0 fit second B slow 3
+    run -0 fit second
     touch "$TB_WORK/seen.end"
     wait $!
     cat "$TB_WORK/seen"
@@ -101,13 +74,14 @@ watch_table() {
     grep -qx "0 1" "$TB_WORK/seen"
     # No old one goes before.
     run -1 grep -xE "[12] 0|0 0" "$TB_WORK/seen"
-    [[ $(as_user selastic fit show "$SERVICE" --json | json_value 's["count"]') == 3 ]]
+    [[ $(fit_json | json_value 's["count"]') == 3 ]]
 }
 
 @test "replace: all: with a state that no server takes, there are as many replicas as before" {
     begin_service all
     wait_for 40 serve_all 000002
-    run -1 fit broken X broken
+    data broken X broken
+    run -1 fit broken
     [[ $output == *"2 new replicas in a row did not get ready" ]]
     wait_for 20 serve_all 000002
 }
@@ -116,8 +90,9 @@ watch_table() {
     begin_service load
     wait_for 40 serve_all 000002
     before=$(answers | cut -d ' ' -f 1)
-    fit third C
-    latest=$(as_user readlink "$TB_WORK/models/m/current")
+    data third C
+    fit third
+    latest=$(current)
     [[ $latest != 000002 ]]
     wait_for 20 serve_all "$latest"
     [[ $(answers | cut -d ' ' -f 1) == "$before" ]]
