@@ -57,7 +57,7 @@ srun "$WORK/bubblewrap.sh" / env PATH="\$PATH" elasticrun --pmix=no sleep 100
 SH
     )
     wait_for 40 show_says 'Why not more .*elasticrun runs in a container'
-    says 'cannot grow: elasticrun runs in a container'
+    wait_for 20 says 'cannot grow: elasticrun runs in a container'
     says "elasticrun: debug: n1: elastic.conf: $TB_DIR/etc/elastic.conf"
     [[ -z $(extensions_of "$job") ]]
 }

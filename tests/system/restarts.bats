@@ -137,7 +137,7 @@ PY
     job=$(train 1:1 100000 0.2 -- -t 1 --open-mode=append --elastic-requeue=limit)
     wait_for 80 starts_again "$job"
     says 'told to end (its time limit is near; it goes on from the queue)'
-    says 'is back in the queue'
+    says 'goes back into the queue'
     steps=$(steps_of "$job")
     wait_for 60 steps_exceed "$job" "$steps"
     as_user scancel "$job"

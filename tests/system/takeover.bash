@@ -9,7 +9,7 @@ testbed_for_training() {
     cp "$TREE"/tests/system/{live,live_faults,steps}.py "$TB_WORK/"
     script says <<SH
 #!/bin/bash
-PYTHONPATH=$(seldom_collects):\$PYTHONPATH $PYTHON $TB_WORK/live_faults.py train "\$1" 0.25 && echo "through on \$SLURMD_NODENAME"
+PYTHONPATH=$(paced_python):\$PYTHONPATH $PYTHON $TB_WORK/live_faults.py train "\$1" 0.25 && echo "through on \$SLURMD_NODENAME"
 SH
 }
 

@@ -6,7 +6,7 @@
 # Takes 70 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
+BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
 load helpers
 load elastic
@@ -17,6 +17,8 @@ EPOCHS=12
 setup_file() {
     testbed_up --nodes 4
     [[ -n $NEWER ]] || return 0
+    PACED=$(paced_python)
+    export PACED
     cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
     as_user env -C "$TB_WORK" PYTHONPATH="$TREE/client/python" "$PYTHON" train_fsdp.py \
         --epochs "$EPOCHS" --dtype float64 --log "$TB_WORK/alone" >"$TB_WORK/out-alone"
@@ -39,12 +41,14 @@ has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
 # loses_a_unit OPTION: of a training with sharded units, one of two units loses a node.
 loses_a_unit() {
     [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
+    steps_are_slow
     job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.15 --log $TB_WORK/steps$1")
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.8 --log $TB_WORK/steps$1")
     LOG=$TB_WORK/steps$1
     wait_for 60 has_stepped_at 4
     as_user kill -KILL "$(rank_3)"
     wait_for 60 has_sizes 2,4,2,4
+    steps_are_fast
     wait_for 120 job_is "$job" COMPLETED
     as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$LOG"
     run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$LOG"
