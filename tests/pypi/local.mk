@@ -5,6 +5,8 @@ EXTRA_DIST += \
     tests/pypi/frameworks.bats \
     tests/pypi/frameworks.py \
     tests/pypi/losses.py \
+    tests/pypi/mlflow.bats \
+    tests/pypi/mlflow_client.py \
     tests/pypi/newer_torch.bats \
     tests/pypi/ray.bats \
     tests/pypi/ray_program.py \

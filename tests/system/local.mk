@@ -50,8 +50,6 @@ EXTRA_DIST += \
     tests/system/live_faults.py \
     tests/system/main_path.bats \
     tests/system/metrics.bats \
-    tests/system/mlflow.bats \
-    tests/system/mlflow_client.py \
     tests/system/metadata.py \
     tests/system/mixed.bats \
     tests/system/mpi.bats \
