@@ -271,11 +271,13 @@ class Use(unittest.TestCase):
 
 
 LOADER = """
-import random, sys
+import multiprocessing, random, sys
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 from slurm_elastic import ElasticSampler
 
+# It makes many loaders. Processes that are not forked import torch anew, each for itself.
+multiprocessing.set_start_method("fork")
 workers, mode = int(sys.argv[1]), sys.argv[2]
 data = TensorDataset(torch.arange(103))
 rng = random.Random(1)
