@@ -25,7 +25,7 @@ TESTBED=$TREE/scripts/testbed
 export PYTHON=${PYTHON:-/usr/bin/python3}
 
 # A test that hangs fails. A file with longer tests sets its own limit before it loads this one.
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-600}
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
@@ -33,6 +33,8 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 # nodes and jobs have a /tmp of their own, so TMPDIR must lie elsewhere. ELASTIC_TESTBED=--simple gives every file the
 # simple form, ELASTIC_TESTBED=--real fails where the realistic one is not possible. ELASTIC_SLURM=PREFIX is the Slurm of all
 # testbeds, where it is not the one that PATH finds.
+#
+# A file that sets PATIENCE, and loses nobody who is only silent, has jobs in which members may stand still for so many seconds.
 testbed_up() {
     local -a options=()
     [[ -z ${ELASTIC_TESTBED:-} ]] || options+=("$ELASTIC_TESTBED")
@@ -53,7 +55,17 @@ testbed_up() {
     fi
     chown "$TB_USER" "$TB_WORK"
     know_user
+    [[ -z ${PATIENCE:-} ]] || sed -i "1a heartbeat_timeout = $PATIENCE" "$TB_DIR/etc/elastic.conf"
 }
+
+# Processes that Slurm ends have a minute to say and save what they should, not ten seconds.
+long_kill_wait() {
+    sed -i 's/^KillWait=.*/KillWait=60/' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+}
+
+# free_port: prints one of 127.0.0.1 that nobody has.
+free_port() { /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 # slurm_at_least YEAR.MONTH[.MICRO]: whether the testbed's Slurm is that or later. What tests expect of
 # some versions only asks this.

@@ -4,13 +4,15 @@
 # Takes 30 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
+BATS_TEST_TIMEOUT=900
+PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 5
     compile gcc pmix/asker.c "$TB_WORK/asker" pmix
+    long_kill_wait
 }
 
 teardown_file() { testbed_down; }

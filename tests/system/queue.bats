@@ -4,7 +4,8 @@
 # Takes 30 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
+BATS_TEST_TIMEOUT=600
+PATIENCE=12
 load helpers
 load elastic
 
