@@ -37,7 +37,7 @@ suffers() {
 went_well() {
     wait_for 120 job_ended "$job"
     job_is "$job" COMPLETED || { cat "$TB_WORK/$job.out" && false; }
-    faults check "$LOG" 1e-10 30 || { cat "$TB_WORK/$job.out" && false; }
+    faults check "$LOG" 1e-10 150 || { cat "$TB_WORK/$job.out" && false; }
     [[ -z $(find "$TB_DIR/jobs/elastic-$job" -name latest) ]]
 }
 
