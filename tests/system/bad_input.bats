@@ -24,11 +24,10 @@
 #   connections without munge, of others, garbage, half a       here, with a job that trains meanwhile; each kind
 #     message, 10 000; a join of an earlier incarnation           alone: tests/unit/test_link_faults.c
 #   anything at all, for each parser                            tests/fuzz
-# Time limit: 3000 s
 # Takes 120 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=240
 PATIENCE=12
 load helpers
 load elastic

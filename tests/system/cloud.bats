@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Nodes that Slurm powers up and down (scripts/testbed up --cloud), and elastic jobs that grow onto them.
-# Time limit: 1800 s
 # Takes 70 s
 
 # Slurm 22.05 may take half a minute to see that the nodes of a batch job are up.
-export BATS_TEST_TIMEOUT=600
+export BATS_TEST_TIMEOUT=200
 
 load helpers
 load elastic

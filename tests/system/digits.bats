@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Real PyTorch DDP training through resizes: every sample of each epoch is committed exactly once.
-# Time limit: 1800 s
 # Takes 70 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1200
+BATS_TEST_TIMEOUT=300
 PATIENCE=12
 load helpers
 load elastic

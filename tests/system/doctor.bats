@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # selastic doctor on a real Slurm: a good site, and sites with mistakes. tests/unit/test_doctor.c has each rule.
-# Time limit: 1800 s
 # Takes 40 s
 
 bats_require_minimum_version 1.5.0

@@ -3,7 +3,7 @@
 # Workers of the next world are started early and wait at their gate; whatever becomes of them, no step is lost.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=180
 PATIENCE=12
 load helpers
 load elastic

@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # However a base job ends, its extensions are gone within 10 s and nothing stays behind.
-# Time limit: 1800 s
 # Takes 60 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=180
 PATIENCE=12
 load helpers
 load elastic

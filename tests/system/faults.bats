@@ -3,7 +3,7 @@
 # Agents, workers and daemons that die, stall or come back at the wrong moment.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

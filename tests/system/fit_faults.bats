@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A fit goes on when slurmctld is away, when a node is lost, and when its job is requeued.
-# Time limit: 3000 s
 # Takes 150 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1200
+BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load roles

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How replicas come to the state of a fit, besides `replace: rolling` (fit.bats): `all` and `load`.
-# Time limit: 1800 s
 # Takes 45 s
 
 load helpers

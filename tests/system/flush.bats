@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a job has in the memory of its nodes when it ends otherwise than well: the epilog makes it durable, and the job goes on from there.
-# Time limit: 2400 s
 # Takes 90 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 load hook

@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs with GPUs: each worker sees those of its own node, also on an extension's, and whoever needs the GPUs gets them.
-# Time limit: 1800 s
 # Takes 60 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=150
 PATIENCE=12
 load helpers
 load elastic

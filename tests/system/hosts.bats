@@ -3,7 +3,7 @@
 # What other launchers read while a job changes its size: Horovod's discover_hosts.sh, host files of MPI; and scale_config.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1200
+BATS_TEST_TIMEOUT=240
 PATIENCE=12
 load helpers
 load elastic

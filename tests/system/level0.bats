@@ -3,7 +3,7 @@
 # Level 0: a Slurm without any plugin, prolog or epilog of ours; only programs in a directory of the user's own.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=200
 PATIENCE=12
 load helpers
 load elastic

@@ -3,11 +3,10 @@
 # Live mode: planned changes, in which the workers that stay keep their processes.
 #
 # $ELASTIC_TEST_RESIZES (12) changes in the first test; with 50 it takes two minutes and a half.
-# Time limit: 3000 s
 # Takes 110 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1500
+BATS_TEST_TIMEOUT=400
 load helpers
 load elastic
 

@@ -3,7 +3,7 @@
 # Live mode from C: examples/worlds meets by elastic_put() and elastic_get(), and talks over sockets of its own.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=200
 PATIENCE=12
 load helpers
 load elastic

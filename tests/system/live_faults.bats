@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode: workers, agents and nodes are lost at all moments, and the others go on.
-# Time limit: 3000 s
 # Takes 110 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1500
+BATS_TEST_TIMEOUT=400
 load helpers
 load elastic
 

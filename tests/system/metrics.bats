@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Metrics of one job and of a site, for curl, promtool and Prometheus; the web page; a worker that
 # is slow; scripts around training. Most of the time is waiting for the slow one.
-# Time limit: 3000 s
 # Takes 120 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 

@@ -3,7 +3,7 @@
 # Open MPI programs that know nothing of us, wired up by elasticrun's PMIx servers.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=200
 PATIENCE=12
 load helpers
 load elastic

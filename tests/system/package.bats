@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The Python package, installed by pip into a user's own virtual environment, and an elastic job in it.
-# Time limit: 1800 s
 # Takes 40 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=180
 PATIENCE=12
 load helpers
 load elastic

@@ -3,11 +3,10 @@
 # An extension is preempted at each moment of its life that Slurm makes. Whoever wants its node never waits for the end of grace, and
 # the base goes on without losing or repeating a step. One that trains: main_path.bats. The moments of a change are the
 # simulator's.
-# Time limit: 1800 s
 # Takes 45 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=180
 PATIENCE=12
 load helpers
 load elastic

@@ -3,7 +3,7 @@
 # Programs that change the size of their own job with PMIx_Allocation_request.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=200
 PATIENCE=12
 load helpers
 load elastic

@@ -4,7 +4,7 @@
 # Takes 25 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=200
 PATIENCE=12
 load helpers
 load elastic

@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # PMIx programs that do what they should not, and what befalls them: it harms nobody else.
-# Time limit: 1800 s
 # Takes 50 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=600
+BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

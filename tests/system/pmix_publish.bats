@@ -3,7 +3,7 @@
 # What processes publish for each other and log, through elasticrun's PMIx servers.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=400
+BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

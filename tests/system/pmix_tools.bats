@@ -3,7 +3,7 @@
 # PMIx's own tools, and queries, at a running job: as its user, and as another one.
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=400
+BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

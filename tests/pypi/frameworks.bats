@@ -1,14 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The examples for frameworks, with what scripts/setup --python-env installs from PyPI.
-# Time limit: 3000 s
 # Takes 250 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1200
+BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 # More than are made before a test is content. What is left is made quickly, but takes processor time.
@@ -19,7 +18,7 @@ has() { [[ -n $NEWER ]] && "$PYTHON" -c "import importlib.util as u, sys; sys.ex
 setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 4
-    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/system/frameworks.py" "$TB_WORK/"
+    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/pypi/frameworks.py" "$TB_WORK/"
     mkdir "$TB_WORK/alone"
     PACED=$(paced_python)
     export PACED

@@ -1,15 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The join with a newer PyTorch than Debian's, which scripts/setup --python-env installs.
-# Time limit: 1800 s
 # Takes 45 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=900
+BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
-load takeover
+load ../system/helpers
+load ../system/elastic
+load ../system/takeover
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 
