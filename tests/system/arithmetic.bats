@@ -5,7 +5,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=500
-PATIENCE=12
 load helpers
 load elastic
 
@@ -16,6 +15,7 @@ STEPS=240
 
 setup_file() {
     testbed_up --nodes 5
+    patient
     cp "$TREE"/examples/digits/*.py "$TREE/tests/system/arithmetic.py" "$TB_WORK/"
     chmod 0755 "$TB_WORK"
 }

@@ -28,12 +28,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 6
+    patient
     cp "$TREE/tests/system/"{steps,stranger}.py "$TB_WORK/"
     bad_files
 }

@@ -5,7 +5,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
-PATIENCE=12
 load helpers
 load elastic
 load slow
@@ -14,6 +13,7 @@ AWAY=20
 
 setup_file() {
     testbed_up --nodes 9
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     slow_things
 }

@@ -5,12 +5,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 6
+    patient
     cp "$TREE"/examples/digits/*.py "$TB_WORK/"
     PACED=$(paced_python)
     export PACED

@@ -4,7 +4,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
-PATIENCE=12
 load helpers
 load elastic
 
@@ -12,6 +11,7 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 5 --grace "$GRACE"
+    patient
     cp "$TREE/tests/system/steps.py" "$TREE/tests/system/early.py" "$TB_WORK/"
     # The test keeps newcomers from their gates for as long as it needs.
     sed -i '1a newcomer_timeout = 600' "$TB_DIR/etc/elastic.conf"

@@ -5,7 +5,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=150
-PATIENCE=12
 load helpers
 load elastic
 
@@ -14,6 +13,7 @@ GRACE=300
 setup_file() {
     ((UID == 0)) || skip "only root makes device nodes"
     testbed_up --nodes 3 --gpus-per-node 2 --grace "$GRACE"
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     script gpu_steps <<SH
 #!/bin/bash

@@ -38,8 +38,6 @@ export BATS_TEST_TIMEOUT PATIENT_TIMEOUT
 # nodes and jobs have a /tmp of their own, so TMPDIR must lie elsewhere. ELASTIC_TESTBED=--simple gives every file the
 # simple form, ELASTIC_TESTBED=--real fails where the realistic one is not possible. ELASTIC_SLURM=PREFIX is the Slurm of all
 # testbeds, where it is not the one that PATH finds.
-#
-# A file that sets PATIENCE, and loses nobody who is only silent, has jobs in which members may stand still for so many seconds.
 testbed_up() {
     local -a options=()
     [[ -z ${ELASTIC_TESTBED:-} ]] || options+=("$ELASTIC_TESTBED")
@@ -60,7 +58,6 @@ testbed_up() {
     fi
     chown "$TB_USER" "$TB_WORK"
     know_user
-    [[ -z ${PATIENCE:-} ]] || sed -i "1a heartbeat_timeout = $PATIENCE" "$TB_DIR/etc/elastic.conf"
 }
 
 # Processes that Slurm ends have a minute to say and save what they should, not ten seconds.
@@ -68,9 +65,6 @@ long_kill_wait() {
     sed -i 's/^KillWait=.*/KillWait=60/' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
 }
-
-# free_port: prints one of 127.0.0.1 that nobody has.
-free_port() { /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 # slurm_at_least YEAR.MONTH[.MICRO]: whether the testbed's Slurm is that or later. What tests expect of
 # some versions only asks this.
@@ -213,6 +207,21 @@ job_processes() {
 nodes_are() {
     [[ $(on_testbed sinfo -h -p batch -t "$2" -o '%D') == "$1" ]] ||
         [[ $1 == 0 && -z $(on_testbed sinfo -h -p batch -t "$2" -o '%D') ]]
+}
+
+# free_port: prints one that nobody has. The kernel gives it to no client, which could take it in
+# between; testbeds, leaders and replicas have other ones.
+free_port() {
+    /usr/bin/python3 -I -S -c '
+import random, socket
+while True:
+    port = random.randrange(28100, 32700)
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        continue
+    print(port)
+    break'
 }
 
 # says FILE PATTERN: whether a line of the file matches the extended regular expression.

@@ -4,7 +4,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
-PATIENCE=12
 load helpers
 load elastic
 
@@ -14,6 +13,7 @@ pids=()
 setup_file() {
     command -v mpirun >/dev/null || { echo "mpirun is not installed: scripts/setup installs it" && return 1; }
     testbed_up --nodes 4
+    patient
     cp "$TREE/tests/system/hosts.py" "$TB_WORK/"
 }
 

@@ -4,7 +4,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=200
-PATIENCE=12
 load helpers
 load elastic
 load roles
@@ -17,6 +16,7 @@ setup_file() {
     chmod 0755 "$HOME_DIR"
     cp -R "${prefix:-$TREE/build/inst}" "$HOME_DIR/slurm-elastic"
     prefix=$HOME_DIR/slurm-elastic testbed_up --nodes 4 --stock --grace "$GRACE"
+    patient
     chown -R "$TB_USER" "$HOME_DIR"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     roles_up

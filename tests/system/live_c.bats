@@ -4,12 +4,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=200
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 5
+    patient
     gcc -O1 -Wall -Wextra -Werror -I"$prefix/include" -o "$TB_WORK/worlds" "$TREE/examples/worlds/worlds.c" \
         -L"$prefix/lib" -lelastic -Wl,-rpath,"$prefix/lib"
     chmod 0755 "$TB_WORK/worlds"

@@ -4,12 +4,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=200
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 4
+    patient
     mkdir "$TB_WORK/mpi"
     cp "$TREE"/tests/system/mpi/*.py "$TB_WORK/mpi/"
     compile mpicc.openmpi mpi/collectives.c "$TB_WORK/mpi/collectives"

@@ -5,12 +5,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 4
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     # A clone that is not the user's: pip writes nothing into it.
     mkdir -p "$TB_WORK/slurm-elastic/client"

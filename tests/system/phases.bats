@@ -7,7 +7,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=180
-PATIENCE=12
 load helpers
 load elastic
 load slow
@@ -19,6 +18,7 @@ LONGEST=$((GRACE / 2))
 # Three nodes: two of the base, and the third is what extension and rival want.
 setup_file() {
     testbed_up --nodes 3 --grace "$GRACE"
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     slow_things
     slow_prolog

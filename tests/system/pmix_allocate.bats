@@ -4,12 +4,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=200
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 4
+    patient
     compile mpicc.openmpi pmix/resizer.c "$TB_WORK/resizer" pmix
 }
 

@@ -5,7 +5,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=200
-PATIENCE=12
 load helpers
 load elastic
 
@@ -13,6 +12,7 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 3 --grace "$GRACE"
+    patient
     compile gcc pmix/checkpointer.c "$TB_WORK/checkpointer" pmix
     compile gcc pmix/peers.c "$TB_WORK/peers" pmix
 }

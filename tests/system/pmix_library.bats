@@ -5,7 +5,6 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=150
-PATIENCE=12
 load helpers
 load elastic
 
@@ -13,6 +12,7 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 5 --grace "$GRACE"
+    patient
     : "${prefix:=/usr/local}"
     gcc -O1 -Wall -Wextra -I"$prefix/include" -I"$TREE" -o "$TB_WORK/library" "$TREE/tests/system/pmix/library.c" \
         -L"$prefix/lib" -lelastic -Wl,-rpath,"$prefix/lib"

@@ -5,12 +5,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=150
-PATIENCE=12
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 5
+    patient
     compile gcc pmix/asker.c "$TB_WORK/asker" pmix
     long_kill_wait
 }
