@@ -90,7 +90,7 @@ reason_is() { says "$TB_DIR/log/slurmctld.log" "reason set to: .Code:$1"; }
     wait_for 20 slurmds_are 3
     zone spot capacity=2
     wait_for 30 reason_is InstanceReclaimed
-    [[ $(grep -c 'Code:InstanceReclaimed' "$TB_DIR/log/cloud.out") == 1 ]]
+    [[ $(grep -c '(InstanceReclaimed)' "$TB_DIR/log/cloud.out") == 1 ]]
     zone spot trace="$TB_WORK/trace.json" speed=100
     wait_for 30 job_ended "$id"
     submit -p spot -N2 --no-requeue --wrap true
