@@ -44,7 +44,7 @@ lives_through() {
     local unit=${UNIT:-1}
     local more=$((2 * unit))
     steps_are_slow
-    job=$(submit --elastic="$unit:$more" --elastic-replica="$unit" --elastic-grow=ask --elastic-grow-delay=0 -N"$unit" --exclusive -t 10 --wrap \
+    job=$(submit --elastic="$unit:$more" --elastic-replica="$unit" --elastic-grow=ask --elastic-grow-delay=0 -N"$unit" --exclusive -t 30 --wrap \
         "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
          OMP_NUM_THREADS=1 PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun --max-restarts=0 $PYTHON $TB_WORK/$1 --epochs $EPOCHS --step-time 0.4 --log $TB_WORK/log-\$SLURM_JOB_ID ${*:2}")
     LOG=$TB_WORK/log-$job
@@ -110,7 +110,7 @@ lives_through() {
 # $MORE_PYTHON, too.
 starts_again() {
     steps_are_slow
-    job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 30 --wrap \
         "OMP_NUM_THREADS=1 PYTHONPATH=$PACED:${MORE_PYTHON:+$MORE_PYTHON:}\$PYTHONPATH srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u $TB_WORK/$* --step-time 0.5")
     wait_for 90 says "$TB_WORK/$job.out" "step [0-9]+ world 1"
     as_user selastic resize "$job" 2

@@ -43,7 +43,7 @@ teardown() {
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 
 @test "restart mode: a world of another size goes on from the checkpoint, and no sample is lost or repeated" {
-    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 30 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_restart.py --epochs 25 --step-time 0.5 --log $TB_WORK/steps")
     wait_for 60 has_stepped_at 2
     as_user selastic resize "$job" 1

@@ -10,6 +10,7 @@ load elastic
 
 setup_file() {
     testbed_up --nodes 4
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     # A clone that is not the user's: pip writes nothing into it.
     mkdir -p "$TB_WORK/slurm-elastic/client"

@@ -10,7 +10,9 @@ load elastic
 
 setup_file() {
     testbed_up --nodes 5
+    patient
     compile gcc pmix/asker.c "$TB_WORK/asker" pmix
+    long_kill_wait
 }
 
 teardown_file() { testbed_down; }

@@ -173,6 +173,7 @@ SH
         [[ $output == "-s a subject ada" ]]
     done
     # Of a job that runs, the leader tells it.
+    sed -i 's/^LIMIT=.*/LIMIT=60/' "$bin/libexec/elastic-mail"
     printf '#!/bin/sh\n[ $1 = show ] && echo "  \\"size\\":3," || echo "$1"\n' | install -m 755 /dev/stdin "$bin/bin/selastic"
     run -0 env SLURM_JOB_ID=1 SLURM_JOB_USER=ada SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_MAIL_TYPE='Reached 80% of time limit' \
         "$bin/libexec/elastic-mail" "$bin/mail" -s 'a subject' ada </dev/null

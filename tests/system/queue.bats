@@ -10,6 +10,7 @@ load elastic
 
 setup_file() {
     testbed_up --nodes 8
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
 }
 
@@ -22,7 +23,7 @@ teardown() {
 
 # fill COUNT: a rigid job has so many nodes. Sets filler.
 fill() {
-    filler=$(submit -N"$1" --exclusive -t 20 --wrap 'sleep 1200')
+    filler=$(submit -N"$1" --exclusive -t 90 --wrap 'sleep 5400')
     wait_for 30 job_is "$filler" RUNNING
 }
 
