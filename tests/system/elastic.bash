@@ -12,7 +12,7 @@ train() {
         shift
     fi
     [[ ${1:-} != -- ]] || shift
-    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 10 "$@" --wrap \
+    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 60 "$@" --wrap \
         "srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID $steps $seconds $mode"
 }
 
@@ -58,6 +58,22 @@ enough() {
     as_user touch "$TB_WORK/log-$1.enough"
     wait_for 60 job_is "$1" COMPLETED
 }
+
+# lasting SBATCH-OPTION...: a job that ends well when it is told to, by over JOB; prints its id once it runs.
+lasting() {
+    local job
+    job=$(submit -t 60 "$@" --wrap "until [ -e $TB_WORK/over.\$SLURM_JOB_ID ]; do sleep 0.2; done") &&
+        wait_for 60 job_is "$job" RUNNING && printf '%s\n' "$job"
+}
+
+over() {
+    as_user touch "$TB_WORK/over.$1"
+    wait_for 60 job_is "$1" COMPLETED
+}
+
+# patient: agents that stand still for a while, as this machine has other work, do not count as lost. For files whose jobs lose no
+# leader: the next one would wait as long.
+patient() { sed -i '1aheartbeat_timeout = 20' "$TB_DIR/etc/elastic.conf"; }
 
 show_json() { as_user selastic show "$1" --json 2>/dev/null; }
 

@@ -6,7 +6,7 @@
 # Takes 40 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
+BATS_TEST_TIMEOUT=900
 load helpers
 load select
 
@@ -144,7 +144,7 @@ teardown() { cancel_all; }
 }
 
 @test "an extension keeps off nodes that have been left for a job that still waits" {
-    on_testbed scontrol update partitionname=spare gracetime=120
+    on_testbed scontrol update partitionname=spare gracetime=1200
     base=$(allocate --elastic=1:3 -w n1)
     slow=$(allocate -p spare -w n2)
     quick=$(extend "$base" 1)

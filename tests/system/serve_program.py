@@ -4,7 +4,7 @@
 GET /MODEL is answered with the version of the model, or 404. GET /ready is 200 once all models of
 the file are loaded, GET /release says RELEASE. It reads the file again when it is another one. A
 model with a file "broken" cannot be loaded: at the start the server ends, later it keeps what it
-has. With a file "slow" a start takes so many seconds. A request with X-Sleep takes as many.
+has. With a file "slow" a start takes so many seconds; it waits as long as there is a file "hold". A request with X-Sleep takes as many.
 """
 
 import http.server
@@ -71,6 +71,8 @@ for entry in json.loads(FILE.read_text())["models"]:
     slow = Path(entry["path"]) / "slow"
     if slow.exists():
         time.sleep(float(slow.read_text()))
+    while (Path(entry["path"]) / "hold").exists():
+        time.sleep(0.1)
 if not load():
     sys.exit(1)
 threading.Thread(target=watch, args=(first,), daemon=True).start()

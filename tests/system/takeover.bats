@@ -4,7 +4,7 @@
 # Takes 60 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
+BATS_TEST_TIMEOUT=900
 load helpers
 load elastic
 load takeover

@@ -4,7 +4,7 @@
 # Takes 100 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
+BATS_TEST_TIMEOUT=900
 load helpers
 load elastic
 

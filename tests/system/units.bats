@@ -6,7 +6,7 @@
 # Takes 70 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
+BATS_TEST_TIMEOUT=900
 NEWER=$PYTHON
 load helpers
 load elastic
@@ -42,7 +42,7 @@ has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
 loses_a_unit() {
     [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
     steps_are_slow
-    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 60 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.8 --log $TB_WORK/steps$1")
     LOG=$TB_WORK/steps$1
     wait_for 60 has_stepped_at 4
@@ -69,8 +69,11 @@ loses_a_unit() {
 }
 
 @test "a script finds its unit, in worlds of whole units" {
-    job=$(submit --elastic=2:4 --elastic-replica=2 --exclusive -t 10 --wrap \
-        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 60'")
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow=ask --exclusive -t 60 --wrap \
+        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 3000'")
+    have_said() { (($(grep -c ' of 2 in 1$' "$TB_WORK/$job.out") == 2)); }
+    wait_for 60 have_said
+    as_user selastic resize "$job" 4
     wait_for 60 job_is "$job" COMPLETED
     sort "$TB_WORK/$job.out" | grep '^unit' >"$TB_WORK/units"
     cat "$TB_WORK/units"
