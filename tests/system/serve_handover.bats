@@ -86,7 +86,7 @@ end_load() {
 
 @test "a job serves, and a router has its address" {
     wait_for 40 serves "$first"
-    handover 100s # the test says when
+    handover 150s # the test says when
     begin_router
     wait_for 40 asked one 000001
     wait_for 20 asked two 000001
