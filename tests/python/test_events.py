@@ -394,7 +394,9 @@ class Signals(unittest.TestCase):
                     self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
 
     def test_anybody_elses_sigterm_ends_a_worker(self):
-        with fake_agent.World(python(READY + "time.sleep(600)"), 1, stdout=subprocess.PIPE) as world:
+        with fake_agent.World(
+            python(READY + "time.sleep(600)"), 1, stdout=subprocess.PIPE
+        ) as world:
             world.workers[0].stdout.readline()
             subprocess.run(["/bin/kill", "-TERM", str(world.workers[0].pid)], check=True)
             self.assertEqual(world.wait(), [-signal.SIGTERM])

@@ -967,7 +967,7 @@ class Interrupted(Base):
             shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1")
         left = complete = 0
         for n in itertools.count():
-            if n >= 60 and left > 0 or n >= 600:
+            if (n >= 60 and left > 0) or n >= 600:
                 break
             shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1", ignore_errors=True)
             process = self.start()

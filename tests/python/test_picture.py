@@ -166,7 +166,10 @@ class Pictures(unittest.TestCase):
         self.assertIn("job 7 has no generation that could be drawn", nothing.stderr)
         self.draw(HISTORY)
         lost = subprocess.run(
-            [*run, "--svg", self.place / "no" / "a.svg"], capture_output=True, text=True, timeout=280
+            [*run, "--svg", self.place / "no" / "a.svg"],
+            capture_output=True,
+            text=True,
+            timeout=280,
         )
         self.assertEqual((lost.returncode, lost.stdout), (1, ""))
         self.assertFalse((self.place / "a.svg").exists())

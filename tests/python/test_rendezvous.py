@@ -46,7 +46,9 @@ class Rendezvous(unittest.TestCase):
 
         def work():
             port = int(os.read(reader, 16))
-            store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=250))
+            store = dist.TCPStore(
+                "127.0.0.1", port, is_master=False, timeout=timedelta(seconds=250)
+            )
             found = store.get("secret").decode()
             store.set("where", "at mine")
             return found

@@ -2,8 +2,8 @@
 """The program of ray.bats: tasks and actors of Ray on workers that come and go.
 
 Tasks append their number to $LOG/computed. Each waits until there is $LOG/go, so that all workers
-are wanted; the last ones wait for $LOG/taken. $LOG/result says what has come of it. Then the program asks for two workers, and writes
-how many there are to $LOG/alive, until there is $LOG/end.
+are wanted; the last ones wait for $LOG/taken. $LOG/result says what has come of it. Then the
+program asks for two workers, and writes how many there are to $LOG/alive, until there is $LOG/end.
 """
 
 import collections

@@ -4,7 +4,8 @@
 GET /MODEL is answered with the version of the model, or 404. GET /ready is 200 once all models of
 the file are loaded, GET /release says RELEASE. It reads the file again when it is another one. A
 model with a file "broken" cannot be loaded: at the start the server ends, later it keeps what it
-has. With a file "slow" a start takes so many seconds; it waits as long as there is a file "hold". A request with X-Sleep takes as many.
+has. With a file "slow" a start takes so many seconds; it waits as long as there is a file "hold".
+A request with X-Sleep takes as many seconds as that says.
 """
 
 import http.server
