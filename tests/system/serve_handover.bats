@@ -33,7 +33,7 @@ roles:
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
-    drain: {within: 50s}
+    drain: {within: 20s}
     capacity: 5M
     window: 0
 YAML

@@ -28,7 +28,7 @@ roles:
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
-    drain: {within: 50s}
+    drain: {within: 5s}
     capacity: 10M
     window: 1h
 YAML

@@ -15,13 +15,13 @@ setup_file() {
     export SERVICE=l$$ OIP=l$$ LORA=v$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 2 --cpus-per-node 8
     # The whole job may take as long to end as its router and its servers.
-    sed -i 's/^KillWait=.*/KillWait=60/' "$TB_DIR/etc/slurm.conf"
+    sed -i 's/^KillWait=.*/KillWait=40/' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
     mkdir "$TB_WORK/examples"
     cp -r "$TREE/examples/digits" "$TREE/examples/serve" "$TB_WORK/examples/"
     cp "$TREE"/tests/system/{lora_server.py,openai_client.cjs} "$TB_WORK/"
     job_file "$OIP" oip /v2/health/ready examples/serve/serve.py '--port, "{port}", --repository, "{models}"'
-    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"'
+    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"' 25s
     if [[ -x $(PATH=$PATH:/usr/sbin command -v haproxy) ]]; then
         echo "  front: {kind: router, restart: {backoff: 200ms..1s}}" >>"$TB_WORK/$LORA.yaml"
     fi
@@ -32,7 +32,7 @@ setup_file() {
     start "$OIP"
 }
 
-# job_file SERVICE LOAD READY PROGRAM ARGUMENTS
+# job_file SERVICE LOAD READY PROGRAM ARGUMENTS [DRAIN]
 job_file() {
     as_user mkdir "$TB_WORK/$1"
     cat >"$TB_WORK/$1.yaml" <<YAML
@@ -46,7 +46,7 @@ roles:
     ports: [http]
     load: $2
     ready: {http: $3, within: 120s, every: 200ms}
-    drain: {within: 50s}
+    drain: {within: ${6:-5s}}
     restart: {backoff: 200ms..1s}
     capacity: 1G
     window: 0

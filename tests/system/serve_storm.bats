@@ -46,7 +46,7 @@ roles:
     pool: elastic
     shield: $2
     ready: {http: /ready, within: 120s, every: 200ms}
-    drain: {within: 25s}
+    drain: {within: 10s}
     restart: {backoff: 200ms..1s}
     capacity: 10M
     window: 0
