@@ -21,7 +21,7 @@ setup_file() {
     cp -r "$TREE/examples/digits" "$TREE/examples/serve" "$TB_WORK/examples/"
     cp "$TREE"/tests/system/{lora_server.py,openai_client.cjs} "$TB_WORK/"
     job_file "$OIP" oip /v2/health/ready examples/serve/serve.py '--port, "{port}", --repository, "{models}"'
-    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"' 25s
+    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"' 15s
     if [[ -x $(PATH=$PATH:/usr/sbin command -v haproxy) ]]; then
         echo "  front: {kind: router, restart: {backoff: 200ms..1s}}" >>"$TB_WORK/$LORA.yaml"
     fi
