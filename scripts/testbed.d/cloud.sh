@@ -123,7 +123,7 @@ stop_cloud() {
     while read -r name pid start; do
         [[ $name == cloud ]] || continue
         kill -s TERM "$pid" 2>/dev/null
-        wait_until 8 process_gone "$pid" "$start" || kill -s KILL "$pid" 2>/dev/null
+        wait_until 30 process_gone "$pid" "$start" || kill -s KILL "$pid" 2>/dev/null
     done < <(living_daemons)
 }
 

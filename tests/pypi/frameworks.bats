@@ -4,7 +4,6 @@
 # Takes 250 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
 load ../system/helpers
 load ../system/elastic

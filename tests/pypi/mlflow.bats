@@ -3,8 +3,6 @@
 # A run of a real MLflow server goes with a job: over generations, a lost leader and a requeue. Servers that are away or hang.
 # Takes 90 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load ../system/helpers
 load ../system/elastic
 

@@ -5,8 +5,6 @@
 # is in tests/system/main_path.bats.
 # Takes 70 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
 load ../system/helpers
 load ../system/elastic
@@ -42,7 +40,7 @@ has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
 loses_a_unit() {
     [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
     steps_are_slow
-    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 60 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.8 --log $TB_WORK/steps$1")
     LOG=$TB_WORK/steps$1
     wait_for 60 has_stepped_at 4

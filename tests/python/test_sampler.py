@@ -239,7 +239,7 @@ class Use(unittest.TestCase):
                 env={**clean, **environment},
                 capture_output=True,
                 text=True,
-                timeout=30,
+                timeout=280,
             )
 
         self.assertEqual(child().stdout, "0 1\n")
@@ -322,7 +322,7 @@ class Loader(unittest.TestCase):
 
     def check(self, workers, mode="new"):
         loader = preloaded.Worker(["-c", LOADER, str(workers), mode], dict(os.environ))
-        self.assertEqual(loader.wait(50), 0)
+        self.assertEqual(loader.wait(280), 0)
 
     def test_no_workers(self):
         self.check(0)

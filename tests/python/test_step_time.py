@@ -43,7 +43,7 @@ with open(f"{sys.argv[1]}/{rank}", "w") as file:
     json.dump({"steps": len(own), "own": statistics.median(own) if own else None}, file)
 """
 
-PAUSE = 0.2  # seconds
+PAUSE = 0.5  # seconds
 
 
 @tap.needs_torch
@@ -53,7 +53,7 @@ class OwnTime(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             words = ["-c", TRAINING, directory, kind, str(PAUSE)]
             with fake_agent.World(words, 2, has_torch=True) as world:
-                self.assertEqual(world.wait(50), [0, 0])
+                self.assertEqual(world.wait(), [0, 0])
             return [json.loads(Path(directory, str(rank)).read_text()) for rank in range(2)]
 
     def check(self, kind):

@@ -3,8 +3,6 @@
 # Exact arithmetic: a training that was resized four times is the training that never was.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=500
 load helpers
 load elastic
 

@@ -26,8 +26,6 @@
 #   anything at all, for each parser                            tests/fuzz
 # Takes 120 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 

@@ -4,7 +4,6 @@
 # Takes 70 s
 
 # Slurm 22.05 may take half a minute to see that the nodes of a batch job are up.
-export BATS_TEST_TIMEOUT=200
 
 load helpers
 load elastic

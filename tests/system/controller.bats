@@ -3,8 +3,6 @@
 # slurmctld is away for 20 s while jobs grow: nothing is lost, and growth goes on.
 # Takes 120 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load slow

@@ -3,8 +3,6 @@
 # Real PyTorch DDP training through resizes: every sample of each epoch is committed exactly once.
 # Takes 70 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # However a base job ends, its extensions are gone within 10 s and nothing stays behind.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # Where and as what workers run: in a container, under names and paths that are not ASCII, without an environment.
 # Takes 30 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

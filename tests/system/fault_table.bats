@@ -3,8 +3,6 @@
 # Some rows of the table of faults, and some of the soak. All of them: scripts/faults, scripts/soak.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load faults

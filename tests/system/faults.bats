@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Agents, workers and daemons that die, stall or come back at the wrong moment.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # A fit goes on when slurmctld is away, when a node is lost, and when its job is requeued.
 # Takes 150 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load roles

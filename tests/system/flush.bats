@@ -3,8 +3,6 @@
 # What a job has in the memory of its nodes when it ends otherwise than well: the epilog makes it durable, and the job goes on from there.
 # Takes 90 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 load hook

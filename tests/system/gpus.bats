@@ -3,8 +3,6 @@
 # Jobs with GPUs: each worker sees those of its own node, also on an extension's, and whoever needs the GPUs gets them.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 

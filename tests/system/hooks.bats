@@ -4,7 +4,6 @@
 # tests call the scripts as slurmd does, in a mount namespace of their own.
 
 bats_require_minimum_version 1.8.0
-export BATS_TEST_TIMEOUT=300
 
 setup() {
     [[ $(id -u) == 0 ]] || skip 'needs root to be another user'

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What other launchers read while a job changes its size: Horovod's discover_hosts.sh, host files of MPI; and scale_config.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Level 0: a Slurm without any plugin, prolog or epilog of ours; only programs in a directory of the user's own.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 load roles

@@ -5,8 +5,6 @@
 # $ELASTIC_TEST_RESIZES (12) changes in the first test; with 50 it takes two minutes and a half.
 # Takes 110 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=400
 load helpers
 load elastic
 

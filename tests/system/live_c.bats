@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode from C: examples/worlds meets by elastic_put() and elastic_get(), and talks over sockets of its own.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # Live mode: workers, agents and nodes are lost at all moments, and the others go on.
 # Takes 110 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=400
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # The main path: jobs grow, give nodes back, share a cluster and end well.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 
@@ -114,8 +112,11 @@ a_step_is_known() { (($(history_json "$1" | json_value 's["generations"][-1]["st
 }
 
 @test "a script finds its unit, in worlds of whole units" {
-    job=$(submit --elastic=2:4 --elastic-replica=2 --exclusive -t 10 --wrap \
-        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 60'")
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow=ask --exclusive -t 60 --wrap \
+        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 3000'")
+    have_said() { (($(grep -c ' of 2 in 1$' "$TB_WORK/$job.out") == 2)); }
+    wait_for 60 have_said
+    as_user selastic resize "$job" 4
     wait_for 60 job_is "$job" COMPLETED
     sort "$TB_WORK/$job.out" | grep '^unit' >"$TB_WORK/units"
     cat "$TB_WORK/units"

@@ -4,8 +4,6 @@
 # is slow; scripts around training. Most of the time is waiting for the slow one.
 # Takes 120 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # The Python package, installed by pip into a user's own virtual environment, and an elastic job in it.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 

@@ -5,8 +5,6 @@
 # simulator's.
 # Takes 45 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 load slow

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs that change the size of their own job with PMIx_Allocation_request.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

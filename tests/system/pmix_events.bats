@@ -3,8 +3,6 @@
 # Programs that know PMIx and nothing else of us: events between processes and from the job, signals to each other.
 # Takes 25 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

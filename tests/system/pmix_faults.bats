@@ -3,8 +3,6 @@
 # PMIx programs that do what they should not, and what befalls them: it harms nobody else.
 # Takes 50 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # Programs that ask for nodes, wait, report and say that they have saved through libelastic and the Python package.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 

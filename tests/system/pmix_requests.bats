@@ -3,8 +3,6 @@
 # Allocation requests at awkward moments: what other runtimes got wrong.
 # Takes 30 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # PMIx's own tools, and queries, at a running job: as its user, and as another one.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=200
 load helpers
 load elastic
 

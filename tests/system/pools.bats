@@ -1,11 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs with several pools: spot nodes in two zones that fail and have no room, and on-demand nodes.
-# Time limit: 900 s
 # Takes 330 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load cloud

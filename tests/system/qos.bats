@@ -4,7 +4,6 @@
 # Takes 30 s
 
 # shellcheck disable=SC2030,SC2031,SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 

@@ -3,8 +3,6 @@
 # What extensions do in the queue: where they may start, behind whom, and how many wait.
 # Takes 30 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 

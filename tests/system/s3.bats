@@ -3,8 +3,6 @@
 # States on S3, with a real gateway of Ceph, a bad network before it, and boto3 as a second opinion.
 # Takes 100 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 
@@ -424,7 +422,7 @@ keeper() {
     local place=$1 keys
     shift
     keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
-    submit --elastic=1:1 --elastic-grow=ask --exclusive -t 10 --requeue --open-mode=append --wrap \
+    submit --elastic=1:1 --elastic-grow=ask --exclusive -t 60 --requeue --open-mode=append --wrap \
         "export $keys; srun --mpi=none elasticrun --checkpoint-dir=$place \
             /usr/bin/python3 $TB_WORK/snapshots.py $TB_WORK/log-\$SLURM_JOB_ID 10 $*"
 }

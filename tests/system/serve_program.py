@@ -5,7 +5,8 @@ GET /MODEL is answered with the version of the model, or 404. GET /ready is 200 
 the file are loaded, GET /release says RELEASE. It reads the file again when it is another one. A
 model with a file "broken" cannot be loaded: at the start the server ends, later it keeps what it
 has. A file "slow" has the seconds that a start takes, or the path of a FILE: then it waits until
-there is FILE.all, or FILE, which it removes. A request with X-Sleep takes as many.
+there is FILE.all, or FILE, which it removes. It also waits as long as there is a file "hold". A
+request with X-Sleep takes as many seconds as that says.
 """
 
 import http.server
@@ -84,6 +85,8 @@ for entry in json.loads(FILE.read_text())["models"]:
     slow = Path(entry["path"]) / "slow"
     if slow.exists():
         wait_as(slow.read_text().strip())
+    while (Path(entry["path"]) / "hold").exists():
+        time.sleep(0.1)
 if not load():
     sys.exit(1)
 threading.Thread(target=watch, args=(first,), daemon=True).start()
