@@ -149,6 +149,16 @@ tests_unit_test_watch_CFLAGS = $(AM_CFLAGS) -Wno-shadow
 tests_unit_test_watch_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
 endif
 
+EXTRA_DIST += tests/unit/test_select_jobs.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_select_jobs
+tests_unit_test_select_jobs_SOURCES = tests/unit/test_select_jobs.c plugins/select/jobs.c
+tests_unit_test_select_jobs_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_select_jobs_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_select_jobs_LDFLAGS = -Wl,--wrap=slurm_bit_or
+tests_unit_test_select_jobs_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+endif
+
 EXTRA_DIST += tests/unit/test_waiting.c
 if HAVE_SLURM_SOURCE
 UNIT_TESTS += tests/unit/test_waiting
