@@ -66,7 +66,7 @@ common_libelasticcommon_la_LIBADD = \
     $(SODIUM_LIBS) \
     $(YAML_LIBS)
 
-# Reading a directory of checkpoints: for elasticrun and elastic-flush, without Slurm, munge and a loop.
+# Reading directories in which anything may lie, such as one of checkpoints: without Slurm, munge and a loop.
 noinst_LTLIBRARIES += common/libelasticcheckpoints.la
 common_libelasticcheckpoints_la_SOURCES = \
     common/checkpoints.c \

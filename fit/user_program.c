@@ -50,13 +50,21 @@ static void pause_once(void)
     nanosleep(&time, NULL);
 }
 
+/* It is not reaped: while it is there, its number, and that of its group, is nobody else's. */
+static bool has_ended(pid_t child)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
 /* False: it was ended. What it has started goes with it. */
 static bool await(const struct program *program, pid_t child, int *status)
 {
     bool wanted = true;
     int looks = 0;
 
-    while (waitpid(child, status, WNOHANG) == 0) {
+    while (!has_ended(child)) {
         if (wanted && program->unwanted(program->arg)) {
             wanted = false;
             kill(-child, SIGTERM);
@@ -66,6 +74,8 @@ static bool await(const struct program *program, pid_t child, int *status)
         pause_once();
     }
     kill(-child, SIGKILL);
+    while (waitpid(child, status, 0) < 0 && errno == EINTR)
+        ;
     return wanted;
 }
 

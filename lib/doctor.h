@@ -28,7 +28,8 @@ struct doctor_plugin {
 /* A line of plugstack.conf about our plugin. */
 enum doctor_spank_line { DOCTOR_SPANK_NONE, DOCTOR_SPANK_OPTIONAL, DOCTOR_SPANK_REQUIRED };
 
-/* The first one in the text of plugstack.conf, and where its plugin is. */
+/* The first one in the text of plugstack.conf, and where its plugin is. text NULL: it cannot be
+ * read. */
 enum doctor_spank_line doctor_spank_line(const char *text, char *path, size_t size);
 
 /* The scripts that Slurm starts as Prolog or Epilog on this node. */

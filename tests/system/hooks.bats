@@ -243,6 +243,17 @@ PY
     [ -d "$WORK/place/elastic-$USER_ID-13.0-n1" ]
 }
 
+@test "other users of the node do not learn from arguments what a job is called or commented" {
+    stub true
+    printf '#!/bin/bash\ntr "\\0" "\\n" <"/proc/$PPID/cmdline" >>%s\nexit 3\n' "$OUT" >"$STUB/elastic-runs"
+    chmod 755 "$STUB/elastic-runs"
+    hook prolog 12 SPANK_ELASTIC_SIZES=1:2 SPANK_TOKEN=private-1 SLURM_JOB_COMMENT=private-2 SLURM_JOB_NAME=private-3
+    hook epilog 13 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=elastic-extension-of=1.0/private-4
+    cat "$OUT"
+    grep -qx SLURM_JOB_ID=12 "$OUT" && grep -qx SLURM_JOB_ID=13 "$OUT"
+    run -1 grep private "$OUT"
+}
+
 @test "prolog and epilog end within the limit that slurm.conf has for them" {
     stub 'while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
     printf '#!/bin/sh\nsleep 600\n' >"$STUB/elastic-notice"

@@ -171,6 +171,13 @@ SH
         run -0 env SLURM_JOB_ID=1 SLURM_JOB_USER=ada SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_MAIL_TYPE=Ended "$bin/libexec/elastic-mail" "$bin/mail" -s 'a subject' ada </dev/null
         [[ $output == "-s a subject ada" ]]
     done
+    # It is asked again, but not until slurmctld has lost its patience with the mail.
+    sed -i "s/^TRIES=.*/TRIES=10/; s/^ALL=.*/ALL=2/" "$bin/libexec/elastic-mail"
+    printf '#!/bin/sh\necho >>"%s"\nsleep 100\n' "$bin/asked" | install -m 755 /dev/stdin "$bin/bin/selastic"
+    run -0 env SLURM_JOB_ID=1 SLURM_JOB_USER=ada SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_MAIL_TYPE=Ended "$bin/libexec/elastic-mail" "$bin/mail" -s 'a subject' ada </dev/null
+    [[ $output == "-s a subject ada" ]]
+    (($(wc -l <"$bin/asked") <= 2))
+    sed -i "s/^ALL=.*/ALL=10/" "$bin/libexec/elastic-mail"
     # Of a job that runs, the leader tells it.
     sed -i 's/^LIMIT=.*/LIMIT=60/' "$bin/libexec/elastic-mail"
     printf '#!/bin/sh\n[ $1 = show ] && echo "  \\"size\\":3," || echo "$1"\n' | install -m 755 /dev/stdin "$bin/bin/selastic"

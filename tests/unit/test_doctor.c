@@ -459,6 +459,8 @@ static void test_texts_of_slurm(void **unused)
     assert_int_equal(doctor_spank_line("  optional\tspank_elastic.so x\n", path, sizeof(path)),
                      DOCTOR_SPANK_OPTIONAL);
     assert_string_equal(path, "spank_elastic.so");
+    /* A user may not be allowed to read it. */
+    assert_int_equal(doctor_spank_line(NULL, path, sizeof(path)), DOCTOR_SPANK_NONE);
     assert_int_equal(doctor_spank_line("include x\nignore /x/spank_elastic.so", path, sizeof(path)),
                      DOCTOR_SPANK_NONE);
     assert_string_equal(path, "");
