@@ -88,8 +88,7 @@ json_object *logs_object(const char *text, size_t length, bool ends)
         length -= step;
     }
     fclose(out);
-    json_object_object_add(object, "line",
-                           json_object_new_string_len(text_need(valid), (int)size));
+    json_object_object_add(object, "line", json_object_new_string_len(text_need(valid), (int)size));
     json_object_object_add(object, "ends", json_object_new_boolean(ends));
     free(valid);
     return object;

@@ -94,10 +94,10 @@ static enum exit_status stream(const struct arguments *arguments)
 #include <curses.h>
 #undef timeout
 
-#define KEY_MS     100 /* between two looks at what the thread has brought */
-#define LINES_MAX  1000
-#define ESCAPE     27
-#define ESCAPE_MS  50 /* within which the rest of a key's sequence comes */
+#define KEY_MS    100 /* between two looks at what the thread has brought */
+#define LINES_MAX 1000
+#define ESCAPE    27
+#define ESCAPE_MS 50 /* within which the rest of a key's sequence comes */
 
 /* What the thread shall ask, and what it has got. */
 struct look {

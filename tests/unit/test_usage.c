@@ -241,10 +241,8 @@ static void test_running(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_forged),
-        cmocka_unit_test(test_running),
+        cmocka_unit_test(test_whole),  cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_forged), cmocka_unit_test(test_running),
         cmocka_unit_test(test_wrong),
     };
 
