@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """save(dcp=True) and load_latest(dcp=True): worlds of several processes over gloo, of one process
-without a group, and what is refused. With elastic jobs: tests/system/frameworks.bats.
+without a group, and what is refused. With elastic jobs: tests/pypi/frameworks.bats.
 """
 
 import os

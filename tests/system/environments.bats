@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Where and as what workers run: in a container, under names and paths that are not ASCII, without an environment.
-# Time limit: 120 s
 # Takes 30 s
 
 # shellcheck disable=SC2034

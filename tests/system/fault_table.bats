@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Some rows of the table of faults, and some of the soak. All of them: scripts/faults, scripts/soak.
-# Time limit: 400 s
 # Takes 60 s
 
 # shellcheck disable=SC2034

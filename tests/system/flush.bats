@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a job has in the memory of its nodes when it ends otherwise than well: the epilog makes it durable, and the job goes on from there.
-# Time limit: 300 s
 # Takes 90 s
 
 # shellcheck disable=SC2034

@@ -24,8 +24,13 @@ TESTBED=$TREE/scripts/testbed
 # another version of PyTorch.
 export PYTHON=${PYTHON:-/usr/bin/python3}
 
-# A test that hangs fails. A file with longer tests sets its own limit before it loads this one.
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+# A test that hangs fails. A file with longer tests sets its own limit before it loads this one. As in
+# wait_for, the limit is three times as long: the machine may have other work. A process of bats may
+# have inherited a limit that is three times as long already.
+if [[ ${BATS_TEST_TIMEOUT:=120} != "${PATIENT_TIMEOUT:-}" ]]; then
+    PATIENT_TIMEOUT=$((3 * BATS_TEST_TIMEOUT)) BATS_TEST_TIMEOUT=$((3 * BATS_TEST_TIMEOUT))
+fi
+export BATS_TEST_TIMEOUT PATIENT_TIMEOUT
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is

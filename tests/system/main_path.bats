@@ -112,3 +112,19 @@ a_step_is_known() { (($(history_json "$1" | json_value 's["generations"][-1]["st
     wait_for 20 nothing_is_left_of "$job"
     steps_were_made_once "$job"
 }
+
+@test "a script finds its unit, in worlds of whole units" {
+    job=$(submit --elastic=2:4 --elastic-replica=2 --exclusive -t 10 --wrap \
+        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 60'")
+    wait_for 60 job_is "$job" COMPLETED
+    sort "$TB_WORK/$job.out" | grep '^unit' >"$TB_WORK/units"
+    cat "$TB_WORK/units"
+    diff - "$TB_WORK/units" <<'END'
+unit 0 of 1, rank 0 of 2 in 1
+unit 0 of 1, rank 1 of 2 in 1
+unit 0 of 2, rank 0 of 2 in 2
+unit 0 of 2, rank 1 of 2 in 2
+unit 1 of 2, rank 0 of 2 in 2
+unit 1 of 2, rank 1 of 2 in 2
+END
+}

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Notices of clouds that take a node away, over HTTP, as metadata services give them.
-# Time limit: 200 s
 # Takes 40 s
 
 # shellcheck disable=SC2034

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What follows a failure of workers: how often they are started again, on which nodes, and when they are taken for hung.
-# Time limit: 400 s
 # Takes 120 s
 
 # shellcheck disable=SC2034

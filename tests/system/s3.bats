@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # States on S3, with a real gateway of Ceph, a bad network before it, and boto3 as a second opinion.
-# Time limit: 300 s
 # Takes 100 s
 
 # shellcheck disable=SC2034

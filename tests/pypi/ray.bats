@@ -5,9 +5,9 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
-load helpers
-load elastic
-load roles
+load ../system/helpers
+load ../system/elastic
+load ../system/roles
 
 RAY_PYTHON=$("$TREE/scripts/setup" --print-python 2>/dev/null) || true
 
@@ -16,7 +16,7 @@ has_ray() { [[ -n $RAY_PYTHON ]] && "$RAY_PYTHON" -c 'import ray' 2>/dev/null; }
 setup_file() {
     has_ray || return 0
     testbed_up --nodes 2 --cpus-per-node 3 --grace 60
-    cp "$TREE/tests/system/ray_program.py" "$TB_WORK/"
+    cp "$TREE/tests/pypi/ray_program.py" "$TB_WORK/"
 }
 
 teardown_file() { testbed_down; }

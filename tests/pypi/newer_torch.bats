@@ -6,9 +6,9 @@
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
-load takeover
+load ../system/helpers
+load ../system/elastic
+load ../system/takeover
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 

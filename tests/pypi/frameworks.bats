@@ -6,8 +6,8 @@
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 # More than are made before a test is content. What is left is made quickly, but takes processor time.
@@ -18,7 +18,7 @@ has() { [[ -n $NEWER ]] && "$PYTHON" -c "import importlib.util as u, sys; sys.ex
 setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 4
-    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/system/frameworks.py" "$TB_WORK/"
+    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/pypi/frameworks.py" "$TB_WORK/"
     mkdir "$TB_WORK/alone"
     PACED=$(paced_python)
     export PACED

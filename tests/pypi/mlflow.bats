@@ -5,12 +5,12 @@
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=240
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 setup_file() {
     testbed_up --nodes 3
-    cp "$TREE"/tests/system/{steps,mlflow_client}.py "$TB_WORK/"
+    cp "$TREE"/tests/{system/steps,pypi/mlflow_client}.py "$TB_WORK/"
     script train <<SH
 #!/bin/bash
 echo "rank \$RANK has run \$MLFLOW_RUN_ID at \$MLFLOW_TRACKING_URI"

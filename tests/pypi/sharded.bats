@@ -7,8 +7,8 @@
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 EPOCHS=10
@@ -16,7 +16,7 @@ EPOCHS=10
 setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 3
-    cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
+    cp "$TREE"/examples/digits/*.py "$TREE/tests/pypi/losses.py" "$TB_WORK/"
     PACED=$(paced_python)
     export PACED
     # The same training by one process, not sharded.
