@@ -32,7 +32,7 @@ static void print_help(void)
         "Usage: %1$s start SERVICE --data=DATA [OPTION]...\n"
         "       %1$s show SERVICE [FIT] [--json]\n"
         "       %1$s list SERVICE [--json]\n"
-        "       %1$s log SERVICE [FIT]\n"
+        "       %1$s log SERVICE [FIT] [--json]\n"
         "       %1$s cancel SERVICE [FIT] [--reason=TEXT] [--json]\n"
         "\n"
         "A fit trains a model of a service, in the job of the service, and has its result served.\n"

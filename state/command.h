@@ -25,6 +25,9 @@ int command_show(struct place *place, const struct options *options, struct erro
 int command_use(struct place *place, const struct options *options, struct error *err);
 int command_remove(struct place *place, const struct options *options, struct error *err);
 
+/* A state that a command has dealt with, of the place `where`. */
+void command_print_state(const struct options *options, const char *where, const char *name);
+
 /* Write the files of a directory as a new state, which becomes the current one. */
 int command_push(struct place *place, const char *directory, const struct options *options,
                  struct error *err);

@@ -205,7 +205,7 @@ static int pull_chosen(struct pull *pull, const struct options *options, struct 
     if (pull->base >= 0)
         close(pull->base);
     if (rc == 0)
-        printf("%s/%s\n", pull->directory, pull->state->name);
+        command_print_state(options, pull->directory, pull->state->name);
     return rc;
 }
 

@@ -233,7 +233,7 @@ int command_push(struct place *place, const char *directory, const struct option
         rc = use(&push, number, err);
     if (rc == 0) {
         state_name(name, number);
-        printf("%s/%s\n", place_where(place), name);
+        command_print_state(options, place_where(place), name);
         place_prune(place, &push.states, options->keep, number);
     }
     state_manifest_destroy(push.files);

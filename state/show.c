@@ -111,6 +111,20 @@ static void print(json_object *object)
     json_object_put(object);
 }
 
+void command_print_state(const struct options *options, const char *where, const char *name)
+{
+    json_object *object;
+
+    if (!options->json) {
+        printf("%s/%s\n", where, name);
+        return;
+    }
+    object = json_object_new_object();
+    json_object_object_add(object, "place", json_object_new_string(where));
+    json_object_object_add(object, "state", json_object_new_string(name));
+    print(object);
+}
+
 /* A line with a text that whoever wrote the state has chosen; NULL: "-". */
 static void print_foreign(const char *before, const char *text)
 {

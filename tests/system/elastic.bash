@@ -230,3 +230,23 @@ nothing_is_left_of() {
     left=$(remains_of "$1")
     [[ -z $left ]] || { echo "$left"; return 1; }
 }
+
+# keep_mails ELASTIC_MAIL: from now on, Slurm's mails go through that program into files.
+keep_mails() {
+    mkdir -m 1777 "$TB_HOME/mails"
+    cat >"$TB_HOME/mail" <<SH
+#!/bin/bash
+cd "$TB_HOME/mails" && { printf '%s\n' "\$2" "to \$3" && cat; } >".new.\$\$" && mv ".new.\$\$" "\$SLURM_JOB_ID.\$\$"
+SH
+    # What the site's own script says: which program sends.
+    printf '#!/bin/bash\n%s\nexec %s "$@"\n' "$TB_ENV" "$1 $TB_HOME/mail" >"$TB_HOME/mailprog"
+    chmod 755 "$TB_HOME/mail" "$TB_HOME/mailprog"
+    sed -i "s|^MailProg=.*|MailProg=$TB_HOME/mailprog|" "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+}
+
+# has_mail JOB WORD: Slurm has sent one of the job with this word; prints the subject, whom it is for, and its text.
+has_mail() { grep -lE "^Slurm Job_id=$1 .* $2" "$TB_HOME"/mails/* 2>/dev/null | xargs -r cat | grep .; }
+
+# mailing_jobs: those of which there are mails.
+mailing_jobs() { (cd "$TB_HOME/mails" && printf '%s\n' * | cut -d. -f1 | sort -nu | xargs); }

@@ -70,6 +70,20 @@ teardown() { cancel_all; }
     steps_were_made_once "$job"
 }
 
+@test "mails are those of the base, as Slurm writes them; extensions send none" {
+    keep_mails "$TREE/scripts/elastic-mail"
+    job=$(submit -N2 --exclusive -t 5 --mail-type=ALL --mail-user=ada --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic \
+        --elastic-grow-delay=2 /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.3")
+    wait_for 60 size_is "$job" 4
+    enough "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    wait_for 60 has_mail "$job" Ended
+    run -0 has_mail "$job" '(Began|Ended)'
+    echo "$output"
+    [[ ${#lines[@]} == 4 && $output == *", COMPLETED, ExitCode 0"* && $output == *"to ada" && $output != *elastic* ]]
+    [[ $(mailing_jobs) == "$job" ]]
+}
+
 # The programs that run in a job.
 programs_of() {
     local pid

@@ -211,7 +211,14 @@ see WAITS FOR
 press q
 STEPS
     run -1 as_user selastic top
-    [[ $output == *"top needs a terminal; for programs there is 'selastic list --json'" ]]
+    [[ $output == *"top needs a terminal; for programs there is 'selastic top --json'" ]]
+}
+
+@test "top --json prints a line at each look" {
+    job=$(lead good answer)
+    as_user timeout 60 selastic top --json --interval=2 | head -n 2 >"$TB_HOME/looks" || true
+    [[ $(json_value '[(j["job"], j["size"], j["steps_per_s"]) for j in s["jobs"]]' <<<"$(head -n 1 "$TB_HOME/looks")") == "[($job, 4, None)]" ]]
+    [[ $(json_value '[j["steps_per_s"] for j in s["jobs"]]' <<<"$(tail -n 1 "$TB_HOME/looks")") == "[0.0]" ]]
 }
 
 @test "resize sends what was asked, and prints the answer" {
@@ -242,6 +249,8 @@ STEPS
         run -0 as_user selastic endpoints "$job" --format="${format%%:*}"
         same "endpoints.${format#*:}"
     done
+    run -0 as_user selastic endpoints "$job" --json
+    same endpoints.out.json
     run -0 as_user selastic endpoints "$job" --role=collector --format=hosts
     [ "$output" = $'10.0.0.1 collector-0\nfd00::2 collector-1' ]
     run -1 as_user selastic endpoints "$job" --role=server

@@ -448,6 +448,17 @@ def is_fully_sharded(module: Any) -> bool:
     return _is_a(module, "torch.distributed.fsdp", "FSDPModule")
 
 
+def is_compiling() -> bool:
+    """Whether torch.compile() looks at what is being called: it takes the answer for a constant.
+
+    torch.compiler.is_compiling, since 2.1.
+    """
+    import torch
+
+    compiler = getattr(torch, "compiler", None)
+    return bool(compiler is not None and compiler.is_compiling())
+
+
 class Skeleton:
     """What fully_shard() changes in a model beside its parameters: restore() undoes it.
 
