@@ -205,7 +205,7 @@ static int copy(int from, int to, int64_t bytes, char *buffer,
     return fsync(to) == 0 ? 0 : error_set(err, "%s", strerror(errno));
 }
 
-static int put_file(void *arg, const char *name, int fd, int64_t bytes,
+static int put_file(void *arg, int lane, const char *name, int fd, int64_t bytes,
                     void (*saw)(const void *data, size_t len, void *arg), void *saw_arg,
                     struct error *err)
 {
@@ -213,6 +213,7 @@ static int put_file(void *arg, const char *name, int fd, int64_t bytes,
     int to = tree_make(own->fd, name, err), rc = -1;
     char *buffer = malloc(PIECE);
 
+    (void)lane;
     if (to >= 0 && buffer != NULL)
         rc = copy(fd, to, bytes, buffer, saw, saw_arg, err);
     else if (to >= 0)
@@ -345,7 +346,8 @@ static int take_open(int fd, int64_t bytes, char *buffer,
     return 0;
 }
 
-static int take_file(void *arg, const struct state *state, const struct state_file *file,
+static int take_file(void *arg, int lane, const struct state *state,
+                     const struct state_file *file,
                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
                      void *take_arg, struct error *err)
 {
@@ -355,6 +357,7 @@ static int take_file(void *arg, const struct state *state, const struct state_fi
     int64_t bytes = 0;
     int base = open_base(own, err), dir = -1, fd = -1, rc = -1;
 
+    (void)lane;
     if (base >= 0)
         dir = entry_open(base, state->name, S_IFDIR, &st, err);
     if (dir >= 0)
@@ -409,6 +412,7 @@ const struct place_kind place_directory = {
     .close = close_directory,
     .list = list_directory,
     .begin = begin_state,
+    .alone = INT64_MAX,
     .put = put_file,
     .finish = finish_state,
     .give_up = give_up_state,

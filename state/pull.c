@@ -46,16 +46,23 @@ static int take(const void *data, size_t len, void *arg, struct error *err)
     return file_write_all(sink->fd, data, len) == 0 ? 0 : error_set(err, "%s", strerror(errno));
 }
 
-static int copy_file(const struct pull *pull, int dir, const struct state_file *file,
-                     struct error *err)
+struct copy {
+    const struct pull *pull;
+    int dir; /* where to */
+};
+
+static int copy_file(int lane, size_t index, void *arg, struct error *err)
 {
-    struct sink sink = {.fd = tree_make(dir, file->name, err)};
+    const struct copy *copy = arg;
+    const struct pull *pull = copy->pull;
+    const struct state_file *file = &pull->state->manifest->files[index];
+    struct sink sink = {.fd = tree_make(copy->dir, file->name, err)};
     int rc;
 
     if (sink.fd < 0)
         return -1;
     digest_begin(&sink.digest);
-    rc = place_take(pull->from, pull->state, file, take, &sink, err);
+    rc = place_take(pull->from, lane, pull->state, file, take, &sink, err);
     if (rc == 0)
         rc = digest_check(&sink.digest, file, err);
     if (rc == 0 && fsync(sink.fd) != 0)
@@ -81,11 +88,10 @@ static int copy_manifest(const struct pull *pull, int dir, struct error *err)
 
 static int copy_files(const struct pull *pull, int dir, struct error *err)
 {
-    const struct state_manifest *manifest = pull->state->manifest;
+    struct copy copy = {.pull = pull, .dir = dir};
 
-    for (size_t i = 0; i < manifest->count; i++)
-        if (copy_file(pull, dir, &manifest->files[i], err) != 0)
-            return -1;
+    if (place_each_file(pull->from, pull->state->manifest, copy_file, &copy, err) != 0)
+        return -1;
     return copy_manifest(pull, dir, err) == 0 ? tree_flush(dir, err) : -1;
 }
 

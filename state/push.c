@@ -21,6 +21,7 @@ struct push {
     int dir;                      /* open */
     struct state_manifest *files; /* what is to be written */
     struct state_manifest *done;  /* with their digests */
+    char (*digests)[STATE_DIGEST_SIZE];
     struct states states;         /* of the place */
 };
 
@@ -83,39 +84,52 @@ static int begin_manifest(struct push *push, struct error *err)
 
 /* ---- writing it ------------------------------------------------------------------------------ */
 
-static int put_open(struct push *push, const struct state_file *file, int fd, int64_t bytes,
+static int put_open(struct push *push, int lane, size_t index, int fd, int64_t bytes,
                     struct error *err)
 {
+    const struct state_file *file = &push->files->files[index];
+    char *hex = push->digests[index];
     struct digest digest;
-    char hex[STATE_DIGEST_SIZE];
 
     if (bytes != file->bytes)
         return error_set(err, "%s has not the size that " STATE_MANIFEST " says",
                          error_path(file->name).text);
     digest_begin(&digest);
-    if (place_put(push->place, file->name, fd, bytes, digest_saw, &digest, err) != 0)
+    if (place_put(push->place, lane, file->name, fd, bytes, digest_saw, &digest, err) != 0)
         return -1;
     digest_end(&digest, hex);
     if (file->digest[0] != '\0' && strcmp(file->digest, hex) != 0)
         return error_set(err, "%s is not what was written, its BLAKE2b is another",
                          error_path(file->name).text);
-    return state_manifest_add(push->done, file->name, bytes, hex, err);
+    return 0;
+}
+
+static int put_file(int lane, size_t index, void *arg, struct error *err)
+{
+    struct push *push = arg;
+    int64_t bytes;
+    int rc, fd = tree_open(push->dir, push->files->files[index].name, &bytes, err);
+
+    if (fd < 0)
+        return -1;
+    rc = put_open(push, lane, index, fd, bytes, err);
+    close(fd);
+    return rc;
 }
 
 static int put_files(struct push *push, struct error *err)
 {
-    for (size_t i = 0; i < push->files->count; i++) {
-        const struct state_file *file = &push->files->files[i];
-        int64_t bytes;
-        int rc, fd = tree_open(push->dir, file->name, &bytes, err);
+    const struct state_manifest *files = push->files;
 
-        if (fd < 0)
+    push->digests = calloc(files->count, sizeof(*push->digests));
+    if (push->digests == NULL)
+        return error_set(err, "out of memory");
+    if (place_each_file(push->place, files, put_file, push, err) != 0)
+        return -1;
+    for (size_t i = 0; i < files->count; i++)
+        if (state_manifest_add(push->done, files->files[i].name, files->files[i].bytes,
+                               push->digests[i], err) != 0)
             return -1;
-        rc = put_open(push, file, fd, bytes, err);
-        close(fd);
-        if (rc != 0)
-            return -1;
-    }
     return state_manifest_sort(push->done, err);
 }
 
@@ -238,6 +252,7 @@ int command_push(struct place *place, const char *directory, const struct option
     }
     state_manifest_destroy(push.files);
     state_manifest_destroy(push.done);
+    free(push.digests);
     states_clear(&push.states);
     if (push.dir >= 0)
         close(push.dir);

@@ -179,16 +179,33 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     states push "$PLACE" src
     through half:1:GET:large
     states pull "$PLACE" dst
-    [ "$(grep -c 'GET .*large' log)" = 2 ]
+    [ "$(grep -c 'GET .*large' log)" = 4 ] # it has three parts
     cmp src/large dst/000001/large
     through begun:1:GET:large # nothing is there to go on from
     states pull "$PLACE" dst2
     cmp src/large dst2/000001/large
-    through bare:1:GET:large # the rest could be of another version
+    through bare:1:GET:000001/a # the rest could be of another version
     fails "(1 try)" states pull "$PLACE" dst3
-    [ "$(grep -c 'GET .*large' log)" = 1 ]
+    [ "$(grep -c 'GET .*000001/a' log)" = 1 ]
     through cut:0:GET:empty
     fails "(2 tries)" states pull "$PLACE" dst3 --tries=2
+}
+
+@test "a large object that somebody replaces while it is got is not put together of two" {
+    local reader
+    make_large src
+    states push "$PLACE" src
+    through wait:1:GET:large
+    states pull "$PLACE" dst >out 2>&1 &
+    reader=$!
+    wait_for 30 grep -qs 'GET .*large wait' log
+    head -c 21000000 /dev/zero >zeros
+    second put states "$BATS_TEST_NUMBER/000001/large" zeros
+    touch go
+    ends "$reader" 1
+    cat out
+    grep "somebody else has changed it meanwhile" out
+    [ -z "$(ls dst)" ]
 }
 
 @test "an upload whose parts the server could not put together, after status 200, is tried again" {
