@@ -217,10 +217,19 @@ void runner_destroy(struct runner *runner)
     free(runner);
 }
 
-int runner_look(struct runner *runner, bool *busy, struct error *err)
+/* What is done at once is followed by the next action at once. */
+int runner_look(struct runner *runner, enum runner_sees *sees, struct error *err)
 {
     int rc = runner->id == 0 ? find_fit(runner, err) : 0;
+    enum fit_action action;
 
-    *busy = runner->id != 0;
-    return rc == 0 && *busy ? work(runner, err) : rc;
+    *sees = runner->id != 0 ? RUNNER_WAITS : RUNNER_IDLE;
+    for (int i = 0; rc == 0 && runner->id != 0 && i < FIT_ACTIONS; i++) {
+        action = runner->record.fit.action;
+        rc = work(runner, err);
+        if (rc == 0 && runner->id != 0 && runner->record.fit.action == action)
+            break;
+        *sees = RUNNER_MOVED;
+    }
+    return rc;
 }

@@ -210,14 +210,14 @@ static void run_once(void)
     struct runner *runner;
     struct error err = {""};
     int64_t claim;
-    bool busy;
+    enum runner_sees sees;
 
     if (home_claim(&home, &claim, &err) != 0)
         _exit(1);
     runner = runner_create(&home, NULL, claim);
     for (int i = 0; i < LOOKS_MAX; i++) {
         train();
-        if (runner_look(runner, &busy, &err) != 0) {
+        if (runner_look(runner, &sees, &err) != 0) {
             fprintf(stderr, "%s\n", err.text);
             _exit(1);
         }
