@@ -32,7 +32,7 @@ static int loop(struct runner *runner, const struct home *home, int64_t claim, s
     struct error before = {""};
     pid_t parent = getppid();
 
-    while (!stop_asked() && getppid() == parent) {
+    while (!stop_was_asked() && getppid() == parent) {
         enum runner_sees sees = RUNNER_IDLE;
         int rc = runner_look(runner, &sees, err);
 

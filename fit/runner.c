@@ -11,6 +11,7 @@
 
 #include "common/files.h"
 #include "common/log.h"
+#include "common/stop.h"
 #include "fit/steps.h"
 
 #define REASON 256
@@ -169,6 +170,8 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.why[0] = '\0';
     }
     step = steps_run(&runner->steps, unix_time(), &why);
+    if (step == STEP_FAILED && stop_was_asked()) /* this process ends, and not the fit */
+        return 0;
     if (step == STEP_WAITS)
         return note_waits(runner, why.text, err);
     fact.kind = step == STEP_DONE ? FIT_FACT_DONE : FIT_FACT_FAILED;

@@ -210,7 +210,7 @@ static int pull_chosen(struct pull *pull, const struct options *options, struct 
         close(fd);
     if (pull->base >= 0)
         close(pull->base);
-    if (rc == 0)
+    if (rc == 0 && !options->quiet)
         printf("%s/%s\n", pull->directory, pull->state->name);
     return rc;
 }

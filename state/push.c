@@ -69,16 +69,19 @@ static int begin_manifest(struct push *push, struct error *err)
 {
     const struct state *latest = states_latest(&push->states);
     struct state_manifest *done = state_manifest_create();
+    const char *run = push->options->run != NULL ? push->options->run : push->files->run;
 
     push->done = done;
     if (done == NULL)
         return error_set(err, "out of memory");
-    done->previous = latest != NULL ? latest->number : 0;
+    done->previous = push->files->previous;
+    if (done->previous == 0 && latest != NULL)
+        done->previous = latest->number;
     done->has_key = push->files->has_key;
     done->key = push->files->key;
-    if (push->options->run == NULL)
+    if (run == NULL)
         return 0;
-    done->run = strdup(push->options->run);
+    done->run = strdup(run);
     return done->run != NULL ? 0 : error_set(err, "out of memory");
 }
 
@@ -136,9 +139,10 @@ static int put_files(struct push *push, struct error *err)
 /* The number of the state that was begun; 0 with err. */
 static int64_t begin_state(struct push *push, struct error *err)
 {
-    int64_t number = states_next(&push->states);
+    int64_t number = push->options->state > 0 ? push->options->state : states_next(&push->states);
+    int most = push->options->state > 0 ? 1 : CLASHES_MAX;
 
-    for (int clashes = 0; clashes < CLASHES_MAX && number > 0; clashes++) {
+    for (int clashes = 0; clashes < most && number > 0; clashes++) {
         switch (place_begin(push->place, number, err)) {
         case PLACE_OK:
             return number;
@@ -151,6 +155,8 @@ static int64_t begin_state(struct push *push, struct error *err)
     }
     if (number == 0)
         error_set(err, "there is no number after the last state");
+    else if (push->options->state > 0)
+        error_set(err, "somebody else writes this state");
     return 0;
 }
 
@@ -247,7 +253,8 @@ int command_push(struct place *place, const char *directory, const struct option
         rc = use(&push, number, err);
     if (rc == 0) {
         state_name(name, number);
-        printf("%s/%s\n", place_where(place), name);
+        if (!options->quiet)
+            printf("%s/%s\n", place_where(place), name);
         place_prune(place, &push.states, options->keep, number);
     }
     state_manifest_destroy(push.files);

@@ -8,6 +8,9 @@
 BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
+load roles
+load serve
+load fit
 
 setup_file() {
     RGW=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-s3.XXXXXX")
@@ -473,6 +476,42 @@ has_begun_again() { [[ -n $(began_again "$1") ]]; }
     PLACE=$PLACE-saved
     [[ $(complete) == 000001* ]]
     cancel_all
+}
+
+@test "a fit goes on from the state on S3, and writes the next one there; a failed one changes nothing" {
+    local keys
+    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
+    export SERVICE=s3-$$
+    fit_file s3 1 "states: $PLACE/" 'within: {start: 60s, fit: 60s, target: 60s}' 'keep: 2'
+    job=$(submit -N1 --exclusive -t 10 --wrap "export $keys; srun elasticrun --roles=$TB_WORK/s3.yaml")
+    PLACE=$PLACE/m
+    wait_for 40 runs_it
+    data first A
+    fit first
+    [ "$(current)" = 000001 ]
+    second same states "$BATS_TEST_NUMBER/m/000001/" "$TB_WORK/models/m/000001"
+    mkdir other
+    echo X >other/model # of another cluster
+    states push "$PLACE" other
+    data second B
+    fit second
+    [ "$(complete)" = "000002 000003" ]
+    [ "$(second get states "$BATS_TEST_NUMBER/m/000003/model" | tr '\n' ' ')" = "X  B" ]
+    wait_for 20 serves_all 000003 1
+    data third C broken
+    run -1 fit third
+    [ "$(current)" = 000003 ]
+    wait_for 20 serves_all 000003 1
+    data fourth D sleep 100
+    begin fourth
+    wait_for 40 acts fit
+    [[ $(kinds) == *000005=partial ]]
+    as_user selastic fit cancel "$SERVICE"
+    wait_for 40 ended_as CANCELLED
+    [ "$(kinds)" = "000002=complete 000003=complete 000004=complete" ]
+    [ "$(current)" = 000003 ]
+    cancel_all
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
 }
 
 @test "a wrong URL is refused when the job starts" {
