@@ -362,13 +362,23 @@ static const char *refusal(const struct steps *steps, const struct service_look 
     return look->refused[0] != '\0' && !patient ? look->refused : NULL;
 }
 
+/* A service that has seen the state is not asked again: it would try one once more that has failed. */
+static void have_it_look(struct steps *steps, const struct service_look *look, int64_t number,
+                         double now)
+{
+    char name[STATE_NAME_SIZE];
+
+    state_name(name, number);
+    if (steps->flushed == 0 || strcmp(look->version, name) != 0)
+        flush(steps, now);
+}
+
 static enum step replace(struct steps *steps, double now, struct error *err)
 {
     const struct home_record *record = steps->record;
     struct service_look look;
     const char *why;
 
-    flush(steps, now);
     if (service_look(steps->link, steps->spec->model, &look, err) != 0)
         return STEP_WAITS;
     why = refusal(steps, &look, now);
@@ -376,6 +386,7 @@ static enum step replace(struct steps *steps, double now, struct error *err)
         error_set(err, "%s", why);
         return STEP_FAILED;
     }
+    have_it_look(steps, &look, record->state, now);
     return all_have(steps, &look, record->state, fit_target(&record->fit), err) ? STEP_DONE
                                                                                 : STEP_WAITS;
 }
@@ -416,9 +427,9 @@ static enum step restore(struct steps *steps, double now, struct error *err)
 
     if (record->before == 0)
         rmdir(steps->spec->place); /* a directory without states is a model that cannot be used */
-    flush(steps, now);
     if (service_look(steps->link, steps->spec->model, &look, err) != 0)
         return STEP_WAITS;
+    have_it_look(steps, &look, record->before, now);
     if (record->before == 0 && (!look.known || !look.routed))
         return STEP_DONE;
     if (record->before == 0) {

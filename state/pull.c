@@ -14,6 +14,7 @@
 #include "common/stop.h"
 #include "state/command.h"
 #include "state/digest.h"
+#include "state/partial.h"
 #include "state/tree.h"
 
 #define LOCK_NAME ".lock"
@@ -109,23 +110,21 @@ static int remove_below(const struct pull *pull, const char *name, struct error 
 /* The lock is ours: what another process has left here is dead. */
 static int copy_state(const struct pull *pull, struct error *err)
 {
-    char partial[STATE_NAME_SIZE + 16];
+    struct partial_name partial = partial_name(pull->state->number);
     int dir, rc;
 
-    snprintf(partial, sizeof(partial), "%s" STATE_PARTIAL, pull->state->name);
-    if (remove_below(pull, partial, err) != 0 || remove_below(pull, pull->state->name, err) != 0)
+    if (remove_below(pull, partial.text, err) != 0 ||
+        remove_below(pull, pull->state->name, err) != 0)
         return -1;
-    if (mkdirat(pull->base, partial, 0700) != 0)
-        return failed(pull, partial, err);
-    dir = openat(pull->base, partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    rc = dir >= 0 ? copy_files(pull, dir, err) : failed(pull, partial, err);
-    if (dir >= 0)
-        close(dir);
-    if (rc == 0 && (renameat(pull->base, partial, pull->base, pull->state->name) != 0 ||
-                    fsync(pull->base) != 0))
-        rc = failed(pull, pull->state->name, err);
+    dir = partial_make(pull->base, pull->state->number, err);
+    if (dir < 0)
+        return error_prefix(err, "%s", error_path(pull->directory).text);
+    rc = copy_files(pull, dir, err);
+    close(dir);
+    if (rc == 0 && partial_publish(pull->base, pull->state->number, err) != 0)
+        rc = error_prefix(err, "%s", error_path(pull->directory).text);
     if (rc != 0)
-        remove_below(pull, partial, NULL);
+        remove_below(pull, partial.text, NULL);
     return rc;
 }
 
