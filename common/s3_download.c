@@ -96,8 +96,7 @@ enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
                       int (*take)(const void *data, size_t len, void *arg, struct error *err),
                       void *arg, struct error *err)
 {
-    struct download download = {
-        .s3 = s3, .key = key, .bytes = bytes, .take = take, .arg = arg};
+    struct download download = {.s3 = s3, .key = key, .bytes = bytes, .take = take, .arg = arg};
     enum s3_result result;
     int rc;
 
@@ -109,8 +108,8 @@ enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
         return result;
     if (download.etag[0] == '\0') /* ranges could be of several versions */
         return get_whole(&download, err);
-    rc = crew_run(s3_parts_lanes(&download.parts), (size_t)download.parts.count, get_one,
-                  &download, err);
+    rc = crew_run(s3_parts_lanes(&download.parts), (size_t)download.parts.count, get_one, &download,
+                  err);
     for (int i = 0; i < S3_LANES; i++)
         free(download.buffers[i]);
     return rc == 0 ? S3_OK : S3_FAILED;

@@ -164,9 +164,8 @@ static int add_range(struct curl_slist **list, const struct attempt *attempt)
         return 0;
     snprintf(range, sizeof(range), "bytes=%lld-%lld", (long long)(request->offset + attempt->from),
              (long long)(request->offset + request->bytes - 1));
-    return add_header(list, "Range", range) != 0 || add_header(list, "If-Match", version) != 0
-               ? -1
-               : 0;
+    return add_header(list, "Range", range) != 0 || add_header(list, "If-Match", version) != 0 ? -1
+                                                                                               : 0;
 }
 
 /* NULL when out of memory. */

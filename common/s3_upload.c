@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that go to S3, in parts by several connections if they are large (s3.h). A part is in memory
- * while it is sent, so that it can be sent again as it was signed. */
+/* Files that go to S3, in parts by several connections if they are large (s3.h). A part is in
+ * memory while it is sent, so that it can be sent again as it was signed. */
 #include "common/s3.h"
 
 #include <errno.h>
@@ -57,12 +57,12 @@ static enum s3_result send_part(struct upload *upload, struct s3 *s3, int index,
     const struct s3_parameter parameters[] = {
         {"partNumber", number}, {"uploadId", upload->id}, {0}};
     const struct s3_request request = {.what = "put",
-                                 .method = "PUT",
-                                 .key = upload->key,
-                                 .parameters = upload->id != NULL ? parameters : NULL,
-                                 .body = body,
-                                 .body_len = len,
-                                 .most = S3_ANSWER_MAX};
+                                       .method = "PUT",
+                                       .key = upload->key,
+                                       .parameters = upload->id != NULL ? parameters : NULL,
+                                       .body = body,
+                                       .body_len = len,
+                                       .most = S3_ANSWER_MAX};
     struct s3_reply reply;
     enum s3_result result;
 

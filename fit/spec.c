@@ -158,8 +158,8 @@ int spec_read(const struct home *home, int64_t id, struct spec *spec, struct err
     spec->keep = (int)keep;
     if (spec->service != NULL && spec->model != NULL && shard_name_ok(spec->model) &&
         spec->place != NULL && spec->place[0] == '/' &&
-        (spec->states == NULL || s3_place_parse(spec->states, &where, err) == 0) && spec->run != NULL && spec->run[0] != NULL &&
-        read_limits(spec->json, &spec->limits))
+        (spec->states == NULL || s3_place_parse(spec->states, &where, err) == 0) &&
+        spec->run != NULL && spec->run[0] != NULL && read_limits(spec->json, &spec->limits))
         return 0;
     spec_clear(spec);
     return error_set(err, "%s: this is no run of a fit",

@@ -362,7 +362,7 @@ static const char *refusal(const struct steps *steps, const struct service_look 
     return look->refused[0] != '\0' && !patient ? look->refused : NULL;
 }
 
-/* A service that has seen the state is not asked again: it would try one once more that has failed. */
+/* A service that has seen the state is not asked again: it would try one that has failed. */
 static void have_it_look(struct steps *steps, const struct service_look *look, int64_t number,
                          double now)
 {

@@ -160,8 +160,8 @@ static int use(struct store *store, int64_t number, struct error *err)
             return -1;
         if (store->states.current == number)
             return 0;
-        result = place_use(store->place, store->states.current,
-                           states_find(&store->states, number), err);
+        result = place_use(store->place, store->states.current, states_find(&store->states, number),
+                           err);
         if (result != PLACE_CLASH)
             return result == PLACE_OK ? 0 : -1;
         states_clear(&store->states);

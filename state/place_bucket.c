@@ -453,8 +453,7 @@ static enum place_result use_state(void *arg, int64_t from, const struct state *
     return result == S3_OK ? PLACE_OK : result == S3_CLASH ? PLACE_CLASH : PLACE_FAILED;
 }
 
-static int take_file(void *arg, int lane, const struct state *state,
-                     const struct state_file *file,
+static int take_file(void *arg, int lane, const struct state *state, const struct state_file *file,
                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
                      void *take_arg, struct error *err)
 {

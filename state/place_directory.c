@@ -345,8 +345,7 @@ static int take_open(int fd, int64_t bytes, char *buffer,
     return 0;
 }
 
-static int take_file(void *arg, int lane, const struct state *state,
-                     const struct state_file *file,
+static int take_file(void *arg, int lane, const struct state *state, const struct state_file *file,
                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
                      void *take_arg, struct error *err)
 {

@@ -22,7 +22,7 @@ struct push {
     struct state_manifest *files; /* what is to be written */
     struct state_manifest *done;  /* with their digests */
     char (*digests)[STATE_DIGEST_SIZE];
-    struct states states;         /* of the place */
+    struct states states; /* of the place */
 };
 
 /* ---- what is to be written ------------------------------------------------------------------- */
