@@ -18,6 +18,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/jobs.h \
     cmd/node_answers.c \
     cmd/node_answers.h \
+    cmd/options.c \
+    cmd/options.h \
     cmd/picture.c \
     cmd/picture.h \
     cmd/picture_life.c \

@@ -11,8 +11,9 @@
 
 struct options {
     bool json, force, verify;
+    bool quiet;      /* push and pull print nothing */
     int keep;        /* 0: all */
-    int64_t state;   /* 0: not given */
+    int64_t state;   /* 0: not given; of push: the number that is written */
     const char *run; /* NULL: not given */
 };
 

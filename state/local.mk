@@ -8,6 +8,8 @@ state_libstate_la_SOURCES = \
     state/command.h \
     state/digest.c \
     state/digest.h \
+    state/partial.c \
+    state/partial.h \
     state/place.c \
     state/place.h \
     state/place_bucket.c \

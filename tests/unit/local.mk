@@ -361,6 +361,10 @@ tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write
 tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_crew
+tests_unit_test_crew_SOURCES = tests/unit/test_crew.c
+tests_unit_test_crew_LDADD = common/libelastics3client.la $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
 tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
 tests_unit_test_s3_text_LDADD = lib/libelastics3.la $(UNIT_LIBS)
