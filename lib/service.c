@@ -196,6 +196,28 @@ int service_left_out(const struct service *s)
     return s->left_out;
 }
 
+char *service_used(const struct service *s)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    for (int i = 0; out != NULL && i < shard_commands_count(s->brain); i++) {
+        struct shard_model_view view = shard_commands_at(s->brain, i);
+
+        fprintf(out, "%s/%s\n", view.name, view.version);
+        if (view.has != NULL && strcmp(view.has, view.version) != 0)
+            fprintf(out, "%s/%s\n", view.name, view.has);
+    }
+    for (int i = 0; out != NULL && i < s->shard_count; i++)
+        for (int k = 0; k < s->shards[i].count; k++)
+            fprintf(out, "%s/%s\n", s->shards[i].items[k].name, s->shards[i].items[k].version);
+    if (out != NULL && fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 struct shard_commands *service_brain(struct service *s)
 {
     return s->brain;

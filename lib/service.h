@@ -62,6 +62,9 @@ int service_models(struct service *s, const struct service_model *list, int coun
 
 /* How many of them have been left out. */
 int service_left_out(const struct service *s);
+/* Which versions replicas may have, are to have, or may go back to: lines MODEL/VERSION. A new
+ * string; NULL: out of memory. */
+char *service_used(const struct service *s);
 /* For what users ask: shard_commands_flush(), shard_commands_repack(). */
 struct shard_commands *service_brain(struct service *s);
 
