@@ -137,7 +137,7 @@ struct roles {
         char *copies;       /* of what is on S3; NULL: in the directory of the service */
         int64_t copies_max; /* MiB; 0: as much as there is */
     } models;               /* of the service */
-    double handover;      /* seconds before the time limit that a successor is submitted; 0: none */
+    double handover; /* seconds before the time limit that a successor is submitted; 0: none */
     struct {
         char **run;   /* the training; NULL: the service has none */
         char **stage; /* gets the data before; NULL: nothing does */

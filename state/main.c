@@ -173,14 +173,15 @@ static int read_words(struct arguments *arguments, int count, char *const *words
     while (i < COMMANDS && strcmp(commands[i].name, words[0]) != 0)
         i++;
     if (i == COMMANDS)
-        return error_set(err, "%s: the commands are list, show, use, rm, push, pull and "
-                              "mirror",
+        return error_set(err,
+                         "%s: the commands are list, show, use, rm, push, pull and "
+                         "mirror",
                          error_value(words[0]).text);
     if (count < 2 + commands[i].least || count > 2 + commands[i].most)
         return error_set(err, "%s: needs a place%s%s; see --help", words[0],
-                         commands[i].run == NULL   ? " and a directory"
-                         : commands[i].least > 0  ? " and a state"
-                                                  : "",
+                         commands[i].run == NULL ? " and a directory"
+                         : commands[i].least > 0 ? " and a state"
+                                                 : "",
                          commands[i].most > commands[i].least ? ", and perhaps a state" : "");
     arguments->command = i;
     arguments->place = words[1];

@@ -233,7 +233,8 @@ static int sweep_model(const char *name, const char *dir, void *arg, struct erro
     bool in_use = false;
 
     (void)err;
-    if (shard_name_ok(name) && may_sweep(dir) && sweep_states(mirror, name, dir, &in_use, NULL) == 0 && !in_use &&
+    if (shard_name_ok(name) && may_sweep(dir) &&
+        sweep_states(mirror, name, dir, &in_use, NULL) == 0 && !in_use &&
         mirror_has(dir, MIRROR_GONE))
         dir_remove(dir, NULL);
     return 0;

@@ -79,8 +79,7 @@ static int add_key(const struct s3_entry *entry, void *arg, struct error *err)
     name[len] = '\0';
     if (!shard_name_ok(name))
         return 0;
-    if ((last == NULL || strcmp(last->name, name) != 0) &&
-        begin_model(reader, name, len, err) != 0)
+    if ((last == NULL || strcmp(last->name, name) != 0) && begin_model(reader, name, len, err) != 0)
         return -1;
     last = &models->list[models->count - 1];
     if (strcmp(slash + 1, MIRROR_MODEL_FILE) == 0)
@@ -132,7 +131,7 @@ static int compare(const void *name, const void *model)
 
 const struct mirror_model *mirror_list_find(const struct mirror_list *models, const char *name)
 {
-    return models->count > 0 ? bsearch(name, models->list, models->count, sizeof(*models->list),
-                                       compare)
-                             : NULL;
+    return models->count > 0
+               ? bsearch(name, models->list, models->count, sizeof(*models->list), compare)
+               : NULL;
 }

@@ -36,7 +36,7 @@
 #define OFFER_PAUSE  1.0  /* … while another job may claim the service */
 #define MIB          ((int64_t)1 << 20)
 #define COPIES_DIR   "copies" /* in the directory of the service */
-#define DEFAULT_SIZE MIB /* of a model of which nothing is known */
+#define DEFAULT_SIZE MIB      /* of a model of which nothing is known */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -371,6 +371,12 @@ void leader_service_flush(struct leader *leader, bool repack)
     leader_service_apply(leader);
 }
 
+const char *leader_service_model(const struct leader *leader, const char *name, const char *key,
+                                 struct error *err)
+{
+    return service_model(leader->of_roles.service->service, name, key, err);
+}
+
 int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err)
 {
     struct service *service = leader->of_roles.service->service;
@@ -381,15 +387,30 @@ int leader_service_move(struct leader *leader, const char *model, int shard, str
     return 0;
 }
 
+int leader_service_withdraw(struct leader *leader, const char *model, struct error *err)
+{
+    if (service_withdraw(leader->of_roles.service->service, model, leader_now(leader)) != 0)
+        return error_set(err, "out of memory");
+    leader->of_roles.service->scan_now = true;
+    service_run_in(leader, 0);
+    return 0;
+}
+
+void leader_service_serve(struct leader *leader, const char *model)
+{
+    service_serve(leader->of_roles.service->service, model);
+    leader->of_roles.service->scan_now = true;
+    service_run_in(leader, 0);
+}
+
 void leader_service_describe(struct leader *leader, json_object *into)
 {
     service_describe(leader->of_roles.service->service, leader_now(leader), into);
     json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
     json_object_object_add(into, "repository",
-                           json_object_new_string(
-                               model_copies_any(leader)
-                                   ? leader->options->roles->models.repository
-                                   : leader->of_roles.service->repository));
+                           json_object_new_string(model_copies_any(leader)
+                                                      ? leader->options->roles->models.repository
+                                                      : leader->of_roles.service->repository));
     if (service_next_any(leader))
         json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));

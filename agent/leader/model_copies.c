@@ -114,8 +114,7 @@ static int open_used(const struct leader_service *own)
     char *text = service_used(own->service);
     int fd = text != NULL ? memfd_create("used", MFD_CLOEXEC) : -1;
 
-    if (fd >= 0 &&
-        (file_write_all(fd, text, strlen(text)) != 0 || lseek(fd, 0, SEEK_SET) != 0)) {
+    if (fd >= 0 && (file_write_all(fd, text, strlen(text)) != 0 || lseek(fd, 0, SEEK_SET) != 0)) {
         close(fd);
         fd = -1;
     }
@@ -130,9 +129,14 @@ static int spawn(struct process *process, int used)
     const struct leader_service *own = leader->of_roles.service;
     const struct roles *roles = leader->options->roles;
     char most[40];
-    const char *args[] = {"elastic-state",   "mirror", roles->models.repository,
-                          own->repository,   "--used", "/dev/stdin",
-                          roles->models.copies_max > 0 ? most : NULL, NULL};
+    const char *args[] = {"elastic-state",
+                          "mirror",
+                          roles->models.repository,
+                          own->repository,
+                          "--used",
+                          "/dev/stdin",
+                          roles->models.copies_max > 0 ? most : NULL,
+                          NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_INHERIT_FD, .data.fd = used},
         {.flags = UV_IGNORE},

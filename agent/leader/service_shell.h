@@ -64,7 +64,7 @@ struct leader_service {
     struct service_task *scan;
     struct service_task *beat;
     double claims, beats, scans, retries; /* when that is due; 0: now */
-    bool scan_copies; /* no copies come while this look goes on */
+    bool scan_copies;                     /* no copies come while this look goes on */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool said_left_out;
     bool flush_found, flushes; /* what the next look finds does not wait; … what this one finds */
