@@ -219,20 +219,27 @@ static int take_service(struct arguments *arguments, char **operands, int count,
     return 0;
 }
 
+static int take_model(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_service(arguments, operands, count, err) < 0)
+        return -1;
+    if (!shard_name_ok(operands[1]))
+        return error_set(err, "'%s' is not the name of a model", error_value(operands[1]).text);
+    arguments->model = operands[1];
+    return 0;
+}
+
 /* A service, a model, and the shard that it moves to: 2, or shard_2. */
 static int take_move(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     const char *shard = operands[2];
 
-    if (take_service(arguments, operands, count, err) < 0)
+    if (take_model(arguments, operands, count, err) < 0)
         return -1;
-    if (!shard_name_ok(operands[1]))
-        return error_set(err, "'%s' is not the name of a model", error_value(operands[1]).text);
     shard += strncmp(shard, "shard_", 6) == 0 ? 6 : 0;
     if (number_parse(shard, strlen(shard), 1, SHARD_PLAN_SHARDS_MAX, &arguments->shard) != 0)
         return error_set(err, "'%s' is not a shard; write a number from 1 to %d, or shard_1",
                          error_value(operands[2]).text, SHARD_PLAN_SHARDS_MAX);
-    arguments->model = operands[1];
     return 0;
 }
 
@@ -327,6 +334,8 @@ static const struct syntax {
     {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"move", "three arguments: JOB or SERVICE, MODEL, SHARD", 3, 3, take_move, order_options},
+    {"withdraw", "two arguments: JOB or SERVICE, MODEL", 2, 2, take_model, order_options},
+    {"serve", "two arguments: JOB or SERVICE, MODEL", 2, 2, take_model, order_options},
     {"handover", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},

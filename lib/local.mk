@@ -77,6 +77,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/job_record.h \
     lib/leftover.c \
     lib/leftover.h \
+    lib/http_table.c \
+    lib/http_table.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \

@@ -150,6 +150,11 @@ static bool has_failed(const struct service *s, const struct service_model *mode
            strcmp(view.version, model->version) == 0;
 }
 
+static bool is_withdrawn(const struct service *s, const char *name)
+{
+    return json_object_object_get_ex(s->withdrawn, name, NULL);
+}
+
 /* -1: out of memory. */
 static int put_all(struct service *s, const struct service_model *list, int count, double now)
 {
@@ -158,6 +163,10 @@ static int put_all(struct service *s, const struct service_model *list, int coun
 
     s->left_out = 0;
     for (int i = 0; status == 0 && i < count; i++) {
+        if (is_withdrawn(s, list[i].name)) {
+            status = refuse(s, list[i].name, "it has been withdrawn: `selastic serve` serves it");
+            continue;
+        }
         if (list[i].why == NULL && is_too_many(s, &list[i])) {
             first = s->left_out++ == 0 ? list[i].name : first;
             continue;
@@ -168,19 +177,37 @@ static int put_all(struct service *s, const struct service_model *list, int coun
     return status == 0 && first != NULL ? refuse_others(s, first) : status;
 }
 
+/* What is not in the repository any more is forgotten. */
+static int keep_withdrawn(struct service *s, const struct service_model *list, int count)
+{
+    json_object *kept = json_object_new_object(), *key;
+
+    for (int i = 0; i < count; i++)
+        if (json_object_object_get_ex(s->withdrawn, list[i].name, &key))
+            json_object_object_add(kept, list[i].name, json_object_get(key));
+    if (json_object_object_length(kept) != json_object_object_length(s->withdrawn))
+        s->record_due = true;
+    json_object_put(s->withdrawn);
+    s->withdrawn = kept;
+    return kept != NULL ? 0 : -1;
+}
+
 int service_models(struct service *s, const struct service_model *list, int count, double now)
 {
     const char **names = calloc((size_t)count + 1, sizeof(*names));
-    int status = names != NULL ? 0 : -1;
+    int status = names != NULL ? keep_withdrawn(s, list, count) : -1, there = 0;
 
-    if (status != 0)
+    if (status != 0) {
+        free(names);
         return -1;
+    }
     clear_refusals(s);
     for (int i = 0; i < count; i++)
-        names[i] = list[i].name;
-    qsort(names, (size_t)count, sizeof(*names), compare_names);
+        if (!is_withdrawn(s, list[i].name))
+            names[there++] = list[i].name;
+    qsort(names, (size_t)there, sizeof(*names), compare_names);
     /* First what goes: its key may be another one's now. */
-    status = remove_others(s, names, count, now);
+    status = remove_others(s, names, there, now);
     if (status == 0)
         status = put_all(s, list, count, now);
     free(names);
@@ -191,9 +218,87 @@ int service_models(struct service *s, const struct service_model *list, int coun
     return status;
 }
 
+/* NULL: there is none. */
+static const char *model_with_key(const struct service *s, const char *key)
+{
+    for (int i = 0; i < shard_commands_count(s->brain); i++) {
+        struct shard_model_view view = shard_commands_at(s->brain, i);
+
+        if (strcmp(view.key, key) == 0 && !view.removed)
+            return view.name;
+    }
+    json_object_object_foreach (s->withdrawn, name, its)
+        if (strcmp(json_object_get_string(its), key) == 0)
+            return name;
+    return NULL;
+}
+
+const char *service_model(const struct service *s, const char *name, const char *key,
+                          struct error *err)
+{
+    if (name != NULL && shard_name_ok(name) &&
+        (is_withdrawn(s, name) || shard_commands_named(s->brain, name).name != NULL))
+        return name;
+    if (name == NULL && key != NULL && (name = model_with_key(s, key)) != NULL)
+        return name;
+    error_set(err, "there is no model%s '%s'", name == NULL ? " with the key" : "",
+              error_value(name != NULL  ? name
+                          : key != NULL ? key
+                                        : "")
+                  .text);
+    return NULL;
+}
+
+int service_withdraw(struct service *s, const char *model, double now)
+{
+    struct shard_model_view view = shard_commands_named(s->brain, model);
+    json_object *key;
+
+    if (is_withdrawn(s, model) || view.name == NULL)
+        return 0;
+    key = json_object_new_string(view.key);
+    if (key == NULL || json_object_object_add(s->withdrawn, model, key) != 0) {
+        json_object_put(key);
+        return -1;
+    }
+    s->record_due = true;
+    shard_commands_remove(s->brain, view.name, now, NULL);
+    return 0;
+}
+
+void service_serve(struct service *s, const char *model)
+{
+    if (!is_withdrawn(s, model))
+        return;
+    json_object_object_del(s->withdrawn, model);
+    s->record_due = true;
+}
+
 int service_left_out(const struct service *s)
 {
     return s->left_out;
+}
+
+char *service_used(const struct service *s)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    for (int i = 0; out != NULL && i < shard_commands_count(s->brain); i++) {
+        struct shard_model_view view = shard_commands_at(s->brain, i);
+
+        fprintf(out, "%s/%s\n", view.name, view.version);
+        if (view.has != NULL && strcmp(view.has, view.version) != 0)
+            fprintf(out, "%s/%s\n", view.name, view.has);
+    }
+    for (int i = 0; out != NULL && i < s->shard_count; i++)
+        for (int k = 0; k < s->shards[i].count; k++)
+            fprintf(out, "%s/%s\n", s->shards[i].items[k].name, s->shards[i].items[k].version);
+    if (out != NULL && fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
 struct shard_commands *service_brain(struct service *s)
@@ -392,9 +497,10 @@ struct service *service_create(const struct service_options *options, json_objec
     s->options = *options;
     s->name = strdup(options->name);
     s->keys = json_object_new_object();
+    s->withdrawn = json_object_new_object();
     s->fresh = record == NULL;
     s->first = true;
-    made = s->name != NULL && s->keys != NULL;
+    made = s->name != NULL && s->keys != NULL && s->withdrawn != NULL;
     if (made && record != NULL) {
         made = service_read(s, record, table, now, err) == 0;
     } else if (made) {
@@ -432,6 +538,7 @@ void service_destroy(struct service *s)
         json_object_put(s->routers[i].asked);
     clear_refusals(s);
     json_object_put(s->keys);
+    json_object_put(s->withdrawn);
     free(s->ends);
     free(s->table);
     free(s->name);

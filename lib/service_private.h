@@ -63,8 +63,9 @@ struct service {
     int64_t revision;
     struct service_refusal *refusals;
     int refusal_count;
-    int left_out; /* models of the repository that are too many */
-    int *ends;    /* starts of replicas that the leader before has told to end, or was about to */
+    json_object *withdrawn; /* models that users do not want served: key by name */
+    int left_out;           /* models of the repository that are too many */
+    int *ends; /* starts of replicas that the leader before has told to end, or was about to */
     int end_count;
     bool first; /* the next run is the first one */
     bool fresh; /* no model has come so far: the first ones do not wait for others */

@@ -155,7 +155,7 @@ static void prune(struct place *to, const struct states *have, int keep, int64_t
     }
 }
 
-static int pull_locked(const struct pull *pull, const struct options *options, struct error *err)
+static int pull_locked(const struct pull *pull, int keep, struct error *err)
 {
     const struct s3_limits limits = S3_LIMITS;
     struct place *to = place_open(pull->directory, &limits, err);
@@ -168,7 +168,7 @@ static int pull_locked(const struct pull *pull, const struct options *options, s
     if (rc == 0)
         rc = place_list(to, &have, err);
     if (rc == 0)
-        prune(to, &have, options->keep, pull->state->number);
+        prune(to, &have, keep, pull->state->number);
     states_clear(&have);
     place_close(to);
     return rc;
@@ -193,40 +193,43 @@ static int lock(const struct pull *pull, struct error *err)
     return fd;
 }
 
-static int pull_chosen(struct pull *pull, const struct options *options, struct error *err)
+int pull_state(struct place *from, const struct state *state, const char *directory, int keep,
+               struct error *err)
 {
-    int fd, rc;
+    struct pull pull = {.from = from, .state = state, .directory = directory, .base = -1};
+    int fd = -1, rc = -1;
 
-    pull->text = state_manifest_text(pull->state->manifest);
-    if (pull->text == NULL)
+    pull.text = state_manifest_text(state->manifest);
+    if (pull.text == NULL)
         return error_set(err, "out of memory");
-    if (dir_make(pull->directory, err) != 0)
-        return -1;
-    pull->base = open(pull->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    fd = pull->base >= 0 ? lock(pull, err) : failed(pull, ".", err);
-    rc = fd >= 0 ? pull_locked(pull, options, err) : -1;
+    if (dir_make(directory, err) == 0) {
+        pull.base = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = pull.base >= 0 ? lock(&pull, err) : failed(&pull, ".", err);
+    }
+    if (fd >= 0)
+        rc = pull_locked(&pull, keep, err);
     if (fd >= 0)
         close(fd);
-    if (pull->base >= 0)
-        close(pull->base);
-    if (rc == 0 && !options->quiet)
-        command_print_state(options, pull->directory, pull->state->name);
+    if (pull.base >= 0)
+        close(pull.base);
+    free(pull.text);
     return rc;
 }
 
 int command_pull(struct place *place, const char *directory, const struct options *options,
                  struct error *err)
 {
-    struct pull pull = {.from = place, .directory = directory};
+    const struct state *state;
     struct states states;
     int rc;
 
     if (place_list(place, &states, err) != 0)
         return -1;
-    rc = command_choose(place, &states, options, &pull.state, err);
+    rc = command_choose(place, &states, options, &state, err);
     if (rc == 0)
-        rc = pull_chosen(&pull, options, err);
-    free(pull.text);
+        rc = pull_state(place, state, directory, options->keep, err);
+    if (rc == 0 && !options->quiet)
+        command_print_state(options, directory, state->name);
     states_clear(&states);
     return rc;
 }

@@ -511,6 +511,90 @@ has_begun_again() { [[ -n $(began_again "$1") ]]; }
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
 }
 
+# copied FILE...: these entries, and no others, are below the copies of models.
+copied() { [[ $(cd copies && find . -mindepth 2 -maxdepth 2 ! -name '.*' ! -name model.json | sort | tr '\n' ' ') == "$* " ]]; }
+
+@test "models on S3 have copies: what counts, what is used, and no more than there is room for" {
+    make_files one
+    make_large two
+    states push "$PLACE/one" one
+    states push "$PLACE/two" two
+    second put states "$BATS_TEST_NUMBER/one/model.json" one/a
+    second put states "$BATS_TEST_NUMBER/-no-name/a" one/a
+    mirror=$TREE/build/inst/libexec/slurm-elastic/elastic-state
+    run -0 "$mirror" mirror "$PLACE" copies --most=30
+    copied ./one/000001 ./one/current ./two/000001 ./two/current
+    diff one/a copies/one/model.json
+    states push "$PLACE/one" one
+    states push "$PLACE/two" two
+    echo two/000001 >used
+    fails "1 of 2 models could not be copied" "$mirror" mirror "$PLACE" copies --most=30 --used=used
+    [[ $(<copies/two/.why) == "000002 has 20 MiB, and copies have 20 of at most 30 MiB"* ]]
+    copied ./one/000001 ./one/000002 ./one/current ./two/000001 ./two/current
+    [[ $(readlink copies/two/current) == 000001 ]]
+    AWS_SECRET_ACCESS_KEY=wrong fails "refuses the keys" "$mirror" mirror "$PLACE" copies --used=used
+    [[ $(<copies/.why) == *"refuses the keys"* ]]
+    run -0 "$mirror" mirror "$PLACE" copies --used=used
+    copied ./one/000002 ./one/current ./two/000001 ./two/000002 ./two/current
+    [[ ! -e copies/.why && ! -e copies/two/.why ]]
+    # Another one counts again; and then there is no such model.
+    states use "$PLACE/two" 000001
+    run -0 "$mirror" mirror "$PLACE" copies --used=used
+    [[ $(readlink copies/two/current) == 000001 ]]
+    second remove states "$BATS_TEST_NUMBER/two/"
+    run -0 "$mirror" mirror "$PLACE" copies --used=used
+    [[ -e copies/two/.gone && -e copies/two/000001/a ]]
+    run -0 "$mirror" mirror "$PLACE" copies --used=/dev/null
+    copied ./one/000002 ./one/current
+    fails "nobody needs a copy of a directory" "$mirror" mirror one copies
+}
+
+@test "a service serves models of S3, and follows them" {
+    local keys secret job
+    SERVICE=s3-$$
+    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cat >"$TB_WORK/s3.yaml" <<YAML
+service: $SERVICE
+models: {repository: $PLACE, every: 1s, copies: $TB_WORK/copies}
+roles:
+  server:
+    kind: shards
+    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    ports: [http]
+    ready: {http: /ready, within: 20s, every: 200ms}
+    drain: {within: 5s}
+    capacity: 10M
+    window: 0
+YAML
+    chmod 0644 "$TB_WORK/s3.yaml"
+    make_files a
+    states push "$PLACE/one" a
+    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
+    secret=$AWS_SECRET_ACCESS_KEY
+    job=$(submit -N1 --exclusive -t 10 --wrap "export $keys; srun --mpi=none elasticrun --roles=$TB_WORK/s3.yaml")
+    wait_for 60 routed one=shard_1
+    [[ $(shard_json | json_value 's["repository"]') == "$PLACE" ]]
+    states push "$PLACE/two" a
+    as_user selastic apply "$SERVICE"
+    wait_for 30 routed one=shard_1 two=shard_1
+    states push "$PLACE/one" a
+    wait_for 30 is_answered one 000002
+    # What nobody has any more goes.
+    wait_for 30 test ! -e "$TB_WORK/copies/$SERVICE/one/000001"
+    second remove states "$BATS_TEST_NUMBER/two/"
+    wait_for 30 routed one=shard_1
+    wait_for 30 test ! -e "$TB_WORK/copies/$SERVICE/two"
+    [[ ! $(ps -eo args | grep -F -- "$secret" | grep -v grep) ]]
+    run -1 grep -F -- "$secret" "$TB_WORK/$job.out"
+    end_service
+}
+
+# is_answered KEY VERSION
+is_answered() {
+    local at
+    at=$(replicas_of "$1") && [[ $at && $(as_user curl -sf "http://$at/$1") == "$2" ]]
+}
+
 @test "a wrong URL is refused when the job starts" {
     run -2 as_user srun -n1 elasticrun --checkpoint-dir=s3://x true
     echo "$output"

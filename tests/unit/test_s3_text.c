@@ -186,7 +186,7 @@ static void test_listings(void **unused)
 {
     static const char text[] = LIST(
         "<Name>b</Name><IsTruncated>true</IsTruncated><Contents><Key>a%20b</Key>"
-        "<Size>5</Size><Owner><ID>Key</ID></Owner></Contents>"
+        "<Size>5</Size><ETag>&quot;e&quot;</ETag><Owner><ID>Key</ID></Owner></Contents>"
         "<NextContinuationToken>t&amp;/+=</NextContinuationToken>"
         "<CommonPrefixes><Prefix>p%2F</Prefix></CommonPrefixes>");
     struct s3_listing listing;
@@ -197,6 +197,7 @@ static void test_listings(void **unused)
     assert_int_equal(listing.count, 2);
     assert_string_equal(listing.entries[0].key, "a b");
     assert_true(listing.entries[0].bytes == 5);
+    assert_string_equal(listing.entries[0].etag, "\"e\"");
     assert_string_equal(listing.entries[1].key, "p/");
     assert_true(listing.entries[1].bytes == -1);
     assert_string_equal(listing.next, "t&/+=");
