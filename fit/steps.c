@@ -72,12 +72,14 @@ static int choose(struct steps *steps, struct error *err)
     struct place *place = place_open(steps->spec->place, NULL, err);
     struct states states = {0};
     int rc = place != NULL ? place_list(place, &states, err) : -1;
-    int64_t latest;
+    int64_t latest, next = 0;
 
     if (rc == 0)
-        rc = look_at_states(steps, &states, &latest, &steps->record->state, err);
+        rc = look_at_states(steps, &states, &latest, &next, err);
     if (rc == 0)
         rc = choose_previous(steps, &states, latest, err);
+    if (rc == 0)
+        steps->record->state = next;
     states_clear(&states);
     place_close(place);
     return rc;
@@ -125,6 +127,9 @@ static enum step make_state(struct steps *steps, struct error *err)
             return steps->save(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
         }
         if (errno != EEXIST)
+            return STEP_FAILED;
+        if (steps->spec->states != NULL && /* it was claimed there for nothing */
+            store_remove(steps->spec->states, steps->record->state, false, err) != 0)
             return STEP_FAILED;
         steps->record->state = 0; /* somebody else has taken it */
     }
@@ -449,7 +454,7 @@ static enum step discard(struct steps *steps, double now, struct error *err)
         return step;
     if (new_state_discard(&state, err) != 0)
         return STEP_FAILED;
-    if (steps->spec->states != NULL &&
+    if (steps->spec->states != NULL && steps->record->made &&
         store_remove(steps->spec->states, state.number, false, err) != 0)
         return STEP_FAILED;
     rmdir(steps->spec->place); /* of a model that has nothing else */
