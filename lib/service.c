@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/json_get.h"
+#include "lib/shard_plan.h"
 
 /* ---- shards ---------------------------------------------------------------------------------- */
 
@@ -100,6 +101,8 @@ static int remove_others(struct service *s, const char **names, int count, doubl
     for (int i = 0; i < found; i++) {
         if (status == 0)
             shard_commands_remove(s->brain, gone[i], now, NULL);
+        if (gone[i] != NULL)
+            json_object_object_del(s->measured, gone[i]);
         free(gone[i]);
     }
     free(gone);
@@ -125,6 +128,18 @@ static int refuse_others(struct service *s, const char *name)
     return refuse(s, name, why);
 }
 
+/* From now on servers may say how much it takes, or may not. */
+static void note_given(struct service *s, const struct service_model *model)
+{
+    json_object *said;
+    bool known = json_object_object_get_ex(s->measured, model->name, &said);
+
+    if (model->given > 0 && (!known || said != NULL))
+        json_object_object_add(s->measured, model->name, NULL);
+    else if (model->given <= 0 && known && said == NULL)
+        json_object_object_del(s->measured, model->name);
+}
+
 static int put(struct service *s, const struct service_model *model, double now)
 {
     const struct shard_model_spec spec = {model->name, model->version, model->key, model->given,
@@ -136,6 +151,7 @@ static int put(struct service *s, const struct service_model *model, double now)
     if (shard_commands_put(s->brain, &spec, now, &err) != 0)
         return refuse(s, model->name, err.text);
     /* Of a version that there was already: somebody has measured it. */
+    note_given(s, model);
     if (model->given > 0)
         shard_commands_measured(s->brain, model->name, model->version, model->given, now);
     return 0;
@@ -272,6 +288,46 @@ void service_serve(struct service *s, const char *model)
         return;
     json_object_object_del(s->withdrawn, model);
     s->record_due = true;
+}
+
+static void measured(struct service *s, const char *name, const char *version, int64_t bytes,
+                     double now)
+{
+    struct shard_model_view view = shard_commands_named(s->brain, name);
+    json_object *before, *said;
+    int64_t most = 0;
+
+    if (view.name == NULL || strcmp(view.version, version) != 0)
+        return;
+    if (json_object_object_get_ex(s->measured, name, &before)) {
+        const char *of = json_get_string(before, "version");
+
+        if (before == NULL)
+            return;
+        if (of != NULL && strcmp(of, version) == 0)
+            json_get_int(before, "bytes", 1, SHARD_PLAN_SIZE_MAX, &most);
+    }
+    if (bytes <= most)
+        return;
+    said = json_object_new_object();
+    json_object_object_add(said, "version", json_object_new_string(version));
+    json_object_object_add(said, "bytes", json_object_new_int64(bytes));
+    json_object_object_add(s->measured, name, said);
+    shard_commands_measured(s->brain, name, version, bytes, now);
+}
+
+void service_measured(struct service *s, json_object *sizes, double now)
+{
+    if (!json_object_is_type(sizes, json_type_object))
+        return;
+    json_object_object_foreach (sizes, name, said) {
+        const char *version = json_get_string(said, "version");
+        int64_t bytes;
+
+        if (version != NULL && shard_name_ok(name) &&
+            json_get_int(said, "bytes", 1, SHARD_PLAN_SIZE_MAX, &bytes))
+            measured(s, name, version, bytes, now);
+    }
 }
 
 int service_left_out(const struct service *s)
@@ -498,9 +554,10 @@ struct service *service_create(const struct service_options *options, json_objec
     s->name = strdup(options->name);
     s->keys = json_object_new_object();
     s->withdrawn = json_object_new_object();
+    s->measured = json_object_new_object();
     s->fresh = record == NULL;
     s->first = true;
-    made = s->name != NULL && s->keys != NULL && s->withdrawn != NULL;
+    made = s->name != NULL && s->keys != NULL && s->withdrawn != NULL && s->measured != NULL;
     if (made && record != NULL) {
         made = service_read(s, record, table, now, err) == 0;
     } else if (made) {
@@ -539,6 +596,7 @@ void service_destroy(struct service *s)
     clear_refusals(s);
     json_object_put(s->keys);
     json_object_put(s->withdrawn);
+    json_object_put(s->measured);
     free(s->ends);
     free(s->table);
     free(s->name);

@@ -63,6 +63,7 @@ struct service {
     int64_t revision;
     struct service_refusal *refusals;
     int refusal_count;
+    json_object *measured;  /* as servers have said: by name; null: the repository says it */
     json_object *withdrawn; /* models that users do not want served: key by name */
     int left_out;           /* models of the repository that are too many */
     int *ends; /* starts of replicas that the leader before has told to end, or was about to */
