@@ -92,6 +92,9 @@ struct service_shard *service_shard(const struct service *s, int number);
 struct service_shard *service_shard_add(struct service *s, int number);
 bool service_router_lives(const struct service *s, const struct service_router *router, double now);
 
+/* service_models.c */
+void service_clear_refusals(struct service *s);
+
 /* service_run.c: -1 or NULL: out of memory. */
 struct service_action *service_act(struct service_actions *out, enum service_action_kind kind,
                                    int shard);
