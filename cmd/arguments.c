@@ -90,6 +90,7 @@ static const struct option list_options[] = {{"all", no_argument, NULL, OPTION_A
                                              END};
 static const struct option top_options[] = {{"all", no_argument, NULL, OPTION_ALL},
                                             {"interval", required_argument, NULL, OPTION_INTERVAL},
+                                            JSON,
                                             HELP,
                                             END};
 static const struct option look_options[] = {
@@ -105,7 +106,7 @@ static const struct option wait_options[] = {
     END};
 static const struct option order_options[] = {JSON, HELP, END};
 static const struct option logs_options[] = {
-    {"follow", no_argument, NULL, OPTION_FOLLOW}, HELP, END};
+    {"follow", no_argument, NULL, OPTION_FOLLOW}, JSON, HELP, END};
 static const struct option reports_options[] = {{"after", required_argument, NULL, OPTION_AFTER},
                                                 {"follow", no_argument, NULL, OPTION_FOLLOW},
                                                 JSON,
@@ -125,6 +126,7 @@ static const struct option exporter_options[] = {
 static const struct option endpoints_options[] = {
     {"role", required_argument, NULL, OPTION_ROLE},
     {"format", required_argument, NULL, OPTION_FORMAT},
+    JSON,
     HELP,
     END};
 static const struct option history_options[] = {
@@ -181,7 +183,7 @@ static const struct option collect_options[] = {
 static const struct option shapes_options[] = {
     {"file", required_argument, NULL, OPTION_FILE}, JSON, HELP, END};
 static const struct option describe_options[] = {
-    {"pieces", no_argument, NULL, OPTION_PIECES}, HELP, END};
+    {"pieces", no_argument, NULL, OPTION_PIECES}, JSON, HELP, END};
 
 /* ---- operands: as many as the syntax allows -------------------------------------------------- */
 
@@ -568,6 +570,14 @@ static int check_doctor(const struct arguments *arguments, struct error *err)
     return 0;
 }
 
+static int check_endpoints(const struct arguments *arguments, struct error *err)
+{
+    if (arguments->json && arguments->format != ENDPOINTS_TEXT &&
+        arguments->format != ENDPOINTS_JSON)
+        return error_set(err, "'endpoints' takes --json, or another --format");
+    return 0;
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
     const struct syntax *syntax = NULL;
@@ -604,5 +614,7 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
         return -1;
     if (syntax->options == wait_options)
         return wait_goal_check(&arguments->goal, err);
+    if (syntax->options == endpoints_options)
+        return check_endpoints(arguments, err);
     return syntax->options == doctor_options ? check_doctor(arguments, err) : 0;
 }

@@ -513,6 +513,12 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "replace",
             "`update` of their role says. `all`: one is started, then all others are replaced at "
             "once. `load`: none is replaced, the program loads the version")
 
+ROLE_KEY(ROLES_PLACE_FIT, .name = "states",
+    FIELD(struct roles, fit.states),
+    .kind = ROLES_KIND_PATH,
+    .help = "`s3://BUCKET/PREFIX`: states of MODEL are below `PREFIX/MODEL`, too. The repository has "
+            "copies of those that a fit has needed or made")
+
 ROLE_KEY(ROLES_PLACE_FIT, .name = "keep",
     FIELD(struct roles, fit.keep),
     .kind = ROLES_KIND_NUMBER,

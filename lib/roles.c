@@ -423,6 +423,9 @@ static int set_fit_builtins(const struct roles_reader *reader, const struct role
 static int read_fit(const struct roles_reader *reader, const struct roles_part *part,
                     struct roles *roles)
 {
+    struct s3_place where;
+    struct error err;
+
     if (roles_check_map(reader, part, "a map such as {run: [python3, train.py], cpus: 4}") < 0 ||
         set_fit_builtins(reader, part, roles) < 0)
         return -1;
@@ -447,6 +450,8 @@ static int read_fit(const struct roles_reader *reader, const struct roles_part *
         return roles_fail(reader, part,
                           "it has no run; write the training and its arguments, such as run: "
                           "[python3, train.py]");
+    if (roles->fit.states != NULL && s3_place_parse(roles->fit.states, &where, &err) != 0)
+        return roles_fail(reader, part, "states: %s", err.text);
     if (roles->fit.size.cpus == 0 && roles->fit.size.gpus == 0)
         return roles_fail(reader, part,
                           "a training without CPUs and GPUs has no place; write at least 1");
@@ -572,6 +577,7 @@ void roles_destroy(struct roles *roles)
     free(roles->models.copies);
     strings_free(roles->fit.run);
     strings_free(roles->fit.stage);
+    free(roles->fit.states);
     strings_free(roles->fit.pools);
     free(roles);
 }

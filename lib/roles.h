@@ -141,6 +141,7 @@ struct roles {
     struct {
         char **run;   /* the training; NULL: the service has none */
         char **stage; /* gets the data before; NULL: nothing does */
+        char *states; /* s3://BUCKET/PREFIX; NULL: in the repository alone */
         struct {
             double start, fit, target; /* seconds */
         } within;

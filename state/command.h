@@ -11,8 +11,9 @@
 
 struct options {
     bool json, force, verify;
+    bool quiet;      /* push and pull print nothing */
     int keep;        /* 0: all */
-    int64_t state;   /* 0: not given */
+    int64_t state;   /* 0: not given; of push: the number that is written */
     const char *run; /* NULL: not given */
     /* Of mirror. */
     const struct s3_limits *limits;
@@ -28,6 +29,9 @@ int command_list(struct place *place, const struct options *options, struct erro
 int command_show(struct place *place, const struct options *options, struct error *err);
 int command_use(struct place *place, const struct options *options, struct error *err);
 int command_remove(struct place *place, const struct options *options, struct error *err);
+
+/* A state that a command has dealt with, of the place `where`. */
+void command_print_state(const struct options *options, const char *where, const char *name);
 
 /* Write the files of a directory as a new state, which becomes the current one. */
 int command_push(struct place *place, const char *directory, const struct options *options,

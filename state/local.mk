@@ -13,6 +13,8 @@ state_libstate_la_SOURCES = \
     state/mirror_files.h \
     state/mirror_list.c \
     state/mirror_list.h \
+    state/partial.c \
+    state/partial.h \
     state/place.c \
     state/place.h \
     state/place_bucket.c \

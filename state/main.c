@@ -16,6 +16,7 @@
 
 #include <sodium.h>
 
+#include "cmd/options.h"
 #include "cmd/terminal_text.h"
 #include "common/stop.h"
 #include "lib/number.h"
@@ -33,10 +34,10 @@ static void print_help(void)
     printf(
         "Usage: %1$s list PLACE [--json]\n"
         "       %1$s show PLACE [STATE] [--verify] [--json]\n"
-        "       %1$s use PLACE STATE\n"
-        "       %1$s rm PLACE STATE [--force]\n"
-        "       %1$s push PLACE DIRECTORY [--keep=N] [--run=NAME]\n"
-        "       %1$s pull PLACE DIRECTORY [--state=STATE] [--keep=N]\n"
+        "       %1$s use PLACE STATE [--json]\n"
+        "       %1$s rm PLACE STATE [--force] [--json]\n"
+        "       %1$s push PLACE DIRECTORY [--keep=N] [--run=NAME] [--json]\n"
+        "       %1$s pull PLACE DIRECTORY [--state=STATE] [--keep=N] [--json]\n"
         "       %1$s mirror PLACE DIRECTORY [--most=MIB] [--used=FILE]\n"
         "\n"
         "A place is a directory of states, or s3://BUCKET/PREFIX. For mirror it is one on S3 that\n"
@@ -117,9 +118,9 @@ static int read_state(const char *text, int64_t *number, struct error *err)
                      error_value(text).text);
 }
 
-static int read_option(struct arguments *arguments, int option, char *const *argv,
-                       struct error *err)
+static int read_option(void *to, int option, struct error *err)
 {
+    struct arguments *arguments = to;
     struct options *options = &arguments->options;
 
     switch (option) {
@@ -153,10 +154,8 @@ static int read_option(struct arguments *arguments, int option, char *const *arg
     case 'j':
         options->json = true;
         return 0;
-    default:
-        return error_set(err, "%s: unknown option, or one without its value; see --help",
-                         error_value(argv[optind - 1]).text);
     }
+    return 0;
 }
 
 static bool is_mirror(size_t command)
@@ -194,18 +193,11 @@ static int read_words(struct arguments *arguments, int count, char *const *words
 
 static int read_arguments(struct arguments *arguments, int argc, char **argv, struct error *err)
 {
-    int option;
+    static const struct options_syntax syntax = {long_options, print_help, read_option};
 
     *arguments = (struct arguments){.limits = S3_LIMITS};
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            print_help();
-            exit(STATUS_OK);
-        }
-        if (read_option(arguments, option, argv, err) != 0)
-            return -1;
-    }
+    if (options_read(argc, argv, &syntax, arguments, err) != 0)
+        return -1;
     return read_words(arguments, argc - optind, argv + optind, err);
 }
 

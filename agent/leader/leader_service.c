@@ -144,8 +144,6 @@ static void take_models(struct leader *leader, const struct service_found *found
     if (service_models(own->service, found->list, found->count, leader_now(leader)) != 0)
         log_error("job %u: service: out of memory", leader->options->job);
     say_left_out(leader);
-    if (own->flushes)
-        shard_commands_flush(service_brain(own->service));
 }
 
 static void scanned(void *owner, struct service_task *task)
@@ -163,6 +161,9 @@ static void scanned(void *owner, struct service_task *task)
     own->unreadable = task->rc != 0;
     if (task->rc == 0 && own->phase == PHASE_SERVES)
         take_models(leader, &task->found);
+    /* Not before the look: what has failed is not to begin again when it is there no more. */
+    if (own->flushes && own->phase == PHASE_SERVES)
+        shard_commands_flush(service_brain(own->service));
     service_run_in(leader, 0);
     leader_look_at_end(leader, 0);
 }
@@ -361,12 +362,8 @@ void leader_service_apply(struct leader *leader)
 
 void leader_service_flush(struct leader *leader, bool repack)
 {
-    struct shard_commands *brain = service_brain(leader->of_roles.service->service);
-
     if (repack)
-        shard_commands_repack(brain);
-    else
-        shard_commands_flush(brain);
+        shard_commands_repack(service_brain(leader->of_roles.service->service));
     leader->of_roles.service->flush_found = !repack;
     leader_service_apply(leader);
 }

@@ -27,7 +27,7 @@ roles:
     shards: 2
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
+    ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}
     capacity: 10M
     window: 1h
@@ -37,7 +37,7 @@ YAML
     fi
     chmod 0644 "$TB_WORK/serve.yaml"
     model one 1 4000000
-    submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
+    submit -N1 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
 }
 
 setup() {

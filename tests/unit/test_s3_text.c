@@ -127,6 +127,10 @@ static void test_parts(void **unused)
             assert_true(size > 0 || sizes[i] == 0);
             sum += size;
         }
+        assert_in_range(s3_parts_lanes(&parts), 1, S3_LANES);
+        assert_true(s3_parts_lanes(&parts) <= parts.count);
+        assert_true(s3_parts_lanes(&parts) == 1 ||
+                    s3_parts_lanes(&parts) * parts.part <= S3_LANES * S3_PART_BYTES);
         assert_true(sum == sizes[i]);
         assert_true(parts.part >= (int64_t)5 << 20);
     }
