@@ -216,6 +216,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/service_handover.c \
     lib/service_handover.h \
     lib/service_json.c \
+    lib/service_models.c \
     lib/service_private.h \
     lib/service_facts.c \
     lib/service_rollout.c \

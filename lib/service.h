@@ -60,6 +60,10 @@ struct service_model {
  * were stay, and those that come last are left out. -1: out of memory. */
 int service_models(struct service *s, const struct service_model *list, int count, double now);
 
+/* A server says how much its models take: {"A": {"version": "1", "bytes": 5}}. The largest that any
+ * server has said of a version counts. What the repository says (given) comes before it. */
+void service_measured(struct service *s, json_object *sizes, double now);
+
 /* How many of them have been left out. */
 int service_left_out(const struct service *s);
 /* The model of that name, or if name is NULL, of that key: also one that has been withdrawn. Its

@@ -245,19 +245,18 @@ static int sweep_model(const char *name, const char *dir, void *arg, struct erro
 /* It is as long as the lists of all shards. */
 static int read_used(struct mirror *mirror, struct error *err)
 {
-    size_t len = 0;
+    size_t len = 0, total = 0, n;
     FILE *out, *in = fopen(mirror->options->used, "re");
     char piece[65536];
-    size_t n;
 
     if (in == NULL)
         return error_set(err, "%s: %s", error_path(mirror->options->used).text, strerror(errno));
     out = open_memstream(&mirror->used, &len);
     if (out != NULL)
         fputc('\n', out);
-    while (out != NULL && (n = fread(piece, 1, sizeof(piece), in)) > 0 && len < USED_MAX)
-        fwrite(piece, 1, n, out);
-    if (out == NULL || fclose(out) != 0 || ferror(in)) {
+    while (out != NULL && total < USED_MAX && (n = fread(piece, 1, sizeof(piece), in)) > 0)
+        total += fwrite(piece, 1, n, out);
+    if (out == NULL || fclose(out) != 0 || ferror(in) || total >= USED_MAX) {
         fclose(in);
         return error_set(err, "%s cannot be read", error_path(mirror->options->used).text);
     }

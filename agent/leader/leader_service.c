@@ -368,6 +368,16 @@ void leader_service_flush(struct leader *leader, bool repack)
     leader_service_apply(leader);
 }
 
+void leader_service_measured(struct leader *leader, json_object *sizes)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (own->service == NULL || own->phase != PHASE_SERVES || sizes == NULL)
+        return;
+    service_measured(own->service, sizes, leader_now(leader));
+    service_run_in(leader, 0);
+}
+
 const char *leader_service_model(const struct leader *leader, const char *name, const char *key,
                                  struct error *err)
 {

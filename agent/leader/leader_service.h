@@ -42,6 +42,8 @@ bool leader_service_routed(struct leader *leader, const char *router, int64_t ep
 /* The repository is looked at now. */
 void leader_service_apply(struct leader *leader);
 void leader_service_flush(struct leader *leader, bool repack);
+/* A server says how much its models take (model_load_sizes()); NULL: it does not. */
+void leader_service_measured(struct leader *leader, json_object *sizes);
 /* The model of that name or key (lib/service.h). */
 const char *leader_service_model(const struct leader *leader, const char *name, const char *key,
                                  struct error *err);

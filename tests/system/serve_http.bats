@@ -53,8 +53,8 @@ teardown_file() {
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
 
-# asks METHOD PATH: prints the answer and, in a line of its own, the status.
-# asks METHOD PATH [ARGUMENT...]: of curl.
+# asks METHOD PATH [ARGUMENT...]: prints the answer and, in a line of its own, the status. Arguments are
+# of curl.
 asks() { as_user curl -s -w '\n%{http_code}' -X "$1" "${@:3}" "$url$2"; }
 
 # As as_user, for another user.
@@ -97,7 +97,7 @@ as_other() {
     why_has two "it has been withdrawn"
     # It stays so when the repository is looked at again, and its record says it.
     as_user selastic flush "$SERVICE"
-    as_user cat "$(shard_json | json_value 's["dir"]')/record.json" | grep -q '"withdrawn":{"two":"two"}'
+    [[ $(as_user cat "$(shard_json | json_value 's["dir"]')/record.json" | json_value "s['withdrawn']['two']") == two ]]
     routed one=shard_1
     run -0 asks PUT /v1/routes/two
     [[ ${lines[0]} == *"model two is served"* && ${lines[1]} == 200 ]]

@@ -99,6 +99,15 @@ servers() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/.*$1 " | sort; }
     wait_for 20 all_say parity 2 predicts parity parity 000001
 }
 
+@test "oip: the size of a model is what its server says, and not what its files let expect" {
+    size_of() { shard_json | json_value "*(m['size'] for m in s['models'] if m['name'] == '$1')"; }
+    said=$(as_user curl -s -X POST -d '{}' "http://$(replicas_of digit | head -n 1)/v2/repository/index" |
+        json_value "[m['memory_usage'][0]['byte_size'] for m in s if m['name'] == 'digit'][0]")
+    ((said > 0))
+    is_measured() { [[ $(size_of digit) == "$said" ]]; }
+    wait_for 20 is_measured
+}
+
 @test "oip: a version and a model come, and a model goes, and no server is started anew" {
     before=$(servers serve.py)
     (($(wc -l <<<"$before") == 2))

@@ -247,13 +247,58 @@ static void test_used(void **state)
     service_destroy(s);
 }
 
+static void measure(struct service *s, const char *text)
+{
+    json_object *sizes = json_tokener_parse(text);
+
+    service_measured(s, sizes, 1000);
+    json_object_put(sizes);
+}
+
+static int64_t size_of(struct service *s, const char *name)
+{
+    return shard_commands_named(service_brain(s), name).size;
+}
+
+/* What servers say takes the place of what files let expect: the largest, of the version that there
+ * should be. What the repository says comes before it. */
+static void test_measured(void **state)
+{
+    struct service *s = service_of(0);
+
+    (void)state;
+    name_models();
+    models[0].given = 0;
+    models[0].files = 10;
+    say(s, 0, 2);
+    assert_int_equal(size_of(s, "m000000"), 12);
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 7}, \"../x\": {}}");
+    assert_int_equal(size_of(s, "m000000"), 7);
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 6}}");
+    assert_int_equal(size_of(s, "m000000"), 7);
+    measure(s, "{\"m000000\": {\"version\": \"v0\", \"bytes\": 60}}");
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": -1}}");
+    measure(s, "[1]");
+    assert_int_equal(size_of(s, "m000000"), 7);
+    say(s, 0, 2); /* another look at the repository */
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 9}}");
+    assert_int_equal(size_of(s, "m000000"), 9);
+    measure(s, "{\"m000001\": {\"version\": \"v1\", \"bytes\": 9}}");
+    assert_int_equal(size_of(s, "m000001"), 1);
+    models[0].given = 5;
+    say(s, 0, 2);
+    assert_int_equal(size_of(s, "m000000"), 5);
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 11}}");
+    assert_int_equal(size_of(s, "m000000"), 5);
+    service_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_withdrawn),
-        cmocka_unit_test(test_used),
+        cmocka_unit_test(test_too_many),  cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_withdrawn), cmocka_unit_test(test_used),
+        cmocka_unit_test(test_measured),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
