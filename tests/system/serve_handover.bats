@@ -3,7 +3,7 @@
 # The job of a service hands it over to another one before its time limit, while hey asks through a
 # router: no request fails. A successor that dies in between, and one too many, do no harm.
 # Time limit: 1800 s
-# Takes 75 s
+# Takes 120 s
 
 load helpers
 load elastic
