@@ -167,8 +167,8 @@ def after_loader_signals(function: Callable[[], Any]) -> None:
 def preload_in_forkserver(name: str) -> None:
     """Have the "forkserver" of multiprocessing import this module, beside what it imports anyway.
 
-    Its list can be set, but not read: _forkserver._preload_modules of multiprocessing.forkserver, in
-    Python 3.9 to 3.14. Without effect where there is none, and once the server runs.
+    Its list can be set, but not read: _forkserver._preload_modules of multiprocessing.forkserver,
+    in Python 3.9 to 3.14. Without effect where there is none, and once the server runs.
     """
     from multiprocessing import forkserver
 
