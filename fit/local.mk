@@ -11,12 +11,12 @@ fit_libfit_la_SOURCES = \
     fit/new_state.h \
     fit/runner.c \
     fit/runner.h \
+    fit/s3_states.c \
+    fit/s3_states.h \
     fit/spec.c \
     fit/spec.h \
     fit/steps.c \
     fit/steps.h \
-    fit/store.c \
-    fit/store.h \
     fit/user_program.c \
     fit/user_program.h
 fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)

@@ -10,7 +10,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "fit/new_state.h"
-#include "fit/store.h"
+#include "fit/s3_states.h"
 #include "lib/json_get.h"
 #include "lib/states.h"
 #include "state/place.h"

@@ -516,8 +516,8 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "replace",
 ROLE_KEY(ROLES_PLACE_FIT, .name = "states",
     FIELD(struct roles, fit.states),
     .kind = ROLES_KIND_PATH,
-    .help = "`s3://BUCKET/PREFIX`: states of MODEL are below `PREFIX/MODEL`, too. The repository has "
-            "copies of those that a fit has needed or made")
+    .help = "`s3://BUCKET/PREFIX`: states of MODEL are below `PREFIX/MODEL`, too. The repository "
+            "has copies of those that a fit has needed or made")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "keep",
     FIELD(struct roles, fit.keep),
