@@ -83,12 +83,15 @@ common_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 # S3, for processes that may wait: without Slurm, munge and a loop.
 noinst_LTLIBRARIES += common/libelastics3client.la
 common_libelastics3client_la_SOURCES = \
+    common/crew.c \
+    common/crew.h \
     common/files.c \
     common/files.h \
     common/s3.c \
     common/s3.h \
     common/s3_account.c \
     common/s3_account.h \
+    common/s3_download.c \
     common/s3_private.h \
     common/s3_request.c \
     common/s3_upload.c

@@ -15,6 +15,8 @@ fit_libfit_la_SOURCES = \
     fit/spec.h \
     fit/steps.c \
     fit/steps.h \
+    fit/store.c \
+    fit/store.h \
     fit/user_program.c \
     fit/user_program.h
 fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)

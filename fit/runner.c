@@ -11,6 +11,7 @@
 
 #include "common/files.h"
 #include "common/log.h"
+#include "common/stop.h"
 #include "fit/steps.h"
 
 #define REASON 256
@@ -169,6 +170,8 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.why[0] = '\0';
     }
     step = steps_run(&runner->steps, unix_time(), &why);
+    if (step == STEP_FAILED && stop_was_asked()) /* this process ends, and not the fit */
+        return 0;
     if (step == STEP_WAITS)
         return note_waits(runner, why.text, err);
     fact.kind = step == STEP_DONE ? FIT_FACT_DONE : FIT_FACT_FAILED;
@@ -217,10 +220,19 @@ void runner_destroy(struct runner *runner)
     free(runner);
 }
 
-int runner_look(struct runner *runner, bool *busy, struct error *err)
+/* What is done at once is followed by the next action at once. */
+int runner_look(struct runner *runner, enum runner_sees *sees, struct error *err)
 {
     int rc = runner->id == 0 ? find_fit(runner, err) : 0;
+    enum fit_action action;
 
-    *busy = runner->id != 0;
-    return rc == 0 && *busy ? work(runner, err) : rc;
+    *sees = runner->id != 0 ? RUNNER_WAITS : RUNNER_IDLE;
+    for (int i = 0; rc == 0 && runner->id != 0 && i < FIT_ACTIONS; i++) {
+        action = runner->record.fit.action;
+        rc = work(runner, err);
+        if (rc == 0 && runner->id != 0 && runner->record.fit.action == action)
+            break;
+        *sees = RUNNER_MOVED;
+    }
+    return rc;
 }

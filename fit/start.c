@@ -27,7 +27,7 @@
 
 #define CONFIG_MAX  ((size_t)1 << 20)
 #define CONFIGS_DIR "configs"
-#define LOOK_NS     300000000L
+#define LOOK_NS     50000000L
 
 /* ---- what is given --------------------------------------------------------------------------- */
 

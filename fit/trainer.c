@@ -24,7 +24,7 @@
 #include "fit/spec.h"
 #include "lib/json_get.h"
 
-#define LOOK_NS     300000000L
+#define LOOK_NS     50000000L
 #define ATTEMPTS    2 /* starts of a training: it may lose its node once */
 #define ADDED_MAX   12
 #define UNWANTED_MS 1000

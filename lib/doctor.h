@@ -95,7 +95,9 @@ struct doctor_facts {
     const char *state_unsafe;    /* a directory above it in which other users may write; NULL */
     const char *pmix_error;      /* libpmix cannot be loaded: why; NULL: it can */
     const char *release,
-        *python_release; /* of selastic, of the package slurm_elastic; NULL: none */
+        *python_release;       /* of selastic, of the package slurm_elastic; NULL: none */
+    const char *torch_release; /* of PyTorch; NULL: none */
+    bool libuv_declined;       /* USE_LIBUV=0 in the environment */
 };
 
 /* The n-th value (n = 0, 1, ...) of a key of slurm.conf in what scontrol shows, without "(null)":

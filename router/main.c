@@ -117,10 +117,12 @@ static void write_status(struct router *router, const struct driver_view *view)
 static void on_looked(void *arg)
 {
     struct router *router = arg;
-    struct driver_view view = driver_view(router->driver);
+    struct driver_view view;
 
     if (router->sources == NULL)
         return;
+    sources_choose(router->sources); /* before the view: the driver's table may be another one then */
+    view = driver_view(router->driver);
     sources_report(router->sources, &view);
     write_status(router, &view);
 }

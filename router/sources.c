@@ -91,7 +91,7 @@ static bool counts(const struct sources *sources, const struct leader *leader)
 }
 
 /* The highest term of a leader who answers. If none does, what there is stays. */
-static void choose(struct sources *sources)
+void sources_choose(struct sources *sources)
 {
     struct leader *best = NULL;
 
@@ -105,7 +105,7 @@ static void choose(struct sources *sources)
 
 static void on_heard(void *arg)
 {
-    choose(arg);
+    sources_choose(arg);
 }
 
 static void new_leader(struct sources *sources, struct leader_place *place)
@@ -198,7 +198,6 @@ static void tell(struct sources *sources, struct leader *leader, const struct dr
 
 void sources_report(struct sources *sources, const struct driver_view *view)
 {
-    choose(sources);
     for (int i = 0; i < LEADERS; i++)
         if (sources->leaders[i] != NULL)
             tell(sources, sources->leaders[i], view);

@@ -27,6 +27,10 @@ struct sources_options {
 struct sources *sources_create(uv_loop_t *loop, const struct sources_options *options);
 void sources_destroy(struct sources *sources);
 
+/* To be called now and then: the table of another leader counts when this one has been silent for
+ * long. */
+void sources_choose(struct sources *sources);
+
 /* What haproxy does, for the leaders. */
 void sources_report(struct sources *sources, const struct driver_view *view);
 /* One line of where the table comes from, and how fresh it is. */

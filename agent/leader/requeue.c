@@ -126,9 +126,7 @@ static void asked(void *arg)
     if (asking->unheard && leader_now(leader) - asking->since < ASK_LIMIT &&
         slurm_ask_after(leader->loop, ASK_AGAIN_MS, ask, asked, asking) == 0)
         return;
-    if (asking->done)
-        log_info("job %u: is back in the queue, and goes on from its checkpoint", asking->job);
-    else
+    if (!asking->done)
         log_error("job %u: cannot be put back into the queue: %s", asking->job, asking->err.text);
     leader->requeue->asking = false;
     leader->requeue->wanted = asking->done;
@@ -150,5 +148,7 @@ bool requeue_instead(struct leader *leader, requeue_done *then)
         return false;
     }
     leader->requeue->asking = true;
+    /* Now: Slurm ends this process as soon as it has heard that. */
+    log_info("job %u: goes back into the queue, and goes on from its checkpoint", asking->job);
     return true;
 }

@@ -361,6 +361,10 @@ tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write
 tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_crew
+tests_unit_test_crew_SOURCES = tests/unit/test_crew.c
+tests_unit_test_crew_LDADD = common/libelastics3client.la $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
 tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
 tests_unit_test_s3_text_LDADD = lib/libelastics3.la $(UNIT_LIBS)
@@ -811,6 +815,7 @@ UNIT_TESTS += \
     tests/unit/test_api_request \
     tests/unit/test_di \
     tests/unit/test_fit_http \
+    tests/unit/test_http_table \
     tests/unit/test_reports
 tests_unit_test_api_call_SOURCES = tests/unit/test_api_call.c
 tests_unit_test_api_call_CPPFLAGS = $(ROLES_CPPFLAGS)
@@ -821,6 +826,9 @@ tests_unit_test_api_request_LDADD = $(ROLES_LIBS)
 tests_unit_test_fit_http_SOURCES = tests/unit/test_fit_http.c
 tests_unit_test_fit_http_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_fit_http_LDADD = $(ROLES_LIBS)
+tests_unit_test_http_table_SOURCES = tests/unit/test_http_table.c
+tests_unit_test_http_table_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_http_table_LDADD = $(ROLES_LIBS)
 tests_unit_test_di_SOURCES = tests/unit/test_di.c
 tests_unit_test_di_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_di_LDADD = $(ROLES_LIBS)

@@ -205,10 +205,12 @@ static void on_tick(uv_timer_t *timer)
 {
     struct test *test = timer->data;
     const struct haproxy_stat nothing = {0};
-    const struct driver_view view = {.table = test->table,
-                                     .stat = &nothing,
-                                     .confirmed = test->table != NULL ? test->table->epoch : -1};
+    struct driver_view view = {.stat = &nothing, .confirmed = -1};
 
+    sources_choose(test->sources);
+    view.table = test->table;
+    if (view.table != NULL)
+        view.confirmed = view.table->epoch;
     sources_report(test->sources, &view);
 }
 

@@ -37,7 +37,7 @@ static void read_list(const struct fields *list, size_t count, struct usage *usa
     struct error err = {""};
     char *text = text_of(list, count);
 
-    if (usage_read(text, SEPARATOR, usage, &err) != 0)
+    if (usage_read(text, SEPARATOR, NULL, 0, usage, &err) != 0)
         fail_msg("%s", err.text);
     free(text);
 }
@@ -173,11 +173,11 @@ static void test_wrong(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(usage_read(cases[i].text, SEPARATOR, &usage, &err), -1);
+        assert_int_equal(usage_read(cases[i].text, SEPARATOR, NULL, 0, &usage, &err), -1);
         assert_string_equal(err.text, cases[i].message);
         assert_int_equal(usage.count, 0);
     }
-    assert_int_equal(usage_read("", SEPARATOR, &usage, &err), 0);
+    assert_int_equal(usage_read("", SEPARATOR, NULL, 0, &usage, &err), 0);
     assert_int_equal(usage.count, 0);
     assert_null(usage_find(&usage, 1));
     usage_clear(&usage);
@@ -187,10 +187,54 @@ static void test_wrong(void **state)
                    1);
     for (size_t length = 0; length <= strlen(text); length++) {
         cut = strndup(text, length);
-        if (usage_read(cut, SEPARATOR, &usage, &err) == 0)
+        if (usage_read(cut, SEPARATOR, NULL, 0, &usage, &err) == 0)
             usage_clear(&usage);
         free(cut);
     }
+    free(text);
+}
+
+/* Of a job that runs, slurmdbd has no comment yet; slurmctld has. */
+static void test_running(void **state)
+{
+    static const struct fields list[] = {
+        {"60", "ada", "batch", "RUNNING", "100", "2", "cpu=8", "", "", "mine"},
+        {"61", "ada", "spot", "RUNNING", "10", "3", "cpu=8", "", "", "mine+"},
+        {"62", "eve", "spot", "RUNNING", "10", "9", "cpu=8", "", "", "x"},
+        {"63", "ada", "batch", "RUNNING", "10", "1", "cpu=8", "", "", "rigid"},
+        /* It has ended: the same number, of a job long ago. */
+        {"64", "ada", "batch", "COMPLETED", "10", "1", "cpu=8", "", "", "rigid"},
+        {"65", "ada", "batch", "SUSPENDED", "10", "1", "cpu=8", "", "", "level 0"},
+        {"66", "ada", "spot", "RUNNING", "10", "1", "cpu=8", "", "", "level 0+"},
+    };
+    static const struct usage_mark marks[] = {
+        {60, "elastic=2:8", NULL},
+        {61, "elastic-extension-of=60.0 pool=cheap", "elastic-extension-of=60.0"},
+        {62, NULL, "elastic-extension-of=60.0"},
+        {63, "", ""},
+        {64, "elastic=1:2", NULL},
+        {66, NULL, "elastic-extension-of=65.0"},
+    };
+    char *text = text_of(list, sizeof(list) / sizeof(list[0]));
+    struct usage usage;
+    struct error err = {""};
+
+    (void)state;
+    assert_true(usage_needs_marks(text, SEPARATOR));
+    assert_int_equal(usage_read(text, SEPARATOR, NULL, 0, &usage, &err), 0);
+    assert_int_equal(usage.count, 0);
+    usage_clear(&usage);
+    assert_int_equal(
+        usage_read(text, SEPARATOR, marks, sizeof(marks) / sizeof(marks[0]), &usage, &err), 0);
+    assert_int_equal(usage.count, 2);
+    assert_near(usage_sum(usage_find(&usage, 60)).node_s, 230, 1e-9);
+    assert_near(part(usage_find(&usage, 60), "cheap")->node_s, 30, 1e-9);
+    assert_near(usage_sum(usage_find(&usage, 65)).node_s, 20, 1e-9);
+    usage_clear(&usage);
+    free(text);
+    text = text_of(&list[4], 1);
+    assert_false(usage_needs_marks(text, SEPARATOR));
+    assert_false(usage_needs_marks("sacct: a warning\n", SEPARATOR));
     free(text);
 }
 
@@ -262,9 +306,13 @@ static void test_very_many_extensions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),  cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_forged), cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_sizes),  cmocka_unit_test(test_very_many_extensions),
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_running),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_very_many_extensions),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -4,11 +4,9 @@
 # scripts/setup --python-env installs.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 EPOCHS=10
@@ -16,9 +14,9 @@ EPOCHS=10
 setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 3
-    cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
-    SELDOM=$(seldom_collects)
-    export SELDOM
+    cp "$TREE"/examples/digits/*.py "$TREE/tests/pypi/losses.py" "$TB_WORK/"
+    PACED=$(paced_python)
+    export PACED
     # The same training by one process, not sharded.
     as_user env -C "$TB_WORK" PYTHONPATH="$TREE/client/python" "$PYTHON" train_fsdp.py \
         --epochs "$EPOCHS" --dtype float64 --log "$TB_WORK/alone" >"$TB_WORK/out-alone"
@@ -36,8 +34,9 @@ teardown() {
 
 # training SIZES NAME [OPTION...]: one that grows when it is told to.
 training() {
-    job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.1 --log $TB_WORK/$2 ${*:3}")
+    steps_are_slow
+    job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 60 --wrap \
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.5 --log $TB_WORK/$2 ${*:3}")
 }
 
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
@@ -53,7 +52,9 @@ agrees() { as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$TB_WOR
     training 2:3 steps
     wait_for 60 has_stepped_at 2
     resize 3
-    resize 2
+    as_user selastic resize "$job" 2
+    wait_for 60 size_is "$job" 2
+    steps_are_fast
     wait_for 120 job_is "$job" COMPLETED
     [[ $(sizes_of "$job") == 2,3,2 ]]
     run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/steps"
@@ -77,6 +78,7 @@ loses() {
     wait_for 60 has_stepped_at 3
     wait_for 60 has_saved
     as_user kill -KILL "$(rank_2 "$1")"
+    steps_are_fast
     wait_for 120 job_is "$job" COMPLETED
     agrees "$1"
     run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/$1"
@@ -98,10 +100,12 @@ loses() {
 }
 
 @test "restart mode: a world of another size goes on from the parts that all have saved" {
-    job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
-        "PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.2 --log $TB_WORK/restarted")
+    steps_are_slow
+    job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 60 --wrap \
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.5 --log $TB_WORK/restarted")
     wait_for 60 has_stepped_at 2
     resize 3
+    steps_are_fast
     wait_for 120 job_is "$job" COMPLETED
     run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/restarted"
     [[ $status == 0 && ${lines[-1]} == "lost=0 repeated=0" ]]

@@ -4,11 +4,10 @@
 # Takes 45 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
-load takeover
+load ../system/helpers
+load ../system/elastic
+load ../system/takeover
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 
@@ -16,8 +15,8 @@ setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_for_training
     cp "$TREE"/examples/digits/*.py "$TB_WORK/"
-    SELDOM=$(seldom_collects)
-    export SELDOM
+    PACED=$(paced_python)
+    export PACED
 }
 
 setup() {
@@ -43,10 +42,12 @@ teardown() {
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 
 @test "restart mode: a world of another size goes on from the checkpoint, and no sample is lost or repeated" {
-    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 5 --wrap \
-        "PYTHONPATH=$SELDOM:\$PYTHONPATH srun elasticrun $PYTHON -u train_restart.py --epochs 25 --step-time 0.05 --log $TB_WORK/steps")
+    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 30 --wrap \
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_restart.py --epochs 25 --step-time 0.5 --log $TB_WORK/steps")
     wait_for 60 has_stepped_at 2
     as_user selastic resize "$job" 1
+    wait_for 60 size_is "$job" 1
+    steps_are_fast
     wait_for 60 job_is "$job" COMPLETED
     [[ $(sizes_of "$job") == *2,1 ]]
     run as_user "$PYTHON" check_log.py --epochs 25 "$TB_WORK/steps"
