@@ -12,9 +12,11 @@ common_libelasticcommon_la_SOURCES = \
     common/files.h \
     common/link.c \
     common/link.h \
+    common/link_accept.c \
     common/link_auth.c \
     common/link_auth.h \
     common/link_client.c \
+    common/link_judge.c \
     common/link_port.c \
     common/link_private.h \
     common/link_search.c \

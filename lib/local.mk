@@ -140,6 +140,9 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy_options.h \
     lib/pools.c \
     lib/pools.h \
+    lib/pools_deadline.c \
+    lib/pools_private.h \
+    lib/pools_share.c \
     lib/prices.c \
     lib/prices.h \
     lib/promotion.c \
