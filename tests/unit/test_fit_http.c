@@ -139,8 +139,9 @@ static void test_whose_path(void **state)
     static const struct {
         const char *path;
         bool is;
-    } cases[] = {{"/v1/fits", true},        {"/v1/fits/", true},         {"/v1/fitsx", false},
-                 {"/v1/fine_tuning", true}, {"/v1/fine_tuningx", false}, {"/v1/roles", false}};
+    } cases[] = {{"/v1/fits", true},     {"/v1/fits/", true},       {"/v1/fitsx", false},
+                 {"/v1/fits?x=/", true}, {"/v1/fine_tuning", true}, {"/v1/fine_tuningx", false},
+                 {"/v1/roles", false}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
