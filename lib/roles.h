@@ -137,8 +137,10 @@ struct roles {
     } models;             /* of the service */
     double handover;      /* seconds before the time limit that a successor is submitted; 0: none */
     struct {
-        char **run;   /* the training; NULL: the service has none */
-        char **stage; /* gets the data before; NULL: nothing does */
+        char **run;    /* the training; NULL: the service has none of its own */
+        char *trainer; /* "SERVICE@USER", which trains instead; NULL: none is named */
+        char **stage;  /* gets the data before; NULL: nothing does */
+        char **allow;  /* users, and "@GROUP", who may have models of theirs trained; NULL: none */
         struct {
             double start, fit, target; /* seconds */
         } within;
@@ -154,6 +156,9 @@ struct roles {
     struct role *list;
     int count;
 };
+
+/* Has the job file a fit: of its own, or by a trainer? */
+bool roles_are_trained(const struct roles *roles);
 
 /* Where in the file a part of the tree was: line and column, both from 1. False: not known. */
 typedef bool roles_where(const json_object *part, int *line, int *column, void *arg);

@@ -18,6 +18,7 @@
 
 #define SERVICE_WRITE_PAUSE 1.0 /* seconds between two tries to write a file */
 
+struct fit_desk;
 struct fit_runner;
 
 enum phase { PHASE_NONE, PHASE_CLAIMS, PHASE_WAITS, PHASE_SERVES, PHASE_HANDED, PHASE_LOST };
@@ -68,6 +69,7 @@ struct leader_service {
     bool flush_found, flushes; /* what the next look finds does not wait; … what this one finds */
     bool ended;                /* … leader.json says so, or is about to */
     struct fit_runner *fit;
+    struct fit_desk *desk;
     struct service_next next_job;
     json_object *table; /* as routers are told … */
     char *text;         /* … as a text */
