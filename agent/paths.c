@@ -63,6 +63,7 @@ const char *paths_of(enum paths_part part)
         [PATHS_MLFLOW] = PART("elastic-mlflow", X_OK),
         [PATHS_FIT] = PART("elastic-fit", X_OK),
         [PATHS_ROUTER] = PART("elastic-router", X_OK),
+        [PATHS_STATE] = PART("elastic-state", X_OK),
     };
 
     return find(paths[part], parts[part].candidates, parts[part].mode);

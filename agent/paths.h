@@ -15,6 +15,7 @@ enum paths_part {
     PATHS_MLFLOW,           /* elastic-mlflow */
     PATHS_FIT,              /* elastic-fit */
     PATHS_ROUTER,           /* elastic-router */
+    PATHS_STATE,            /* elastic-state */
     PATHS_PARTS,
 };
 

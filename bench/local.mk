@@ -25,6 +25,7 @@ EXTRA_DIST += \
     bench/pmix_mpi.c \
     bench/resize \
     bench/resubmit.sh \
+    bench/s3 \
     bench/scale \
     bench/roles \
     bench/roles_load.py \

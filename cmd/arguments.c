@@ -90,6 +90,7 @@ static const struct option list_options[] = {{"all", no_argument, NULL, OPTION_A
                                              END};
 static const struct option top_options[] = {{"all", no_argument, NULL, OPTION_ALL},
                                             {"interval", required_argument, NULL, OPTION_INTERVAL},
+                                            JSON,
                                             HELP,
                                             END};
 static const struct option look_options[] = {
@@ -105,7 +106,7 @@ static const struct option wait_options[] = {
     END};
 static const struct option order_options[] = {JSON, HELP, END};
 static const struct option logs_options[] = {
-    {"follow", no_argument, NULL, OPTION_FOLLOW}, HELP, END};
+    {"follow", no_argument, NULL, OPTION_FOLLOW}, JSON, HELP, END};
 static const struct option reports_options[] = {{"after", required_argument, NULL, OPTION_AFTER},
                                                 {"follow", no_argument, NULL, OPTION_FOLLOW},
                                                 JSON,
@@ -125,6 +126,7 @@ static const struct option exporter_options[] = {
 static const struct option endpoints_options[] = {
     {"role", required_argument, NULL, OPTION_ROLE},
     {"format", required_argument, NULL, OPTION_FORMAT},
+    JSON,
     HELP,
     END};
 static const struct option history_options[] = {
@@ -181,7 +183,7 @@ static const struct option collect_options[] = {
 static const struct option shapes_options[] = {
     {"file", required_argument, NULL, OPTION_FILE}, JSON, HELP, END};
 static const struct option describe_options[] = {
-    {"pieces", no_argument, NULL, OPTION_PIECES}, HELP, END};
+    {"pieces", no_argument, NULL, OPTION_PIECES}, JSON, HELP, END};
 
 /* ---- operands: as many as the syntax allows -------------------------------------------------- */
 
@@ -217,20 +219,27 @@ static int take_service(struct arguments *arguments, char **operands, int count,
     return 0;
 }
 
+static int take_model(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_service(arguments, operands, count, err) < 0)
+        return -1;
+    if (!shard_name_ok(operands[1]))
+        return error_set(err, "'%s' is not the name of a model", error_value(operands[1]).text);
+    arguments->model = operands[1];
+    return 0;
+}
+
 /* A service, a model, and the shard that it moves to: 2, or shard_2. */
 static int take_move(struct arguments *arguments, char **operands, int count, struct error *err)
 {
     const char *shard = operands[2];
 
-    if (take_service(arguments, operands, count, err) < 0)
+    if (take_model(arguments, operands, count, err) < 0)
         return -1;
-    if (!shard_name_ok(operands[1]))
-        return error_set(err, "'%s' is not the name of a model", error_value(operands[1]).text);
     shard += strncmp(shard, "shard_", 6) == 0 ? 6 : 0;
     if (number_parse(shard, strlen(shard), 1, SHARD_PLAN_SHARDS_MAX, &arguments->shard) != 0)
         return error_set(err, "'%s' is not a shard; write a number from 1 to %d, or shard_1",
                          error_value(operands[2]).text, SHARD_PLAN_SHARDS_MAX);
-    arguments->model = operands[1];
     return 0;
 }
 
@@ -325,6 +334,8 @@ static const struct syntax {
     {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"move", "three arguments: JOB or SERVICE, MODEL, SHARD", 3, 3, take_move, order_options},
+    {"withdraw", "two arguments: JOB or SERVICE, MODEL", 2, 2, take_model, order_options},
+    {"serve", "two arguments: JOB or SERVICE, MODEL", 2, 2, take_model, order_options},
     {"handover", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"clean", "no arguments besides options", 0, 0, NULL, clean_options},
     {"plan", "one argument: FILE", 1, 1, take_file, plan_options},
@@ -559,6 +570,14 @@ static int check_doctor(const struct arguments *arguments, struct error *err)
     return 0;
 }
 
+static int check_endpoints(const struct arguments *arguments, struct error *err)
+{
+    if (arguments->json && arguments->format != ENDPOINTS_TEXT &&
+        arguments->format != ENDPOINTS_JSON)
+        return error_set(err, "'endpoints' takes --json, or another --format");
+    return 0;
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
     const struct syntax *syntax = NULL;
@@ -595,5 +614,7 @@ int arguments_parse(int argc, char **argv, struct arguments *arguments, struct e
         return -1;
     if (syntax->options == wait_options)
         return wait_goal_check(&arguments->goal, err);
+    if (syntax->options == endpoints_options)
+        return check_endpoints(arguments, err);
     return syntax->options == doctor_options ? check_doctor(arguments, err) : 0;
 }

@@ -279,24 +279,52 @@ static void look_at_munge(struct doctor_look *look)
     free(credential);
 }
 
+/* Two lines: each is a release, or empty. Nothing of the directory in which somebody runs this, and
+ * PyTorch is not loaded: that takes seconds. */
+static char python_program[] = "import sys\n"
+                               "sys.path[:] = [p for p in sys.path if p]\n"
+                               "try:\n"
+                               "    import slurm_elastic\n"
+                               "    print(slurm_elastic.__version__)\n"
+                               "except Exception:\n"
+                               "    print()\n"
+                               "try:\n"
+                               "    import importlib.metadata\n"
+                               "    print(importlib.metadata.version('torch'))\n"
+                               "except Exception:\n"
+                               "    print()\n";
+
+/* The line at text, which ends there; NULL: it is empty. *next: behind it. */
+static const char *take_line(char *text, char **next)
+{
+    size_t length = strcspn(text, "\n");
+    *next = text + length + (text[length] == '\n');
+    text[length] = '\0';
+    return length > 0 ? text : NULL;
+}
+
+static void look_at_python(struct doctor_look *look)
+{
+    char *const argv[] = {"python3", "-B", "-c", python_program, NULL};
+    const char *libuv = getenv("USE_LIBUV");
+    struct error err;
+    char *rest;
+    look->facts.libuv_declined = libuv != NULL && strcmp(libuv, "0") == 0;
+    if (program_output(argv, PYTHON_MS, 256, &look->python, &err) != 0)
+        return;
+    look->facts.python_release = take_line(look->python, &rest);
+    look->facts.torch_release = take_line(rest, &rest);
+}
+
 static void look_at_libraries(struct doctor_look *look)
 {
-    /* Not the package of the directory in which somebody runs this. */
-    char *const argv[] = {"python3", "-B", "-c",
-                          "import sys; sys.path[:] = [p for p in sys.path if p]; "
-                          "import slurm_elastic; print(slurm_elastic.__version__)",
-                          NULL};
-    struct error err;
     void *pmix = dlopen("libpmix.so.2", RTLD_LAZY | RTLD_LOCAL);
     if (pmix == NULL) {
         snprintf(look->pmix_error, sizeof(look->pmix_error), "%s", dlerror());
         look->facts.pmix_error = look->pmix_error;
     }
     look->facts.release = release_own()->name;
-    if (program_output(argv, PYTHON_MS, 256, &look->python, &err) == 0) {
-        look->python[strcspn(look->python, "\n")] = '\0';
-        look->facts.python_release = look->python;
-    }
+    look_at_python(look);
 }
 
 static void look_at_ports(struct doctor_look *look)

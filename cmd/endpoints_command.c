@@ -49,7 +49,7 @@ static enum exit_status run(const struct arguments *arguments)
     json_object *endpoints = ask(arguments, &err);
     if (endpoints == NULL)
         return failed(&err);
-    print(endpoints, arguments->format);
+    print(endpoints, arguments->json ? ENDPOINTS_JSON : arguments->format);
     json_object_put(endpoints);
     return STATUS_OK;
 }
@@ -57,7 +57,7 @@ static enum exit_status run(const struct arguments *arguments)
 const struct command endpoints_command = {
     .name = "endpoints",
     .summary = "show where the ready replicas of a job can be reached",
-    .help = "Usage: selastic endpoints JOB [--role ROLE] [--format=FORMAT]\n"
+    .help = "Usage: selastic endpoints JOB [--role ROLE] [--format=FORMAT] [--json]\n"
             "\n"
             "Print the addresses and ports of the replicas of a running elastic job that are\n"
             "ready.\n"
@@ -71,6 +71,7 @@ const struct command endpoints_command = {
             "                       haproxy: lines of a backend, server REPLICA ADDRESS:PORT\n"
             "                       haproxy has the first port of the first task of each\n"
             "                       replica\n"
+            "      --json           as --format=json\n"
             "  -h, --help           print this text\n",
     .run = run,
 };

@@ -18,6 +18,8 @@ cmd_libselastic_la_SOURCES = \
     cmd/jobs.h \
     cmd/node_answers.c \
     cmd/node_answers.h \
+    cmd/options.c \
+    cmd/options.h \
     cmd/picture.c \
     cmd/picture.h \
     cmd/picture_life.c \
@@ -124,6 +126,8 @@ cmd_selastic_SOURCES = \
     cmd/topology_site.c \
     cmd/topology_site.h \
     cmd/usage_command.c \
+    cmd/usage_marks.c \
+    cmd/usage_marks.h \
     cmd/view.c \
     cmd/view.h \
     cmd/wait.c
@@ -140,11 +144,12 @@ cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommo
 
 # bash-completion looks for a file with the name of the command.
 completiondir = $(datadir)/bash-completion/completions
-completion_DATA = cmd/completion/selastic
-CLEANFILES += cmd/completion/selastic
+completion_DATA = cmd/completion/elasticrun cmd/completion/selastic
+CLEANFILES += $(completion_DATA)
 EXTRA_DIST += \
     cmd/README.md \
+    etc/elasticrun.bash-completion \
     etc/selastic.bash-completion
 
-cmd/completion/selastic: etc/selastic.bash-completion
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/etc/selastic.bash-completion $@
+$(completion_DATA): cmd/completion/%: etc/%.bash-completion
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $(top_srcdir)/etc/$*.bash-completion $@

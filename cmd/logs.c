@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/shape.h"
 #include "cmd/terminal_text.h"
+#include "lib/text.h"
 
 /* Digits at the beginning of a text. */
 static size_t digits(const char *text)
@@ -69,6 +71,51 @@ static void print_clean(const char *piece, size_t length, FILE *out)
     }
 }
 
+json_object *logs_object(const char *text, size_t length, bool ends)
+{
+    static const char unknown[] = "\xef\xbf\xbd";
+    json_object *object = text_need(json_object_new_object());
+    char *valid = NULL;
+    size_t size;
+    FILE *out = text_need(open_memstream(&valid, &size));
+
+    while (length > 0) {
+        size_t good = text_utf8_length(text, length), step = good > 0 ? good : 1;
+
+        fputs(good > 0 ? "" : unknown, out);
+        fwrite(text, 1, good, out);
+        text += step;
+        length -= step;
+    }
+    fclose(out);
+    json_object_object_add(object, "line", json_object_new_string_len(text_need(valid), (int)size));
+    json_object_object_add(object, "ends", json_object_new_boolean(ends));
+    free(valid);
+    return object;
+}
+
+void logs_print_object(const char *text, size_t length, bool ends, FILE *out)
+{
+    json_object *object = logs_object(text, length, ends);
+    char *json = shape_serialize(object, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+    fprintf(out, "%s\n", json);
+    free(json);
+    json_object_put(object);
+}
+
+static void print_piece(const struct logs *logs, const char *piece, size_t length, FILE *out)
+{
+    bool ended = piece[length - 1] == '\n';
+
+    if (logs->json)
+        logs_print_object(piece, length - ended, ended, out);
+    else if (logs->clean)
+        print_clean(piece, length, out);
+    else
+        fwrite(piece, 1, length, out);
+}
+
 int logs_print(struct logs *logs, FILE *file, bool all, FILE *out)
 {
     char *piece = text_need(malloc(LOGS_PIECE + 1));
@@ -86,10 +133,8 @@ int logs_print(struct logs *logs, FILE *file, bool all, FILE *out)
         if (!logs->inside)
             logs->match = logs_match(piece, logs->name);
         logs->inside = !ended;
-        if (logs->match && logs->clean)
-            print_clean(piece, length, out);
-        else if (logs->match)
-            fwrite(piece, 1, length, out);
+        if (logs->match)
+            print_piece(logs, piece, length, out);
     }
     clearerr(file);
     free(piece);

@@ -72,7 +72,7 @@ static FILE *open_regular(const char *path, struct error *err)
 
 static enum exit_status run(const struct arguments *arguments)
 {
-    struct logs logs = {.name = arguments->name};
+    struct logs logs = {.name = arguments->name, .json = arguments->json};
     struct error err;
     char *path;
     FILE *file;
@@ -101,7 +101,7 @@ static enum exit_status run(const struct arguments *arguments)
 const struct command logs_command = {
     .name = "logs",
     .summary = "print the output of a job, a role or a replica",
-    .help = "Usage: selastic logs JOB [ROLE|REPLICA] [--follow]\n"
+    .help = "Usage: selastic logs JOB [ROLE|REPLICA] [--follow] [--json]\n"
             "\n"
             "Print the output of a job from the file that sbatch has given it. With a role\n"
             "(collector), a replica (collector-3) or a task of a gang (pair-0.1): only its\n"
@@ -109,6 +109,7 @@ const struct command logs_command = {
             "control characters of another user's job are shown as \\xHH.\n"
             "\n"
             "  -f, --follow     go on as more is written, until the job has ended\n"
+            "      --json       print a JSON object for each line\n"
             "  -h, --help       print this text\n",
     .run = run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic services`, `shard`, and what services are told: `apply`, `flush`, `repack`, `move`,
- * `handover`. */
+ * `withdraw`, `serve`, `handover`. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -160,6 +160,24 @@ static enum exit_status run_move(const struct arguments *arguments)
     return ask(arguments, request);
 }
 
+static enum exit_status ask_of_model(const struct arguments *arguments, const char *what)
+{
+    json_object *request = request_new(what);
+
+    json_object_object_add(request, "model", json_from_string(arguments->model));
+    return ask(arguments, request);
+}
+
+static enum exit_status run_withdraw(const struct arguments *arguments)
+{
+    return ask_of_model(arguments, "withdraw");
+}
+
+static enum exit_status run_serve(const struct arguments *arguments)
+{
+    return ask_of_model(arguments, "serve");
+}
+
 static enum exit_status run_handover(const struct arguments *arguments)
 {
     return ask(arguments, request_new("hand-over"));
@@ -248,6 +266,32 @@ const struct command move_command = {
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_move,
+};
+
+const struct command withdraw_command = {
+    .name = "withdraw",
+    .summary = "have a service not serve a model any more",
+    .help = "Usage: selastic withdraw JOB|SERVICE MODEL [--json]\n"
+            "\n"
+            "Have a service not serve a model any more, though its repository has it: first its\n"
+            "route goes, then the model leaves its shard. It stays so for later jobs of the\n"
+            "service, until 'selastic serve', or until the repository has it no more.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_withdraw,
+};
+
+const struct command serve_command = {
+    .name = "serve",
+    .summary = "have a service serve a model again",
+    .help = "Usage: selastic serve JOB|SERVICE MODEL [--json]\n"
+            "\n"
+            "Have a service serve a model again that was withdrawn from it.\n"
+            "\n"
+            "      --json       print the answer as JSON\n"
+            "  -h, --help       print this text\n",
+    .run = run_serve,
 };
 
 const struct command handover_command = {

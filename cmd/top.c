@@ -1,58 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `selastic top`: the elastic jobs in the terminal.
+/* `selastic top`: the elastic jobs in the terminal, or as a stream of JSON.
  *
  * Slurm and leaders may take seconds to answer. So a thread asks them, by other commands of
  * selastic, which have their time limits. Keys are answered meanwhile. What is shown is decided in
  * top_screen.c. */
 #include "config.h"
 
-#include <stdlib.h>
-
-#include "cmd/command.h"
-
-#define INTERVAL_DEFAULT 5
-
-#ifdef HAVE_NCURSES
-
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-/* ncurses has the wide functions only where this is set. */
-#define NCURSES_WIDECHAR 1
-#include <curses.h>
-#undef timeout
-
+#include "cmd/command.h"
 #include "cmd/terminal_text.h"
 #include "cmd/top_screen.h"
 #include "common/program.h"
 #include "lib/json_text.h"
 
-#define ANSWER_MAX ((size_t)64 << 20)
-#define ANSWER_MS  30000
-#define KEY_MS     100 /* between two looks at what the thread has brought */
-#define LINES_MAX  1000
-#define ESCAPE     27
-#define ESCAPE_MS  50 /* within which the rest of a key's sequence comes */
-
-/* What the thread shall ask, and what it has got. */
-struct look {
-    pthread_mutex_t lock;
-    pthread_cond_t wish;
-    const char *self;
-    enum top_view view;
-    uint32_t job;
-    bool all, wanted;
-    bool answered; /* of answered_view and answered_job: */
-    enum top_view answered_view;
-    uint32_t answered_job;
-    json_object *answer;
-    char *trouble;
-};
-
-/* ---- the thread ------------------------------------------------------------------------------ */
+#define INTERVAL_DEFAULT 5
+#define ANSWER_MAX       ((size_t)64 << 20)
+#define ANSWER_MS        30000
 
 static json_object *ask(const char *self, enum top_view view, uint32_t job, bool all,
                         struct error *err)
@@ -72,6 +41,80 @@ static json_object *ask(const char *self, enum top_view view, uint32_t job, bool
     free(text);
     return answer;
 }
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int interval_of(const struct arguments *arguments)
+{
+    return arguments->interval > 0 ? arguments->interval : INTERVAL_DEFAULT;
+}
+
+/* The program itself, for its other commands. */
+static const char *find_self(void)
+{
+    static char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[length > 0 ? length : 0] = '\0';
+    return self;
+}
+
+/* A line for each look, until nobody reads them. */
+static enum exit_status stream(const struct arguments *arguments)
+{
+    const struct timespec pause = {.tv_sec = interval_of(arguments)};
+    struct top top = {.view = TOP_LIST};
+
+    for (;;) {
+        struct error err = {""};
+        json_object *answer = ask(find_self(), TOP_LIST, 0, arguments->all, &err);
+
+        top_take(&top, TOP_LIST, 0, answer, answer == NULL ? err.text : NULL, now_s());
+        print_json(top_json(&top, now_s()), true);
+        if (fflush(stdout) != 0)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    top_clear(&top);
+    return STATUS_FAILED;
+}
+
+#ifdef HAVE_NCURSES
+
+#include <pthread.h>
+
+/* ncurses has the wide functions only where this is set. */
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+#undef timeout
+
+#define KEY_MS    100 /* between two looks at what the thread has brought */
+#define LINES_MAX 1000
+#define ESCAPE    27
+#define ESCAPE_MS 50 /* within which the rest of a key's sequence comes */
+
+/* What the thread shall ask, and what it has got. */
+struct look {
+    pthread_mutex_t lock;
+    pthread_cond_t wish;
+    const char *self;
+    enum top_view view;
+    uint32_t job;
+    bool all, wanted;
+    bool answered; /* of answered_view and answered_job: */
+    enum top_view answered_view;
+    uint32_t answered_job;
+    json_object *answer;
+    char *trouble;
+};
+
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *run_thread(void *arg)
 {
@@ -109,14 +152,6 @@ static void want(struct look *look, const struct top *top)
     look->wanted = true;
     pthread_cond_signal(&look->wish);
     pthread_mutex_unlock(&look->lock);
-}
-
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 /* True: something has come. */
@@ -236,23 +271,20 @@ static void begin_screen(void)
     wtimeout(stdscr, KEY_MS);
 }
 
-static enum exit_status run(const struct arguments *arguments)
+static enum exit_status show(const struct arguments *arguments)
 {
     static struct look look = {.lock = PTHREAD_MUTEX_INITIALIZER, .wish = PTHREAD_COND_INITIALIZER};
-    static char self[PATH_MAX];
     struct top top = {.all = arguments->all};
-    int every = arguments->interval > 0 ? arguments->interval : INTERVAL_DEFAULT;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    int every = interval_of(arguments);
     pthread_t thread;
     struct error err;
     const char *term = getenv("TERM");
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || term == NULL || *term == '\0') {
-        error_set(&err, "top needs a terminal; for programs there is 'selastic list --json'");
+        error_set(&err, "top needs a terminal; for programs there is 'selastic top --json'");
         return failed(&err);
     }
-    self[length > 0 ? length : 0] = '\0';
-    look.self = self;
+    look.self = find_self();
     if (pthread_create(&thread, NULL, run_thread, &look) != 0) {
         error_set(&err, "cannot start a thread");
         return failed(&err);
@@ -268,7 +300,7 @@ static enum exit_status run(const struct arguments *arguments)
 
 #else
 
-static enum exit_status run(const struct arguments *arguments)
+static enum exit_status show(const struct arguments *arguments)
 {
     struct error err;
 
@@ -280,10 +312,15 @@ static enum exit_status run(const struct arguments *arguments)
 
 #endif
 
+static enum exit_status run(const struct arguments *arguments)
+{
+    return arguments->json ? stream(arguments) : show(arguments);
+}
+
 const struct command top_command = {
     .name = "top",
     .summary = "watch the elastic jobs in the terminal",
-    .help = "Usage: selastic top [--all] [--interval S]\n"
+    .help = "Usage: selastic top [--all] [--interval S] [--json]\n"
             "\n"
             "Show your elastic jobs: size, allowed sizes, steps per second, costs, and what each\n"
             "waits for. Keys: arrows choose a job, Enter shows it, r its replicas, h its history,\n"
@@ -291,6 +328,7 @@ const struct command top_command = {
             "\n"
             "      --all         begin with the jobs of all users\n"
             "      --interval S  look every S seconds, from 2 to 3600 (default 5)\n"
+            "      --json        print a line of JSON at each look, until interrupted\n"
             "  -h, --help        print this text\n",
     .run = run,
 };

@@ -119,6 +119,28 @@ void top_take(struct top *top, enum top_view view, uint32_t job, json_object *an
     keep_chosen(top, place);
 }
 
+json_object *top_json(const struct top *top, double now)
+{
+    json_object *look = text_need(json_object_new_object()), *jobs;
+
+    json_object_object_add(look, "time", shape_double(now));
+    if (top->trouble != NULL) {
+        json_object_object_add(look, "error", json_object_new_string(top->trouble));
+        return look;
+    }
+    jobs = text_need(json_object_new_array());
+    for (int i = 0; i < count_jobs(top); i++) {
+        json_object *job = job_at(top, i);
+        const struct top_seen *seen = find_seen(top, id_of(job));
+        bool known = seen != NULL && seen->rate >= 0;
+
+        json_object_object_add(job, "steps_per_s", known ? shape_double(seen->rate) : NULL);
+        json_object_array_add(jobs, json_object_get(job));
+    }
+    json_object_object_add(look, "jobs", jobs);
+    return look;
+}
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 static void change_view(struct top *top, enum top_view view)

@@ -62,6 +62,10 @@ void top_take(struct top *top, enum top_view view, uint32_t job, json_object *an
 /* A key was pressed; height: lines of the terminal. False: the program shall end. */
 bool top_press(struct top *top, enum top_key key, int height);
 
+/* What is known of all jobs, as of `selastic list --json` and {"time"}, each job with
+ * {"steps_per_s"} (null: not known yet). Where the last look failed: {"time", "error"}. */
+json_object *top_json(const struct top *top, double now);
+
 /* A line to be drawn. */
 struct top_line {
     char text[TOP_LINE_MAX];

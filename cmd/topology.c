@@ -173,7 +173,7 @@ const struct command topology_command = {
             "                                 [--output=FILE] [--json]\n"
             "       selastic topology show [--file=FILE] [--json]\n"
             "       selastic topology check [--file=FILE] [--json]\n"
-            "       selastic topology describe [--pieces]\n"
+            "       selastic topology describe [--pieces] [--json]\n"
             "\n"
             "collect   find out the hardware of the nodes by a short job, and write it to a file;\n"
             "          Slurm's select plugin and the other topology commands read this file\n"
@@ -188,7 +188,7 @@ const struct command topology_command = {
             "      --output=FILE     write this file (default: shapes of elastic.conf)\n"
             "      --file=FILE       read this file (default: shapes of elastic.conf)\n"
             "      --pieces          print short lines, in the form that collect reads\n"
-            "      --json            print JSON\n"
+            "      --json            print JSON; describe does so in any case\n"
             "  -h, --help            print this text\n",
     .run = run,
 };

@@ -11,8 +11,10 @@
 #include "cmd/command.h"
 #include "cmd/terminal_text.h"
 #include "cmd/usage_list.h"
+#include "cmd/usage_marks.h"
 #include "cmd/usage_picture.h"
 #include "common/conf_file.h"
+#include "common/log.h"
 #include "common/program.h"
 
 #define RECORDS_MAX     ((size_t)64 << 20)
@@ -55,6 +57,28 @@ static char *option(const char *name, const char *value)
     return text_need(asprintf(&text, "--%s=%s", name, value) < 0 ? NULL : text);
 }
 
+/* Without an answer of slurmctld, jobs that have ended are all there is. */
+static int read_marked(const struct arguments *arguments, const char *text, const char *separator,
+                       const char *user, struct usage *usage, struct error *err)
+{
+    const struct passwd *entry = user != NULL ? getpwnam(user) : NULL;
+    struct usage_marks marks = {.count = 0};
+    bool is_open = arguments->until == NULL; /* until now */
+    char *all = NULL;
+    int rc;
+
+    if ((is_open || usage_needs_marks(text, separator)) &&
+        usage_marks_ask(entry != NULL ? entry->pw_uid : (uid_t)-1, &marks, err) != 0)
+        log_error("jobs that have not ended are not counted: %s", err->text);
+    if (is_open)
+        all = usage_marks_add(text, separator, &marks, arguments->account,
+                              arguments->since != NULL);
+    rc = usage_read(all != NULL ? all : text, separator, marks.list, marks.count, usage, err);
+    free(all);
+    usage_marks_clear(&marks);
+    return rc;
+}
+
 static int ask(const struct arguments *arguments, struct usage *usage, struct error *err)
 {
     char separator[2 * SEPARATOR_BYTES + 3], *text = NULL, *argv[WORDS_MAX];
@@ -86,7 +110,7 @@ static int ask(const struct arguments *arguments, struct usage *usage, struct er
     while (count > options)
         free(argv[--count]);
     if (rc == 0)
-        rc = usage_read(text, separator, usage, err);
+        rc = read_marked(arguments, text, separator, user, usage, err);
     free(text);
     return rc == 0 ? 0 : -1;
 }
@@ -163,8 +187,9 @@ const struct command usage_command = {
             "                      [--svg FILE] [--html FILE] [--title TEXT] [--json]\n"
             "\n"
             "Add up what Slurm's accounting knows of each elastic job as a whole: all its runs\n"
-            "and all its extension jobs. Without an option: your jobs of the last 30 days. With\n"
-            "JOB: a line for each pool as well. Costs are those of the prices in elastic.conf.\n"
+            "and all its extension jobs, those that run until now. Without an option: your jobs\n"
+            "of the last 30 days. With JOB: a line for each pool as well. Costs are those of the\n"
+            "prices in elastic.conf.\n"
             "\n"
             "  -u, --user U     jobs of this user\n"
             "  -A, --account A  jobs of this account\n"

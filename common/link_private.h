@@ -19,6 +19,7 @@
 #define LINK_ADDRESS_MAX  64
 #define LINK_WHY_MAX      512
 #define LINK_FAILURE_MAX  256
+#define LINK_LOG_EVERY_MS 10000 /* of what a leader does not accept */
 
 enum link_state {
     LINK_SEARCHING,  /* client: attempts are made */
@@ -204,17 +205,25 @@ int link_port_write(const char *state_dir, const char *base, int port, struct er
 int link_port_read(const char *state_dir, const char *base, uid_t owner);
 
 /* ---- link_server.c --------------------------------------------------------------------------- */
-void link_server_received(struct link *link, json_object *msg);
+/* The last of what belongs to it is gone. */
+void link_server_free_if_done(struct link_server *server);
+
+/* ---- link_accept.c --------------------------------------------------------------------------- */
+/* Begin to accept connections. */
+void link_server_accept(struct link_server *server);
 void link_server_opened(struct link *link);
+/* The link ends: remove it from the server's pending and open links. */
+void link_server_leave(struct link *link);
+/* The link's handles are closed. */
+void link_server_forget(struct link *link);
+
+/* ---- link_judge.c ---------------------------------------------------------------------------- */
+void link_server_received(struct link *link, json_object *msg);
 /* The link no longer waits for its job. */
 void link_server_dequeue(struct link *link);
 void link_server_job_ended(struct link_server *server);
 /* Log why an unauthenticated link has failed, not more often than people can read. */
 void link_server_note(const struct link *link, const char *why);
-/* The link ends: remove it from the server's pending and open links. */
-void link_server_leave(struct link *link);
-/* The link's handles are closed. */
-void link_server_forget(struct link *link);
 
 /* ---- link_search.c --------------------------------------------------------------------------- */
 /* Do what is due. */

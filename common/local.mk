@@ -16,9 +16,11 @@ common_libelasticcommon_la_SOURCES = \
     common/files.h \
     common/link.c \
     common/link.h \
+    common/link_accept.c \
     common/link_auth.c \
     common/link_auth.h \
     common/link_client.c \
+    common/link_judge.c \
     common/link_port.c \
     common/link_private.h \
     common/link_search.c \
@@ -70,7 +72,7 @@ common_libelasticcommon_la_LIBADD = \
     $(SODIUM_LIBS) \
     $(YAML_LIBS)
 
-# Reading a directory of checkpoints: for elasticrun and elastic-flush, without Slurm, munge and a loop.
+# Reading directories in which anything may lie, such as one of checkpoints: without Slurm, munge and a loop.
 noinst_LTLIBRARIES += common/libelasticcheckpoints.la
 common_libelasticcheckpoints_la_SOURCES = \
     common/checkpoints.c \
@@ -85,12 +87,15 @@ common_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 # S3, for processes that may wait: without Slurm, munge and a loop.
 noinst_LTLIBRARIES += common/libelastics3client.la
 common_libelastics3client_la_SOURCES = \
+    common/crew.c \
+    common/crew.h \
     common/files.c \
     common/files.h \
     common/s3.c \
     common/s3.h \
     common/s3_account.c \
     common/s3_account.h \
+    common/s3_download.c \
     common/s3_private.h \
     common/s3_request.c \
     common/s3_upload.c

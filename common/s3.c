@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Objects of a bucket (s3.h). Files are put by s3_upload.c. */
+/* Objects of a bucket (s3.h). Files are put by s3_upload.c, and got by s3_download.c. */
 #include "common/s3.h"
 
 #include <stdio.h>
@@ -36,19 +36,6 @@ enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **te
     } else {
         s3_reply_clear(&reply);
     }
-    return result;
-}
-
-enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
-                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
-                      void *arg, struct error *err)
-{
-    const struct s3_request request = {
-        .what = "get", .method = "GET", .key = key, .take = take, .arg = arg, .bytes = bytes};
-    struct s3_reply reply;
-    enum s3_result result = s3_ask(s3, &request, &reply, err);
-
-    s3_reply_clear(&reply);
     return result;
 }
 

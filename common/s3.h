@@ -14,6 +14,7 @@
 #include "common/s3_account.h"
 #include "lib/error.h"
 #include "lib/s3_answer.h"
+#include "lib/s3_parts.h"
 
 struct s3_limits {
     int connect; /* seconds for a connection */
@@ -41,6 +42,10 @@ struct s3_condition {
 
 struct s3;
 
+/* A lane is a connection of its own, for a thread of its own. Lane 0 is the handle itself, up to
+ * S3_LANES - 1; they live as long as it. All functions take any lane. NULL: out of memory. */
+struct s3 *s3_lane(struct s3 *s3, int lane);
+
 /* The account is borrowed. NULL with err. */
 struct s3 *s3_open(const struct s3_account *account, const char *bucket,
                    const struct s3_limits *limits, struct error *err);
@@ -52,8 +57,9 @@ void s3_close(struct s3 *s3);
 enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **text, size_t *len,
                            char etag[S3_ETAG_SIZE], struct error *err);
 
-/* Hand an object of exactly so many bytes piece by piece to take(), which returns -1 with err to
- * stop. A cut connection goes on where it was cut, if the object has an ETag. */
+/* Hand an object of exactly so many bytes piece by piece, in order, to take(), which returns -1
+ * with err to stop. A cut connection goes on where it was cut, if the object has an ETag. A large
+ * object comes by all lanes, and take() is called by several threads, one at a time. */
 enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
                       int (*take)(const void *data, size_t len, void *arg, struct error *err),
                       void *arg, struct error *err);
@@ -66,8 +72,8 @@ enum s3_result s3_put_text(struct s3 *s3, const char *key, const char *text, siz
                            const struct s3_condition *condition, char etag[S3_ETAG_SIZE],
                            struct error *err);
 
-/* Put a file from its beginning, in parts if it is large. saw() gets each piece that is sent, once
- * and in order. */
+/* Put a file from its beginning. If it is large, it goes in parts by all lanes. saw() gets each
+ * piece that is sent, once and in order, one thread at a time. */
 enum s3_result s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes,
                            void (*saw)(const void *data, size_t len, void *arg), void *arg,
                            struct error *err);

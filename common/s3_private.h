@@ -23,6 +23,9 @@ struct s3_request {
     int (*take)(const void *data, size_t len, void *arg, struct error *err);
     void *arg;
     int64_t bytes;
+    /* NULL: the whole object; else the bytes from `offset` of the one with this ETag. */
+    const char *version;
+    int64_t offset;
     bool late; /* the status comes before the work is done: a 2xx may say an error */
 };
 

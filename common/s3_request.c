@@ -18,6 +18,7 @@
 #define HOST_SIZE   256
 #define HEX_SIZE    (2 * crypto_hash_sha256_BYTES + 1)
 #define RANGE_SIZE  64
+#define BUFFER      (256 * 1024L) /* of a connection with large objects */
 
 struct s3 {
     CURL *easy;
@@ -26,6 +27,7 @@ struct s3 {
     char host[HOST_SIZE];
     char scope[128]; /* for CURLOPT_AWS_SIGV4 */
     struct s3_limits limits;
+    struct s3 *lanes[S3_LANES]; /* of lane 0: the others, as far as they were needed */
 };
 
 /* One try. */
@@ -74,6 +76,11 @@ static int take_content(struct attempt *attempt, const void *data, size_t len)
     return request->take(data, len, request->arg, attempt->err);
 }
 
+static bool is_range(const struct attempt *attempt)
+{
+    return attempt->from > 0 || attempt->request->version != NULL;
+}
+
 static size_t on_data(char *data, size_t size, size_t count, void *arg)
 {
     struct attempt *attempt = arg;
@@ -84,7 +91,7 @@ static size_t on_data(char *data, size_t size, size_t count, void *arg)
 
     curl_easy_getinfo(attempt->s3->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200 && status < 300 && request->take != NULL)
-        rc = status == (attempt->from > 0 ? 206 : status)
+        rc = status == (is_range(attempt) ? 206 : status)
                  ? take_content(attempt, data, len)
                  : error_set(attempt->err, "the server does not go on where it was cut");
     else
@@ -149,15 +156,16 @@ static int add_header(struct curl_slist **list, const char *name, const char *va
 /* What was got is of one version of the object: the rest has to be of the same. */
 static int add_range(struct curl_slist **list, const struct attempt *attempt)
 {
+    const struct s3_request *request = attempt->request;
+    const char *version = request->version != NULL ? request->version : attempt->reply->etag;
     char range[RANGE_SIZE];
 
-    if (attempt->from == 0)
+    if (!is_range(attempt))
         return 0;
-    snprintf(range, sizeof(range), "bytes=%lld-", (long long)attempt->from);
-    return add_header(list, "Range", range) != 0 ||
-                   add_header(list, "If-Match", attempt->reply->etag) != 0
-               ? -1
-               : 0;
+    snprintf(range, sizeof(range), "bytes=%lld-%lld", (long long)(request->offset + attempt->from),
+             (long long)(request->offset + request->bytes - 1));
+    return add_header(list, "Range", range) != 0 || add_header(list, "If-Match", version) != 0 ? -1
+                                                                                               : 0;
 }
 
 /* NULL when out of memory. */
@@ -237,6 +245,10 @@ static void set_request(struct attempt *attempt, const char *url, struct curl_sl
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     if (authorities != NULL && authorities[0] != '\0')
         curl_easy_setopt(easy, CURLOPT_CAINFO, authorities);
+    if (attempt->request->bytes > BUFFER)
+        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER);
+    if (attempt->request->body_len > BUFFER)
+        curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER);
     set_body(easy, attempt);
 }
 
@@ -387,7 +399,8 @@ static bool has_all(const struct attempt *attempt)
 /* Without an ETag the rest could be of another version of the object. */
 static bool may_try_again(const struct attempt *attempt)
 {
-    return !attempt->refused && (*attempt->got == 0 || attempt->reply->etag[0] != '\0');
+    return !attempt->refused && (*attempt->got == 0 || attempt->request->version != NULL ||
+                                 attempt->reply->etag[0] != '\0');
 }
 
 static bool says_error(const struct s3_request *request, const struct s3_reply *reply)
@@ -479,10 +492,23 @@ struct s3 *s3_open(const struct s3_account *account, const char *bucket,
     return s3;
 }
 
+struct s3 *s3_lane(struct s3 *s3, int lane)
+{
+    struct s3 **own = &s3->lanes[lane];
+
+    if (lane == 0)
+        return s3;
+    if (*own == NULL)
+        *own = s3_open(s3->account, s3->bucket, &s3->limits, NULL);
+    return *own;
+}
+
 void s3_close(struct s3 *s3)
 {
     if (s3 == NULL)
         return;
+    for (int i = 1; i < S3_LANES; i++)
+        s3_close(s3->lanes[i]);
     curl_easy_cleanup(s3->easy);
     free(s3);
 }

@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t asked;
+static volatile sig_atomic_t asked, was_asked;
 
 static void on_signal(int number)
 {
     if (asked == 0)
         asked = number;
+    was_asked = 1;
     /* A call that began to wait just after the program last looked is interrupted by the next
      * signal. */
     alarm(1);
@@ -32,6 +33,11 @@ void stop_watch(int seconds)
     /* The parent process may have blocked them. */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     alarm((unsigned int)seconds);
+}
+
+int stop_was_asked(void)
+{
+    return was_asked;
 }
 
 int stop_asked(void)

@@ -11,4 +11,7 @@ void stop_watch(int seconds);
  * ends with EINTR after a request, and again each second. */
 int stop_asked(void);
 
+/* Has anything ever asked to? Also if that was forgotten, for a clean-up that has its own time. */
+int stop_was_asked(void);
+
 #endif

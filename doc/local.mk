@@ -53,6 +53,7 @@ nobase_dist_doc_DATA += \
     doc/user/roles.md \
     doc/user/router.md \
     doc/user/serve.md \
+    doc/user/usage.svg \
     doc/user/frameworks.md \
     doc/user/script.md \
     doc/user/states.md \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
+#include "cmd/logs.h"
 #include "cmd/render_parts.h"
 #include "cmd/terminal_text.h"
 #include "fit/grant.h"
@@ -294,9 +295,14 @@ int fit_log(const struct fit_arguments *arguments, struct error *err)
         return errno == ENOENT ? error_set(err, "fit %" PRId64 " has printed nothing so far", id)
                                : error_set(err, "%s", strerror(errno));
     while (fgets(line, sizeof(line), log) != NULL) {
+        bool ends = strchr(line, '\n') != NULL;
         char *clean;
 
         line[strcspn(line, "\n")] = '\0';
+        if (arguments->json) {
+            logs_print_object(line, strlen(line), ends, stdout);
+            continue;
+        }
         clean = text_clean(line, 0);
         puts(clean);
         free(clean);

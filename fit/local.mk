@@ -21,6 +21,8 @@ fit_libfit_la_SOURCES = \
     fit/new_state.h \
     fit/runner.c \
     fit/runner.h \
+    fit/s3_states.c \
+    fit/s3_states.h \
     fit/spec.c \
     fit/spec.h \
     fit/steps.c \

@@ -18,6 +18,7 @@
 #include <sodium.h>
 
 #include "cmd/command.h"
+#include "cmd/options.h"
 #include "cmd/terminal_text.h"
 #include "fit/fit_command.h"
 #include "lib/fit_view.h"
@@ -32,7 +33,7 @@ static void print_help(void)
         "Usage: %1$s start SERVICE --data=DATA [OPTION]...\n"
         "       %1$s show SERVICE [FIT] [--json]\n"
         "       %1$s list SERVICE [--json]\n"
-        "       %1$s log SERVICE [FIT]\n"
+        "       %1$s log SERVICE [FIT] [--json]\n"
         "       %1$s cancel SERVICE [FIT] [--reason=TEXT] [--json]\n"
         "       %1$s list SERVICE --guests [--json]\n"
         "       %1$s cancel SERVICE GUEST --guests [--reason=TEXT] [--json]\n"
@@ -135,9 +136,9 @@ static int read_from(struct fit_arguments *arguments, const char *text, struct e
                      error_value(text).text);
 }
 
-static int read_option(struct fit_arguments *arguments, int option, char *const *argv,
-                       struct error *err)
+static int read_option(void *to, int option, struct error *err)
 {
+    struct fit_arguments *arguments = to;
     int job;
 
     switch (option) {
@@ -188,10 +189,8 @@ static int read_option(struct fit_arguments *arguments, int option, char *const 
                              error_value(optarg).text);
         arguments->job = (uint32_t)job;
         return 0;
-    default:
-        return error_set(err, "%s: unknown option, or one without its value; see --help",
-                         error_value(argv[optind - 1]).text);
     }
+    return 0;
 }
 
 static int read_words(struct fit_arguments *arguments, size_t *command, int count,
@@ -225,18 +224,11 @@ static int read_words(struct fit_arguments *arguments, size_t *command, int coun
 static int read_arguments(struct fit_arguments *arguments, size_t *command, int argc, char **argv,
                           struct error *err)
 {
-    int option;
+    static const struct options_syntax syntax = {long_options, print_help, read_option};
 
     *arguments = (struct fit_arguments){0};
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            print_help();
-            exit(FIT_EXIT_OK);
-        }
-        if (read_option(arguments, option, argv, err) != 0)
-            return -1;
-    }
+    if (options_read(argc, argv, &syntax, arguments, err) != 0)
+        return -1;
     return read_words(arguments, command, argc - optind, argv + optind, err);
 }
 

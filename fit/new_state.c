@@ -13,6 +13,7 @@
 #include "common/entry.h"
 #include "common/files.h"
 #include "state/digest.h"
+#include "state/partial.h"
 #include "state/tree.h"
 
 #define PIECE ((size_t)1 << 20)
@@ -23,23 +24,34 @@ struct new_state_path new_state_path(const char *place, int64_t number, bool who
     struct new_state_path path;
 
     state_name(name, number);
-    snprintf(path.text, sizeof(path.text), "%.4000s/%s%s", place, name, whole ? "" : STATE_PARTIAL);
+    snprintf(path.text, sizeof(path.text), "%.4000s/%s", place,
+             whole ? name : partial_name(number).text);
     return path;
+}
+
+static int open_place(const struct new_state *state, struct error *err)
+{
+    int base = open(state->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return base >= 0 ? base
+                     : error_set(err, "%s: %s", error_path(state->place).text, strerror(errno));
 }
 
 int new_state_make(const struct new_state *state, struct error *err)
 {
-    struct new_state_path path = new_state_path(state->place, state->number, false);
-    int saved;
+    int base, fd, saved;
 
-    if (dir_make(state->place, err) != 0)
+    if (dir_make(state->place, err) != 0 || (base = open_place(state, err)) < 0)
         return -1;
-    if (mkdir(path.text, 0700) == 0)
-        return 0;
+    fd = partial_make(base, state->number, err);
     saved = errno;
-    error_set(err, "%s: %s", error_path(path.text).text, strerror(saved));
+    if (fd >= 0)
+        close(fd);
+    else
+        error_prefix(err, "%s", error_path(state->place).text);
+    close(base);
     errno = saved;
-    return -1;
+    return fd >= 0 ? 0 : -1;
 }
 
 int new_state_again(const struct new_state *state, struct error *err)
@@ -184,18 +196,16 @@ int new_state_check(const struct new_state *state, struct error *err)
 
 int new_state_publish(const struct new_state *state, struct error *err)
 {
-    struct new_state_path from = new_state_path(state->place, state->number, false);
     struct new_state_path to = new_state_path(state->place, state->number, true);
-    int base, rc;
+    int rc, base = open_place(state, err);
 
-    /* A state of that name has files, and so is not replaced. */
-    if (rename(from.text, to.text) != 0 && !(errno == ENOENT && access(to.text, F_OK) == 0))
-        return error_set(err, "%s: %s", error_path(to.text).text, strerror(errno));
-    base = open(state->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    rc = base >= 0 && fsync(base) == 0
-             ? 0
-             : error_set(err, "%s: %s", error_path(state->place).text, strerror(errno));
-    if (base >= 0)
-        close(base);
+    if (base < 0)
+        return -1;
+    rc = partial_publish(base, state->number, err);
+    if (rc != 0 && errno == ENOENT && access(to.text, F_OK) == 0)
+        rc = 0; /* it lies there already */
+    if (rc != 0)
+        error_prefix(err, "%s", error_path(state->place).text);
+    close(base);
     return rc;
 }

@@ -13,19 +13,30 @@
 #include "fit/runner.h"
 #include "lib/number.h"
 
-#define LOOK_NS 200000000L /* between two looks at a fit */
-#define IDLE_NS 900000000L /* … for one */
+#define LOOK_FIRST_NS 20000000L  /* between two looks at a fit, when it has just gone on … */
+#define LOOK_MOST_NS  250000000L /* … and later */
+#define IDLE_NS       300000000L /* … for one */
+
+/* Twice as long each time. */
+static long next_pause(long pause, enum runner_sees sees)
+{
+    if (sees == RUNNER_IDLE)
+        return IDLE_NS;
+    if (sees == RUNNER_MOVED || pause == IDLE_NS)
+        return LOOK_FIRST_NS;
+    return 2 * pause < LOOK_MOST_NS ? 2 * pause : LOOK_MOST_NS;
+}
 
 /* Until it is told to end, or another runner has come. */
 static int loop(struct runner *runner, const struct home *home, int64_t claim, struct error *err)
 {
+    struct timespec pause = {.tv_nsec = IDLE_NS};
     struct error before = {""};
     pid_t parent = getppid();
 
-    while (!stop_asked() && getppid() == parent) {
-        struct timespec pause = {.tv_nsec = IDLE_NS};
-        bool busy = false;
-        int rc = runner_look(runner, &busy, err);
+    while (!stop_was_asked() && getppid() == parent) {
+        enum runner_sees sees = RUNNER_IDLE;
+        int rc = runner_look(runner, &sees, err);
 
         if (rc != 0 && !home_claimed(home, claim))
             return -1;
@@ -33,8 +44,7 @@ static int loop(struct runner *runner, const struct home *home, int64_t claim, s
             log_error("%s; tries again", err->text);
             before = *err;
         }
-        if (rc == 0 && busy)
-            pause.tv_nsec = LOOK_NS;
+        pause.tv_nsec = next_pause(pause.tv_nsec, rc == 0 ? sees : RUNNER_IDLE);
         nanosleep(&pause, NULL);
     }
     return 0;

@@ -11,6 +11,7 @@
 
 #include "common/files.h"
 #include "common/log.h"
+#include "common/stop.h"
 #include "fit/guest_runner.h"
 #include "fit/steps.h"
 
@@ -181,6 +182,8 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.why[0] = '\0';
     }
     step = steps_run(&runner->steps, unix_time(), &why);
+    if (step == STEP_FAILED && stop_was_asked()) /* this process ends, and not the fit */
+        return 0;
     if (step == STEP_WAITS)
         return note_waits(runner, why.text, err);
     fact.kind = step == STEP_DONE ? FIT_FACT_DONE : FIT_FACT_FAILED;
@@ -236,21 +239,33 @@ void runner_destroy(struct runner *runner)
 }
 
 /* Guests and fits of the service have the replica that trains in turn. */
-static int look_for_guests(struct runner *runner, bool *busy, struct error *err)
+static int look_for_guests(struct runner *runner, enum runner_sees *sees, struct error *err)
 {
+    bool busy = false;
+    int rc;
+
     if (!home_claimed(&runner->home, runner->claim))
         return error_set(err, "another process runs the fits of this service now");
-    return guest_runner_look(&runner->guests, unix_time(), busy, err);
+    rc = guest_runner_look(&runner->guests, unix_time(), &busy, err);
+    *sees = busy ? RUNNER_WAITS : RUNNER_IDLE;
+    return rc;
 }
 
-int runner_look(struct runner *runner, bool *busy, struct error *err)
+/* What is done at once is followed by the next action at once. */
+int runner_look(struct runner *runner, enum runner_sees *sees, struct error *err)
 {
     int rc = runner->id == 0 && runner->guests.id == 0 ? find_fit(runner, err) : 0;
+    enum fit_action action;
 
-    *busy = runner->id != 0;
-    if (rc != 0)
-        return rc;
-    if (runner->id == 0 && runner->trains)
-        return look_for_guests(runner, busy, err);
-    return *busy ? work(runner, err) : 0;
+    *sees = runner->id != 0 ? RUNNER_WAITS : RUNNER_IDLE;
+    if (rc == 0 && runner->id == 0 && runner->trains)
+        return look_for_guests(runner, sees, err);
+    for (int i = 0; rc == 0 && runner->id != 0 && i < FIT_ACTIONS; i++) {
+        action = runner->record.fit.action;
+        rc = work(runner, err);
+        if (rc == 0 && runner->id != 0 && runner->record.fit.action == action)
+            break;
+        *sees = RUNNER_MOVED;
+    }
+    return rc;
 }

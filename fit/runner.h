@@ -7,8 +7,6 @@
 #ifndef FIT_RUNNER_H
 #define FIT_RUNNER_H
 
-#include <stdbool.h>
-
 #include "fit/home.h"
 #include "fit/leader_link.h"
 
@@ -26,8 +24,14 @@ struct runner_options {
 struct runner *runner_create(const struct runner_options *options);
 void runner_destroy(struct runner *runner); /* accepts NULL */
 
-/* One look: at the fit that goes on, or for the next one. *busy: there is one. -1 with err: it is
- * to be tried again, as long as the claim holds. */
-int runner_look(struct runner *runner, bool *busy, struct error *err);
+enum runner_sees {
+    RUNNER_IDLE,  /* there is no fit */
+    RUNNER_WAITS, /* there is one, and nothing can be done at once */
+    RUNNER_MOVED, /* there was something to do */
+};
+
+/* One look: at the fit that goes on, or for the next one. -1 with err: it is to be tried again, as
+ * long as the claim holds. */
+int runner_look(struct runner *runner, enum runner_sees *sees, struct error *err);
 
 #endif

@@ -11,12 +11,14 @@
 
 #include "fit/grant.h"
 #include "lib/json_get.h"
+#include "lib/s3_place.h"
 #include "lib/shard_commands.h"
 #include "lib/states.h"
 
 #define FORMAT       1
 #define LIMIT_MAX    (366 * 86400.0)
 #define ARGUMENT_MAX 1000
+#define URL_MAX      2048
 
 static const char *const limits[] = {"start", "fit", "target"};
 
@@ -117,12 +119,25 @@ static void add_trainer(json_object *json, const struct trainer_name *trainer)
     add_text(json, "runner", trainer->user);
 }
 
+/* Each model has a prefix of its own. */
+static int states_url(char *url, size_t size, const char *states, const char *model,
+                      struct error *err)
+{
+    size_t len = strlen(states);
+    struct s3_place where;
+
+    while (len > 0 && states[len - 1] == '/')
+        len--;
+    snprintf(url, size, "%.*s/%s", (int)len, states, model);
+    return s3_place_parse(url, &where, err);
+}
+
 json_object *spec_create(const struct spec_order *order, json_object *service, double now,
                          struct error *err)
 {
     json_object *fit = json_object_object_get(service, "fit"), *json, *target;
-    const char *repository = json_get_string(service, "repository");
-    char place[PATH_MAX], real[PATH_MAX];
+    const char *repository = json_get_string(service, "repository"), *states;
+    char place[PATH_MAX], real[PATH_MAX], url[URL_MAX];
     struct trainer_name trainer;
 
     if (!json_object_is_type(fit, json_type_object) || repository == NULL) {
@@ -139,6 +154,7 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
                   error_value(order->service).text);
         return NULL;
     }
+    states = json_get_string(fit, "states");
     if (!shard_name_ok(order->model)) {
         error_set(err,
                   "--model=%s: a model has up to %d letters, digits and ._-, a letter or digit "
@@ -148,10 +164,19 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     }
     if (check_stage(order, fit, &trainer, err) != 0)
         return NULL;
+    if (trainer.user[0] != '\0' && states != NULL) {
+        error_set(err,
+                  "--trainer: a trainer of another user writes to directories only, and the "
+                  "states of service %s are on S3",
+                  error_value(order->service).text);
+        return NULL;
+    }
     /* A trainer of another user follows no links. */
     if (trainer.user[0] != '\0' && realpath(repository, real) != NULL)
         repository = real;
     snprintf(place, sizeof(place), "%.3000s/%s", repository, order->model);
+    if (states != NULL && states_url(url, sizeof(url), states, order->model, err) != 0)
+        return NULL;
     json = json_object_new_object();
     target = json_object_new_object();
     json_object_object_add(json, "format", json_object_new_int(FORMAT));
@@ -161,6 +186,7 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     add_text(json, "service", order->service);
     add_text(json, "model", order->model);
     add_text(json, "place", place);
+    json_object_object_add(json, "states", states != NULL ? json_object_new_string(url) : NULL);
     add_text(json, "from", order->from);
     add_copy(json, "run", fit);
     add_copy(json, "stage", fit);
@@ -215,6 +241,7 @@ static bool read_mode(struct spec *spec)
 
 int spec_read(const struct home *home, int64_t id, struct spec *spec, struct error *err)
 {
+    struct s3_place where;
     int64_t keep = 0;
 
     *spec = (struct spec){.json = home_read(home, id, HOME_RUN_FILE, err)};
@@ -223,14 +250,16 @@ int spec_read(const struct home *home, int64_t id, struct spec *spec, struct err
     spec->service = json_get_string(spec->json, "service");
     spec->model = json_get_string(spec->json, "model");
     spec->place = json_get_string(spec->json, "place");
+    spec->states = json_get_string(spec->json, "states");
     spec->from = json_get_string(spec->json, "from");
     spec->run = json_get_strings(spec->json, "run", ARGUMENT_MAX);
     spec->stage = json_get_strings(spec->json, "stage", ARGUMENT_MAX);
     json_get_int(spec->json, "keep", 0, INT_MAX, &keep);
     spec->keep = (int)keep;
     if (spec->service != NULL && spec->model != NULL && shard_name_ok(spec->model) &&
-        spec->place != NULL && spec->place[0] == '/' && read_mode(spec) &&
-        read_limits(spec->json, &spec->limits))
+        spec->place != NULL && spec->place[0] == '/' &&
+        (spec->states == NULL || s3_place_parse(spec->states, &where, err) == 0) &&
+        read_mode(spec) && read_limits(spec->json, &spec->limits))
         return 0;
     spec_clear(spec);
     return error_set(err, "%s: this is no run of a fit",

@@ -33,6 +33,7 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
 struct spec {
     json_object *json;
     const char *service, *model, *place;
+    const char *states; /* those of the model on S3; NULL: there are none */
     const char *from;
     enum fit_mode mode;
     struct trainer_name trainer; /* in mode multi */

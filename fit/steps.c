@@ -10,6 +10,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "fit/new_state.h"
+#include "fit/s3_states.h"
 #include "fit/steps_multi.h"
 #include "lib/json_get.h"
 #include "lib/states.h"
@@ -29,23 +30,42 @@ static struct new_state new_state(const struct steps *steps)
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
-/* Which state is passed on to the training. */
-static int choose_previous(struct steps *steps, const struct states *states, struct error *err)
+/* Which state is passed on to the training: without a word the one that counts. */
+static int choose_previous(struct steps *steps, const struct states *states, int64_t counts,
+                           struct error *err)
 {
-    const struct state *latest = states_latest(states);
     const char *from = steps->spec->from;
+    int64_t number = counts;
     bool partial;
+    int rc = 0;
 
-    if (from == NULL) {
-        steps->record->previous = latest != NULL ? latest->number : 0;
+    if (from != NULL)
+        number = strcmp(from, "none") == 0 ? 0 : state_number(from, &partial);
+    steps->record->previous = number;
+    if (from != NULL && number > 0 && steps->spec->states != NULL)
+        rc = store_check(steps->spec->states, number, err);
+    else if (from != NULL && number > 0)
+        rc = states_check_use(states, number, err);
+    return rc == 0 ? 0 : error_prefix(err, "--from=%s", error_value(from).text);
+}
+
+/* The state that counts, and a number that no state has: on S3, too. */
+static int look_at_states(const struct steps *steps, const struct states *states, int64_t *latest,
+                          int64_t *next, struct error *err)
+{
+    const struct state *state = states_latest(states);
+    int64_t own = states_next(states);
+
+    *latest = state != NULL ? state->number : 0;
+    *next = own;
+    if (steps->spec->states != NULL && store_look(steps->spec->states, latest, next, err) != 0)
+        return -1;
+    if (*next > 0 && own > 0) {
+        *next = own > *next ? own : *next;
         return 0;
     }
-    steps->record->previous = strcmp(from, "none") == 0 ? 0 : state_number(from, &partial);
-    if (strcmp(from, "none") == 0)
-        return 0;
-    return states_check_use(states, steps->record->previous, err) == 0
-               ? 0
-               : error_prefix(err, "--from=%s", error_value(from).text);
+    return error_set(err, "%s: there is no number after the last state",
+                     error_path(steps->spec->place).text);
 }
 
 static int choose(struct steps *steps, struct error *err)
@@ -53,16 +73,14 @@ static int choose(struct steps *steps, struct error *err)
     struct place *place = place_open(steps->spec->place, NULL, err);
     struct states states = {0};
     int rc = place != NULL ? place_list(place, &states, err) : -1;
+    int64_t latest, next = 0;
 
     if (rc == 0)
-        rc = choose_previous(steps, &states, err);
-    if (rc == 0) {
-        steps->record->state = states_next(&states);
-        rc = steps->record->state > 0
-                 ? 0
-                 : error_set(err, "%s: there is no number after the last state",
-                             error_path(steps->spec->place).text);
-    }
+        rc = look_at_states(steps, &states, &latest, &next, err);
+    if (rc == 0)
+        rc = choose_previous(steps, &states, latest, err);
+    if (rc == 0)
+        steps->record->state = next;
     states_clear(&states);
     place_close(place);
     return rc;
@@ -76,6 +94,16 @@ static bool is_own(const struct new_state *state)
     return rmdir(path.text) == 0;
 }
 
+/* On S3, too. Who has claimed a number that the record has was this fit, before a crash. */
+static enum place_result claim(const struct steps *steps, bool resumed, struct error *err)
+{
+    enum place_result result = PLACE_OK;
+
+    if (steps->spec->states != NULL)
+        result = store_claim(steps->spec->states, steps->record->state, err);
+    return result == PLACE_CLASH && resumed ? PLACE_OK : result;
+}
+
 static enum step make_state(struct steps *steps, struct error *err)
 {
     for (int i = 0; i < NUMBERS_MAX; i++) {
@@ -85,12 +113,24 @@ static enum step make_state(struct steps *steps, struct error *err)
         if (!resumed && (choose(steps, err) != 0 || steps->save(steps, err) != 0))
             return STEP_FAILED;
         state = new_state(steps);
+        switch (claim(steps, resumed, err)) {
+        case PLACE_FAILED:
+            return STEP_FAILED;
+        case PLACE_CLASH:
+            steps->record->state = 0;
+            continue;
+        case PLACE_OK:
+            break;
+        }
         if (new_state_make(&state, err) == 0 ||
             (errno == EEXIST && resumed && is_own(&state) && new_state_make(&state, err) == 0)) {
             steps->record->made = true;
             return steps->save(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
         }
         if (errno != EEXIST)
+            return STEP_FAILED;
+        if (steps->spec->states != NULL && /* it was claimed there for nothing */
+            store_remove(steps->spec->states, steps->record->state, false, err) != 0)
             return STEP_FAILED;
         steps->record->state = 0; /* somebody else has taken it */
     }
@@ -120,6 +160,9 @@ static enum step prepare(struct steps *steps, double now, struct error *err)
         if (step != STEP_DONE)
             return step;
     }
+    if (steps->spec->states != NULL && steps->record->previous > 0 &&
+        store_fetch(steps->spec->states, steps->record->previous, steps->spec->place, err) != 0)
+        return STEP_FAILED;
     return write_call(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
@@ -222,6 +265,7 @@ static enum step count(struct steps *steps, double now, struct error *err)
     struct service_look look;
     struct states states;
     struct place *place;
+    int64_t next;
     int rc;
 
     (void)now;
@@ -237,6 +281,8 @@ static enum step count(struct steps *steps, double now, struct error *err)
         states_clear(&states);
     }
     place_close(place);
+    if (rc == 0 && steps->spec->states != NULL)
+        rc = store_look(steps->spec->states, &steps->record->stored, &next, err);
     return rc == 0 ? STEP_DONE : STEP_FAILED;
 }
 
@@ -269,11 +315,23 @@ static void flush(struct steps *steps, double now)
         steps->flushed = now;
 }
 
+/* First to S3: what others can see there is served here, too, in the end. */
+static int push(const struct steps *steps, const struct new_state *state, struct error *err)
+{
+    struct new_state_path path = new_state_path(state->place, state->number, false);
+
+    if (access(path.text, F_OK) != 0) /* published, and so pushed */
+        path = new_state_path(state->place, state->number, true);
+    return store_push(steps->spec->states, state->number, path.text, err);
+}
+
 static enum step point(struct steps *steps, double now, struct error *err)
 {
     struct new_state state = new_state(steps);
 
     (void)now;
+    if (steps->spec->states != NULL && push(steps, &state, err) != 0)
+        return STEP_FAILED;
     return new_state_publish(&state, err) == 0 && use(steps, state.number, err) == 0 ? STEP_DONE
                                                                                      : STEP_FAILED;
 }
@@ -314,13 +372,23 @@ static const char *refusal(const struct steps *steps, const struct service_look 
     return look->refused[0] != '\0' && !patient ? look->refused : NULL;
 }
 
+/* A service that has seen the state is not asked again: it would try one that has failed. */
+static void have_it_look(struct steps *steps, const struct service_look *look, int64_t number,
+                         double now)
+{
+    char name[STATE_NAME_SIZE];
+
+    state_name(name, number);
+    if (steps->flushed == 0 || strcmp(look->version, name) != 0)
+        flush(steps, now);
+}
+
 static enum step replace(struct steps *steps, double now, struct error *err)
 {
     const struct home_record *record = steps->record;
     struct service_look look;
     const char *why;
 
-    flush(steps, now);
     if (service_look(steps->link, steps->spec->model, &look, err) != 0)
         return STEP_WAITS;
     why = refusal(steps, &look, now);
@@ -328,6 +396,7 @@ static enum step replace(struct steps *steps, double now, struct error *err)
         error_set(err, "%s", why);
         return STEP_FAILED;
     }
+    have_it_look(steps, &look, record->state, now);
     return all_have(steps, &look, record->state, fit_target(&record->fit), err) ? STEP_DONE
                                                                                 : STEP_WAITS;
 }
@@ -350,6 +419,10 @@ static enum step point_back(struct steps *steps, double now, struct error *err)
     int rc = steps->record->before > 0 ? use(steps, steps->record->before, err)
                                        : forget(steps, err);
 
+    if (rc == 0 && steps->spec->states != NULL)
+        rc = steps->record->stored > 0
+                 ? store_use(steps->spec->states, steps->record->stored, err)
+                 : store_remove(steps->spec->states, steps->record->state, true, err);
     if (rc != 0)
         return STEP_FAILED;
     steps->flushed = 0;
@@ -364,9 +437,9 @@ static enum step restore(struct steps *steps, double now, struct error *err)
 
     if (record->before == 0)
         rmdir(steps->spec->place); /* a directory without states is a model that cannot be used */
-    flush(steps, now);
     if (service_look(steps->link, steps->spec->model, &look, err) != 0)
         return STEP_WAITS;
+    have_it_look(steps, &look, record->before, now);
     if (record->before == 0 && (!look.known || !look.routed))
         return STEP_DONE;
     if (record->before == 0) {
@@ -385,6 +458,9 @@ static enum step discard(struct steps *steps, double now, struct error *err)
     if (step != STEP_DONE || state.number == 0)
         return step;
     if (new_state_discard(&state, err) != 0)
+        return STEP_FAILED;
+    if (steps->spec->states != NULL && steps->record->made &&
+        store_remove(steps->spec->states, state.number, false, err) != 0)
         return STEP_FAILED;
     rmdir(steps->spec->place); /* of a model that has nothing else */
     return STEP_DONE;
@@ -432,6 +508,8 @@ void steps_prune(struct steps *steps)
 
     if (place != NULL && place_list(place, &states, &err) == 0)
         place_prune(place, &states, steps->spec->keep, steps->record->state);
+    if (steps->spec->keep > 0 && steps->spec->states != NULL)
+        store_prune(steps->spec->states, steps->spec->keep, steps->record->state, &err);
     if (err.text[0] != '\0')
         log_error("fit %lld: older states stay: %s", (long long)steps->id, err.text);
     states_clear(&states);

@@ -23,7 +23,7 @@
 #define LOOK_PAUSE   1.0    /* seconds between two questions to the trainer */
 #define SILENT_PAUSE 3.0    /* … more, if it has not answered */
 #define SPARE        3600.0 /* seconds by which a grant may outlive the limits of its fit */
-#define SILENCE      70.0 /* seconds after which a trainer that hears nothing has ended the training */
+#define SILENCE      70.0   /* seconds after which a trainer that hears nothing ends a training */
 
 /* ---- the trainer ----------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@
 #include "fit/user_program.h"
 #include "lib/json_get.h"
 
-#define LOOK_NS     300000000L
+#define LOOK_NS     50000000L
 #define UNWANTED_MS 1000
 
 struct trainer {
@@ -77,7 +77,7 @@ static bool unwanted(void *arg)
     struct timespec now;
     long ms;
 
-    if (stop_asked())
+    if (stop_was_asked())
         return true;
     clock_gettime(CLOCK_MONOTONIC, &now);
     ms = (now.tv_sec - trainer->looked.tv_sec) * 1000 +
@@ -257,7 +257,7 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
     if (home_open(&trainer.home, arguments->service, err) != 0 ||
         guests_home(&trainer.home, &guest.home, err) != 0)
         return -1;
-    while (!stop_asked()) {
+    while (!stop_was_asked()) {
         struct timespec time = {.tv_nsec = LOOK_NS};
 
         if ((work(&trainer, err) != 0 ||

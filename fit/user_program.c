@@ -43,38 +43,64 @@ static void become(const struct program *program, int log)
     _exit(CANNOT_RUN);
 }
 
-static void pause_once(void)
+/* Until a child has ended, or some time has passed. */
+static void pause_once(const sigset_t *ends)
 {
     struct timespec time = {.tv_nsec = LOOK_NS};
 
-    nanosleep(&time, NULL);
+    sigtimedwait(ends, NULL, &time);
+}
+
+/* It is waited for, and must not come before that. */
+static void block_child_signal(void)
+{
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+}
+
+/* It is not reaped: while it is there, its number, and that of its group, is nobody else's. */
+static bool has_ended(pid_t child)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
 }
 
 /* False: it was ended. What it has started goes with it. */
 static bool await(const struct program *program, pid_t child, int *status)
 {
     bool wanted = true;
+    sigset_t ends;
     int looks = 0;
 
-    while (waitpid(child, status, WNOHANG) == 0) {
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    while (!has_ended(child)) {
         if (wanted && program->unwanted(program->arg)) {
             wanted = false;
             kill(-child, SIGTERM);
         }
         if (!wanted && looks++ == GRACE_LOOK)
             kill(-child, SIGKILL);
-        pause_once();
+        pause_once(&ends);
     }
     kill(-child, SIGKILL);
+    while (waitpid(child, status, 0) < 0 && errno == EINTR)
+        ;
     return wanted;
 }
 
 bool program_run(const struct program *program, int *code, struct error *why)
 {
     int log = open_log(program->log), status = 0;
-    pid_t child = log >= 0 ? fork() : -1;
     bool wanted;
+    pid_t child;
 
+    block_child_signal();
+    child = log >= 0 ? fork() : -1;
     *code = CANNOT_RUN;
     if (child == 0)
         become(program, log);

@@ -32,12 +32,6 @@ struct api_call {
     bool heard;         /* of a watch: a leader has answered */
 };
 
-/* Of a service: it may be asked for again. */
-static bool is_order(enum api_verb verb)
-{
-    return verb == API_APPLY || verb == API_FLUSH;
-}
-
 struct api_call *api_call_create(const struct api_request *request)
 {
     struct api_call *call = calloc(1, sizeof(*call));
@@ -48,7 +42,7 @@ struct api_call *api_call_create(const struct api_request *request)
     }
     call->request = *request;
     call->request.di = NULL;
-    if (request->verb == API_REPORT || is_order(request->verb))
+    if (request->verb == API_REPORT || api_request_orders(request))
         call->state = CHANGE; /* nothing has to be known before */
     if (request->verb != API_DI)
         return call;
@@ -101,13 +95,32 @@ static json_object *reports_question(const struct api_request *request)
     return question;
 }
 
+static json_object *model_question(const struct api_request *request)
+{
+    json_object *question = json_object_new_object();
+
+    add_text(question, "t",
+             request->verb == API_WITHDRAW ? "withdraw"
+             : request->count > 0          ? "move"
+                                           : "serve");
+    if (request->model[0] != '\0')
+        add_text(question, "model", request->model);
+    else
+        add_text(question, "key", request->key);
+    if (request->count > 0)
+        json_object_object_add(question, "shard", json_object_new_int(request->count));
+    return question;
+}
+
 json_object *api_call_question(const struct api_call *call)
 {
     static const char *const types[] = {
         [API_SCALE] = "scale", [API_ADD] = "scale", [API_REMOVE] = "remove", [API_FAIL] = "fail"};
-    static const char *const simple[API_DI + 1] = {
-        [API_METRICS] = "metrics", [API_SERVICES] = "shards", [API_SHARDS] = "shards",
-        [API_APPLY] = "apply",     [API_FLUSH] = "flush",
+    static const char *const simple[API_FIT + 1] = {
+        [API_METRICS] = "metrics", [API_SERVICES] = "shards",     [API_SHARDS] = "shards",
+        [API_APPLY] = "apply",     [API_FLUSH] = "flush",         [API_REPACK] = "repack",
+        [API_MODELS] = "shards",   [API_HAND_OVER] = "hand-over", [API_MODEL] = "shards",
+        [API_ROUTES] = "shards",   [API_ROUTE] = "shards",
     };
     const struct api_request *request = &call->request;
     json_object *question;
@@ -118,6 +131,8 @@ json_object *api_call_question(const struct api_call *call)
         return report_question(request);
     if (request->verb == API_REPORTS)
         return reports_question(request);
+    if (request->verb == API_PUT_MODEL || request->verb == API_WITHDRAW)
+        return model_question(request);
     question = json_object_new_object();
     if (simple[request->verb] != NULL) {
         add_text(question, "t", simple[request->verb]);
@@ -427,21 +442,60 @@ static enum api_step show_metrics(const struct api_call *call, json_object *answ
 
 /* ---- a service ------------------------------------------------------------------------------- */
 
+static bool is_of_service(const struct api_request *request)
+{
+    return api_request_orders(request) || request->verb == API_SERVICES ||
+           request->verb == API_SHARDS || request->verb == API_MODELS ||
+           request->verb == API_MODEL || request->verb == API_ROUTES || request->verb == API_ROUTE;
+}
+
+static enum api_step show_model(const struct api_request *request, json_object *answer,
+                                struct api_reply *reply)
+{
+    bool by_key = request->verb == API_ROUTE;
+    const char *name = by_key ? request->key : request->model;
+    json_object *model = api_view_model(answer, by_key ? "key" : "name", name);
+
+    if (model == NULL)
+        api_reply_set(reply, 404, NULL, "service %s has no model with the %s '%s'",
+                      api_view_text(answer, "service"), by_key ? "key" : "name",
+                      error_value(name).text);
+    else
+        api_reply_set(reply, 200, by_key ? api_view_route(model) : json_object_get(model),
+                      "service %s, epoch %d", api_view_text(answer, "service"),
+                      api_view_epoch(answer));
+    return API_DONE;
+}
+
+static json_object *view_service(enum api_verb verb, json_object *answer)
+{
+    switch (verb) {
+    case API_SERVICES:
+        return api_view_services(answer);
+    case API_MODELS:
+        return api_view_models(answer);
+    case API_ROUTES:
+        return api_view_routes(answer);
+    default:
+        return api_view_shards(answer);
+    }
+}
+
 static enum api_step show_service(const struct api_call *call, json_object *answer,
                                   const char *type, struct api_reply *reply)
 {
-    enum api_verb verb = call->request.verb;
-    json_object *data;
+    const struct api_request *request = &call->request;
+    bool order = api_request_orders(request);
 
-    if (type == NULL || strcmp(type, is_order(verb) ? "done" : "shards") != 0)
+    if (type == NULL || strcmp(type, order ? "done" : "shards") != 0)
         return wrong_answer(reply, type);
-    if (is_order(verb)) {
+    if (request->verb == API_MODEL || request->verb == API_ROUTE)
+        return show_model(request, answer, reply);
+    if (order)
         api_reply_set(reply, 200, NULL, "%s", api_view_text(answer, "message"));
-        return API_DONE;
-    }
-    data = verb == API_SERVICES ? api_view_services(answer) : api_view_shards(answer);
-    api_reply_set(reply, 200, data, "service %s, epoch %d", api_view_text(answer, "service"),
-                  api_view_epoch(answer));
+    else
+        api_reply_set(reply, 200, view_service(request->verb, answer), "service %s, epoch %d",
+                      api_view_text(answer, "service"), api_view_epoch(answer));
     return API_DONE;
 }
 
@@ -462,8 +516,7 @@ enum api_step api_call_answered(struct api_call *call, json_object *answer, stru
         return show_reports(call, answer, type, reply);
     if (call->request.verb == API_METRICS)
         return show_metrics(call, answer, type, reply);
-    if (call->request.verb == API_SERVICES || call->request.verb == API_SHARDS ||
-        is_order(call->request.verb))
+    if (is_of_service(&call->request))
         return show_service(call, answer, type, reply);
     if (call->state == CHANGE && type != NULL && strcmp(type, "done") == 0) {
         call->state = AFTER;
@@ -485,7 +538,7 @@ void api_call_lost(struct api_call *call)
     if (call->state != CHANGE)
         return;
     call->unsure = true;
-    if (call->request.verb != API_REPORT && !is_order(call->request.verb))
+    if (call->request.verb != API_REPORT && !api_request_orders(&call->request))
         call->state = LOOK;
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a client of the HTTP interface sends, as a request (api_request.h).
- *
- * No name that can be in a path, a parameter or a value needs an escape: what has a '%' is no such
- * name. */
+/* What a client of the HTTP interface sends, as a request (api_request.h). */
 #include "lib/api_request.h"
 
 #include <limits.h>
@@ -11,42 +8,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/http_table.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/number.h"
 #include "lib/roles.h"
+#include "lib/shard_plan.h"
 #include "lib/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-struct route {
-    const char *method, *path; /* "*" is a role, "+" a replica */
-    enum api_verb verb;
-    const char *parameter; /* that it may have; NULL: none */
-    const char *key;       /* of its body; NULL: none */
-    bool needs_key;
+static const struct http_route routes[] = {
+    {"GET", "/healthz", API_HEALTH, NULL, NULL},
+    {"GET", "/metrics", API_METRICS, NULL, NULL},
+    {"GET", "/v1/roles", API_ROLES, NULL, NULL},
+    {"GET", "/v1/roles/*", API_ROLE, NULL, NULL},
+    {"PATCH", "/v1/roles/*", API_SCALE, NULL, "replicas!"},
+    {"GET", "/v1/roles/*/replicas", API_REPLICAS, NULL, NULL},
+    {"POST", "/v1/roles/*/replicas", API_ADD, NULL, "count! cpus gpus memory"},
+    {"GET", "/v1/roles/*/replicas/*", API_REPLICA, NULL, NULL},
+    {"DELETE", "/v1/roles/*/replicas/*", API_REMOVE, NULL, NULL},
+    {"POST", "/v1/roles/*/replicas/*/failed", API_FAIL, NULL, "reason"},
+    {"POST", "/v1/roles/*/replicas/*/report", API_REPORT, NULL, NULL},
+    {"GET", "/v1/reports", API_REPORTS, "after", NULL},
+    {"GET", "/v1/endpoints", API_ENDPOINTS, "role", NULL},
+    {"GET", "/v1/watch", API_WATCH, "after", NULL},
+    {"GET", "/v1/services", API_SERVICES, NULL, NULL},
+    {"POST", "/v1/services/handover", API_HAND_OVER, NULL, NULL},
+    {"GET", "/v1/shards", API_SHARDS, NULL, NULL},
+    {"POST", "/v1/shards/apply", API_APPLY, NULL, NULL},
+    {"POST", "/v1/shards/flush", API_FLUSH, NULL, NULL},
+    {"POST", "/v1/shards/repack", API_REPACK, NULL, NULL},
+    {"GET", "/v1/models", API_MODELS, NULL, NULL},
+    {"GET", "/v1/models/*", API_MODEL, NULL, NULL},
+    {"PUT", "/v1/models/*", API_PUT_MODEL, NULL, "shard"},
+    {"DELETE", "/v1/models/*", API_WITHDRAW, NULL, NULL},
+    {"GET", "/v1/routes", API_ROUTES, NULL, NULL},
+    {"GET", "/v1/routes/**", API_ROUTE, NULL, NULL},
+    {"PUT", "/v1/routes/**", API_PUT_MODEL, NULL, "shard"},
+    {"DELETE", "/v1/routes/**", API_WITHDRAW, NULL, NULL},
 };
-
-static const struct route routes[] = {
-    {"GET", "/healthz", API_HEALTH, NULL, NULL, false},
-    {"GET", "/metrics", API_METRICS, NULL, NULL, false},
-    {"GET", "/v1/roles", API_ROLES, NULL, NULL, false},
-    {"GET", "/v1/roles/*", API_ROLE, NULL, NULL, false},
-    {"PATCH", "/v1/roles/*", API_SCALE, NULL, "replicas", true},
-    {"GET", "/v1/roles/*/replicas", API_REPLICAS, NULL, NULL, false},
-    {"POST", "/v1/roles/*/replicas", API_ADD, NULL, "count", true},
-    {"GET", "/v1/roles/*/replicas/+", API_REPLICA, NULL, NULL, false},
-    {"DELETE", "/v1/roles/*/replicas/+", API_REMOVE, NULL, NULL, false},
-    {"POST", "/v1/roles/*/replicas/+/failed", API_FAIL, NULL, "reason", false},
-    {"POST", "/v1/roles/*/replicas/+/report", API_REPORT, NULL, NULL, false},
-    {"GET", "/v1/reports", API_REPORTS, "after", NULL, false},
-    {"GET", "/v1/endpoints", API_ENDPOINTS, "role", NULL, false},
-    {"GET", "/v1/watch", API_WATCH, "after", NULL, false},
-    {"GET", "/v1/services", API_SERVICES, NULL, NULL, false},
-    {"GET", "/v1/shards", API_SHARDS, NULL, NULL, false},
-    {"POST", "/v1/shards/apply", API_APPLY, NULL, NULL, false},
-    {"POST", "/v1/shards/flush", API_FLUSH, NULL, NULL, false},
-};
+static const struct http_table table = {routes, COUNT(routes)};
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
@@ -91,107 +93,52 @@ static int refuse(struct api_reply *reply, int status, const char *fmt, ...)
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-/* Copy as much as fits: a longer name is nobody's, and the end that it has then is not the one of a
- * name either. */
-static void copy_name(char *into, size_t size, const char *text, size_t length)
+static int find_route(const struct api_input *input, struct http_target *found,
+                      struct api_reply *reply)
 {
-    snprintf(into, size, "%.*s", (int)(length < size ? length : size), text);
+    struct error err;
+    int status = http_find(&table, input->method, input->target, found, &err);
+
+    if (status == 0)
+        return 0;
+    refuse(reply, status, "%s", err.text);
+    memcpy(reply->allow, found->allow, sizeof(reply->allow));
+    return -1;
 }
 
-/* Does the path, which ends at `end`, have this form? What the stars stand for is kept. */
-static bool matches(const char *form, const char *path, const char *end,
-                    struct api_request *request)
+static bool is_below(const struct http_route *route, const char *path)
 {
-    request->role[0] = request->replica[0] = '\0';
-    for (; *form != '\0'; form++) {
-        size_t length = 0;
-
-        if (*form != '*' && *form != '+') {
-            if (path == end || *path++ != *form)
-                return false;
-            continue;
-        }
-        while (path + length < end && path[length] != '/')
-            length++;
-        if (length == 0)
-            return false;
-        if (*form == '*')
-            copy_name(request->role, sizeof(request->role), path, length);
-        else
-            copy_name(request->replica, sizeof(request->replica), path, length);
-        path += length;
-    }
-    return path == end;
+    return strncmp(route->path, path, strlen(path)) == 0;
 }
 
-static bool is_method(const char *method, const char *of_route)
+static void take_names(const struct http_target *found, struct api_request *request)
 {
-    /* The library leaves the body of the answer out. */
-    return strcmp(method, of_route) == 0 ||
-           (strcmp(method, "HEAD") == 0 && strcmp(of_route, "GET") == 0);
-}
-
-static const struct route *find_route(const struct api_input *input, const char *end,
-                                      struct api_request *request, struct api_reply *reply)
-{
-    char allow[sizeof(reply->allow)] = "";
-
-    for (size_t i = 0; i < COUNT(routes); i++) {
-        if (!matches(routes[i].path, input->target, end, request))
-            continue;
-        if (is_method(input->method, routes[i].method))
-            return &routes[i];
-        text_append(allow, sizeof(allow), "%s%s", allow[0] != '\0' ? ", " : "", routes[i].method);
+    request->verb = (enum api_verb)found->route->verb;
+    if (is_below(found->route, "/v1/roles/")) {
+        http_copy_name(request->role, sizeof(request->role), found->names[0]);
+        http_copy_name(request->replica, sizeof(request->replica), found->names[1]);
+    } else if (is_below(found->route, "/v1/models/")) {
+        http_copy_name(request->model, sizeof(request->model), found->names[0]);
+    } else {
+        http_copy_name(request->key, sizeof(request->key), found->names[0]);
     }
-    if (allow[0] == '\0') {
-        refuse(reply, 404, "there is no '%s'", error_value(input->target).text);
-        return NULL;
-    }
-    refuse(reply, 405, "%s of '%s': allowed %s %s", error_value(input->method).text,
-           error_value(input->target).text, strchr(allow, ',') != NULL ? "are" : "is", allow);
-    memcpy(reply->allow, allow, sizeof(allow));
-    return NULL;
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static int read_parameter(const struct route *route, const char *text, size_t length,
-                          struct api_request *request, struct api_reply *reply)
+static int read_parameter(const char *name, const char *value, void *arg, struct error *err)
 {
-    const char *equals = memchr(text, '=', length);
-    size_t name = equals != NULL ? (size_t)(equals - text) : length;
-    char value[API_ROLE_MAX] = "", shown[64];
+    struct api_request *request = arg;
 
-    snprintf(shown, sizeof(shown), "%.*s", (int)(length < 60 ? length : 60), text);
-    if (route->parameter == NULL || strlen(route->parameter) != name ||
-        strncmp(route->parameter, text, name) != 0)
-        return refuse(reply, 400, "parameter '%s' is not known; known here %s%s",
-                      error_value(shown).text, route->parameter != NULL ? "is " : "is none",
-                      route->parameter != NULL ? route->parameter : "");
-    if (equals != NULL)
-        copy_name(value, sizeof(value), equals + 1, length - name - 1);
-    if (route->verb == API_ENDPOINTS && value[0] != '\0' && request->role[0] == '\0') {
-        memcpy(request->role, value, sizeof(value));
+    if (strcmp(name, "role") == 0) {
+        if (value[0] == '\0' || request->role[0] != '\0')
+            return error_set(err, "one name of a role is expected");
+        snprintf(request->role, sizeof(request->role), "%.*s", API_ROLE_MAX, value);
         return 0;
     }
-    if (route->verb != API_ENDPOINTS && request->epoch < 0 &&
-        number_parse(value, strlen(value), 0, INT_MAX, &request->epoch) == 0)
+    if (request->epoch < 0 && number_parse(value, strlen(value), 0, INT_MAX, &request->epoch) == 0)
         return 0;
-    return refuse(reply, 400, "parameter '%s': one %s is expected", error_value(shown).text,
-                  route->verb == API_ENDPOINTS ? "name of a role" : "whole number");
-}
-
-static int read_parameters(const struct route *route, const char *query,
-                           struct api_request *request, struct api_reply *reply)
-{
-    while (*query != '\0') {
-        size_t length = strcspn(query, "&");
-
-        if (length > 0 && read_parameter(route, query, length, request, reply) != 0)
-            return -1;
-        query += length + (query[length] == '&');
-    }
-    return 0;
+    return error_set(err, "one whole number is expected");
 }
 
 /* ---- headers --------------------------------------------------------------------------------- */
@@ -270,35 +217,52 @@ static int read_reason(json_object *body, struct api_request *request, struct ap
     return 0;
 }
 
-static bool is_need(const char *key)
+static int read_needs(json_object *body, struct api_request *request, struct api_reply *reply)
 {
-    return strcmp(key, "cpus") == 0 || strcmp(key, "gpus") == 0 || strcmp(key, "memory") == 0;
+    static const char *const needs[] = {"cpus", "gpus", "memory"};
+    struct error err;
+
+    for (size_t i = 0; i < COUNT(needs); i++) {
+        json_object *value;
+
+        if (json_object_object_get_ex(body, needs[i], &value) &&
+            role_needs_value(&request->needs, needs[i], value, &err) != 0)
+            return refuse(reply, 400, "%s", err.text);
+    }
+    return read_number("count", body, 1, request, reply);
 }
 
-static int read_keys(const struct route *route, json_object *body, struct api_request *request,
+static int read_shard(json_object *body, struct api_request *request, struct api_reply *reply)
+{
+    static const char prefix[] = "shard_";
+    const char *shard = json_get_string(body, "shard");
+
+    if (shard != NULL && strncmp(shard, prefix, strlen(prefix)) == 0 &&
+        number_parse(shard + strlen(prefix), strlen(shard) - strlen(prefix), 1,
+                     SHARD_PLAN_SHARDS_MAX, &request->count) == 0)
+        return 0;
+    return refuse(reply, 400, "shard: a shard such as \"shard_1\" is expected");
+}
+
+static int read_keys(const struct http_route *route, json_object *body, struct api_request *request,
                      struct api_reply *reply)
 {
     struct error err;
-    bool has_key = false;
 
-    json_object_object_foreach (body, key, value) {
-        if (route->key != NULL && strcmp(key, route->key) == 0)
-            has_key = true;
-        else if (route->verb != API_ADD || !is_need(key))
-            return refuse(reply, 400, "key '%s' of the body is not known; known here %s%s",
-                          error_value(key).text,
-                          route->key == NULL       ? "is none"
-                          : route->verb == API_ADD ? "are cpus, gpus, memory and "
-                                                   : "is ",
-                          route->key != NULL ? route->key : "");
-        else if (role_needs_value(&request->needs, key, value, &err) != 0)
-            return refuse(reply, 400, "%s", err.text);
+    if (http_check_keys(route, body, &err) != 0)
+        return refuse(reply, 400, "%s", err.text);
+    switch (route->verb) {
+    case API_ADD:
+        return read_needs(body, request, reply);
+    case API_SCALE:
+        return read_number("replicas", body, 0, request, reply);
+    case API_FAIL:
+        return json_object_object_length(body) > 0 ? read_reason(body, request, reply) : 0;
+    case API_PUT_MODEL:
+        return json_object_object_length(body) > 0 ? read_shard(body, request, reply) : 0;
+    default:
+        return 0;
     }
-    if (!has_key)
-        return route->needs_key ? refuse(reply, 400, "the body needs the key '%s'", route->key) : 0;
-    if (route->verb == API_FAIL)
-        return read_reason(body, request, reply);
-    return read_number(route->key, body, route->verb == API_ADD ? 1 : 0, request, reply);
 }
 
 static int read_report(const struct api_input *input, struct api_request *request,
@@ -320,7 +284,7 @@ static bool is_blank(const char *text, size_t size)
     return size == 0;
 }
 
-static int read_body(const struct route *route, const struct api_input *input,
+static int read_body(const struct http_route *route, const struct api_input *input,
                      struct api_request *request, struct api_reply *reply)
 {
     struct error err;
@@ -331,7 +295,7 @@ static int read_body(const struct route *route, const struct api_input *input,
         return refuse(reply, 413, "the body has more than %d bytes", API_BODY_MAX);
     if (route->verb == API_REPORT)
         return read_report(input, request, reply);
-    if (!route->needs_key && is_blank(input->body, input->body_size))
+    if (!http_needs_body(route) && is_blank(input->body, input->body_size))
         return 0;
     body = json_text_parse(input->body != NULL ? input->body : "", input->body_size, &err);
     if (body == NULL)
@@ -348,6 +312,13 @@ bool api_request_changes(const struct api_request *request)
     return request->verb == API_SCALE || request->verb == API_ADD || request->verb == API_REMOVE ||
            request->verb == API_FAIL ||
            (request->verb == API_DI && di_request_changes(request->di));
+}
+
+bool api_request_orders(const struct api_request *request)
+{
+    return request->verb == API_APPLY || request->verb == API_FLUSH ||
+           request->verb == API_REPACK || request->verb == API_HAND_OVER ||
+           request->verb == API_PUT_MODEL || request->verb == API_WITHDRAW;
 }
 
 bool api_request_watches(const struct api_request *request)
@@ -379,24 +350,24 @@ static int read_fit(const struct api_input *input, struct api_request *request,
 int api_request_read(const struct api_input *input, struct api_request *request,
                      struct api_reply *reply)
 {
-    const char *end = input->target + strcspn(input->target, "?");
-    const struct route *route;
+    struct http_target found;
+    struct error err;
 
     *request = (struct api_request){.epoch = -1, .needs = ROLE_NEEDS_NONE};
     if (check_sender(input, reply) != 0)
         return -1;
-    if (di_request_is(input->target, end))
+    if (di_request_is(input->target))
         return read_di(input, request, reply);
-    if (fit_request_is(input->target, end))
+    if (fit_request_is(input->target))
         return read_fit(input, request, reply);
-    route = find_route(input, end, request, reply);
-    if (route == NULL)
+    if (find_route(input, &found, reply) != 0)
         return -1;
-    request->verb = route->verb;
+    take_names(&found, request);
     request->format = metrics_format_for(input->accept);
-    if (read_parameters(route, end + (*end == '?'), request, reply) != 0 ||
-        (input->if_match != NULL && api_request_changes(request) &&
-         read_if_match(input->if_match, request, reply) != 0))
+    if (http_parameters(&found, read_parameter, request, &err) != 0)
+        return refuse(reply, 400, "%s", err.text);
+    if (input->if_match != NULL && api_request_changes(request) &&
+        read_if_match(input->if_match, request, reply) != 0)
         return -1;
-    return read_body(route, input, request, reply);
+    return read_body(found.route, input, request, reply);
 }

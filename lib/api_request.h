@@ -22,6 +22,8 @@
 #define API_ROLE_MAX   40        /* bytes of the name of a role; longer ones are cut */
 #define API_NAME_MAX   80        /* … of a replica */
 #define API_REASON_MAX 200
+#define API_MODEL_MAX  140 /* … of a model */
+#define API_KEY_MAX    270
 
 enum api_verb {
     API_HEALTH,    /* is elasticrun-http there? */
@@ -42,6 +44,14 @@ enum api_verb {
     API_SHARDS,    /* its shards and models */
     API_APPLY,     /* it looks at its repository */
     API_FLUSH,     /* … and does at once what waits */
+    API_REPACK,    /* … so that it needs fewer shards */
+    API_HAND_OVER, /* its next job is submitted */
+    API_MODELS,    /* its models */
+    API_MODEL,     /* one of them */
+    API_PUT_MODEL, /* it is served, in that shard if one is named */
+    API_WITHDRAW,  /* it is not served, whatever the repository has */
+    API_ROUTES,    /* the keys of its models, and where their requests go */
+    API_ROUTE,     /* one of them */
     API_DI,        /* of a client of DI-orchestrator (di_request.h) */
     API_FIT,       /* trainings of the service (fit_request.h) */
 };
@@ -64,7 +74,9 @@ struct api_request {
     enum api_verb verb;
     char role[API_ROLE_MAX];    /* "": all */
     char replica[API_NAME_MAX]; /* "": none is named */
-    int count;                  /* of SCALE and ADD */
+    char model[API_MODEL_MAX];  /* of a service: its name … */
+    char key[API_KEY_MAX];      /* … or what its requests carry */
+    int count;                  /* of SCALE and ADD; of PUT_MODEL: a shard, 0: whichever */
     struct role_needs needs;    /* of ADD: those of the new replicas */
     int epoch;                  /* of If-Match, or `after` of WATCH and REPORTS; -1: any */
     enum metrics_format format; /* of METRICS */
@@ -92,6 +104,8 @@ int api_request_read(const struct api_input *input, struct api_request *request,
 
 /* Does it wait for news, for as long as it may? */
 bool api_request_watches(const struct api_request *request);
+/* Does it tell the service to do something, which it may be told again? */
+bool api_request_orders(const struct api_request *request);
 /* Does it change the job? */
 bool api_request_changes(const struct api_request *request);
 

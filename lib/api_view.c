@@ -211,3 +211,59 @@ json_object *api_view_services(json_object *answer)
     json_object_object_add(view, "services", list);
     return view;
 }
+
+static json_object *keep_list(json_object *answer, const char *key)
+{
+    json_object *view = json_object_new_object();
+
+    keep(view, answer, key);
+    return view;
+}
+
+json_object *api_view_models(json_object *answer)
+{
+    json_object *view = keep_list(answer, "models");
+
+    keep(view, answer, "refused");
+    return view;
+}
+
+json_object *api_view_model(json_object *answer, const char *key, const char *value)
+{
+    size_t count;
+    json_object *list = list_of(answer, "models", &count);
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *model = json_object_array_get_idx(list, i);
+        const char *its = json_get_string(model, key);
+
+        if (its != NULL && strcmp(its, value) == 0)
+            return model;
+    }
+    return NULL;
+}
+
+json_object *api_view_route(json_object *model)
+{
+    json_object *route = json_object_new_object();
+    int shard = api_view_number(model, "routed");
+    char name[24];
+
+    snprintf(name, sizeof(name), "shard_%d", shard);
+    keep(route, model, "key");
+    json_object_object_add(route, "model", json_object_new_string(api_view_text(model, "name")));
+    json_object_object_add(route, "shard", shard > 0 ? json_object_new_string(name) : NULL);
+    return route;
+}
+
+json_object *api_view_routes(json_object *answer)
+{
+    json_object *view = json_object_new_object(), *routes = json_object_new_array();
+    size_t count;
+    json_object *list = list_of(answer, "models", &count);
+
+    for (size_t i = 0; i < count; i++)
+        json_object_array_add(routes, api_view_route(json_object_array_get_idx(list, i)));
+    json_object_object_add(view, "routes", routes);
+    return view;
+}

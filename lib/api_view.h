@@ -34,6 +34,12 @@ json_object *api_view_endpoints(json_object *answer, const char *role, int *coun
 /* … of a `shards` answer: all of it, or {"services": [{"service", "job", "term", …}]}. */
 json_object *api_view_shards(json_object *answer);
 json_object *api_view_services(json_object *answer);
+/* … {"models", "refused"}; {"routes": [{"key", "model", "shard"}]}. */
+json_object *api_view_models(json_object *answer);
+json_object *api_view_routes(json_object *answer);
+/* … the model of which that key has that value, borrowed; NULL: there is none. And its route. */
+json_object *api_view_model(json_object *answer, const char *key, const char *value);
+json_object *api_view_route(json_object *model);
 
 /* … of a `reports` answer: {"job", "first", "last", "missed", "reports"}. */
 json_object *api_view_reports(json_object *answer, int *count);

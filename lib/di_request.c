@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 
 #include "lib/error.h"
+#include "lib/http_table.h"
 #include "lib/json_text.h"
 #include "lib/role_needs.h"
 #include "lib/roles.h"
@@ -21,8 +22,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char replicas_path[] = "/v1alpha1/replicas";
-static const char failed_path[] = "/v1alpha1/replicas/failed";
 static const char *const kinds[DI_KINDS] = {"collectors", "learners"};
 
 static int refuse(struct di_request *request, int status, const char *fmt, ...)
@@ -43,7 +42,7 @@ static int refuse(struct di_request *request, int status, const char *fmt, ...)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static int read_parameter(const char *text, size_t length, struct di_request *request)
+static int read_parameter(const struct http_parameter *is, struct di_request *request)
 {
     struct {
         const char *key;
@@ -52,33 +51,24 @@ static int read_parameter(const char *text, size_t length, struct di_request *re
                  {"coordinator", request->coordinator},
                  {"name", request->name},
                  {"aggregator", request->aggregator}};
-    const char *equals = memchr(text, '=', length);
-    size_t key = equals != NULL ? (size_t)(equals - text) : length;
-    char shown[64];
 
     for (size_t i = 0; i < COUNT(known); i++) {
-        size_t value = length - key - (equals != NULL);
-
-        if (strlen(known[i].key) != key || strncasecmp(known[i].key, text, key) != 0)
+        if (strcasecmp(known[i].key, is->name) != 0)
             continue;
-        if (known[i].value[0] == '\0' && equals != NULL)
-            snprintf(known[i].value, DI_NAME_MAX, "%.*s",
-                     (int)(value < DI_NAME_MAX ? value : DI_NAME_MAX), equals + 1);
+        if (known[i].value[0] == '\0')
+            snprintf(known[i].value, DI_NAME_MAX, "%.*s", DI_NAME_MAX, is->value);
         return 0;
     }
-    snprintf(shown, sizeof(shown), "%.*s", (int)(key < 60 ? key : 60), text);
-    return refuse(request, 400, "request param %s is not supported", shown);
+    return refuse(request, 400, "request param %s is not supported", is->name);
 }
 
 static int read_parameters(const char *query, struct di_request *request)
 {
-    while (*query != '\0') {
-        size_t length = strcspn(query, "&");
+    struct http_parameter parameter;
 
-        if (length > 0 && read_parameter(query, length, request) != 0)
+    while (http_next_parameter(&query, &parameter))
+        if (read_parameter(&parameter, request) != 0)
             return -1;
-        query += length + (query[length] == '&');
-    }
     return 0;
 }
 
@@ -217,40 +207,36 @@ static int read_body(const char *text, size_t size, struct di_request *request)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool is_path(const char *path, const char *end, const char *known)
-{
-    return (size_t)(end - path) == strlen(known) && strncmp(path, known, strlen(known)) == 0;
-}
+static const struct http_route routes[] = {
+    {"GET", "/v1alpha1/replicas", DI_LIST, NULL, NULL},
+    {"POST", "/v1alpha1/replicas", DI_ADD, NULL, NULL},
+    {"DELETE", "/v1alpha1/replicas", DI_REMOVE, NULL, NULL},
+    {"POST", "/v1alpha1/replicas/failed", DI_FAIL, NULL, NULL},
+};
+static const struct http_table table = {routes, COUNT(routes)};
 
-bool di_request_is(const char *path, const char *end)
+bool di_request_is(const char *target)
 {
-    return is_path(path, end, replicas_path) || is_path(path, end, failed_path);
+    struct http_target found;
+
+    return http_find(&table, "", target, &found, NULL) != 404;
 }
 
 struct di_request *di_request_read(const char *method, const char *target, const char *body,
                                    size_t size)
 {
-    static const struct {
-        const char *path, *method;
-        enum di_verb verb;
-    } routes[] = {{replicas_path, "GET", DI_LIST},
-                  {replicas_path, "POST", DI_ADD},
-                  {replicas_path, "DELETE", DI_REMOVE},
-                  {failed_path, "POST", DI_FAIL}};
-    const char *end = target + strcspn(target, "?");
     struct di_request *request = calloc(1, sizeof(*request));
+    struct http_target found;
+    bool known = http_find(&table, method, target, &found, NULL) == 0;
 
     if (request == NULL)
         return NULL;
-    request->path = is_path(target, end, failed_path) ? failed_path : replicas_path;
-    request->verb = DI_REFUSED;
-    for (size_t i = 0; i < COUNT(routes); i++)
-        if (routes[i].path == request->path && strcmp(routes[i].method, method) == 0)
-            request->verb = routes[i].verb;
-    if (request->verb == DI_REFUSED)
+    request->path = found.route->path;
+    request->verb = known ? (enum di_verb)found.route->verb : DI_REFUSED;
+    if (!known)
         refuse(request, 501, "%s not implemented", error_value(method).text);
     else if (request->verb == DI_LIST)
-        read_parameters(end + (*end == '?'), request);
+        read_parameters(found.query, request);
     else
         read_body(body, size, request);
     return request;

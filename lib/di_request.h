@@ -41,10 +41,10 @@ struct di_request {
     char **names; /* of FAIL: each once, NULL after the last; NULL: none */
 };
 
-/* Does the path belong to this interface? It ends at `end`. */
-bool di_request_is(const char *path, const char *end);
+/* Does it belong to this interface? target as it came: "/v1alpha1/replicas?namespace=1". */
+bool di_request_is(const char *target);
 
-/* target as it came: "/v1alpha1/replicas?namespace=1". A new request. NULL: out of memory. */
+/* A new request, for a target that belongs to it. NULL: out of memory. */
 struct di_request *di_request_read(const char *method, const char *target, const char *body,
                                    size_t size);
 void di_request_destroy(struct di_request *request); /* accepts NULL */

@@ -102,7 +102,7 @@ static const char spank_name[] = "spank_elastic.so";
 enum doctor_spank_line doctor_spank_line(const char *text, char *path, size_t size)
 {
     path[0] = '\0';
-    for (const char *line = text; *line != '\0';) {
+    for (const char *line = text; line != NULL && *line != '\0';) {
         char kind[16] = "", plugin[512] = "";
         size_t length = strcspn(line, "\n"), used;
         char copy[640];

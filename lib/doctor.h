@@ -28,7 +28,8 @@ struct doctor_plugin {
 /* A line of plugstack.conf about our plugin. */
 enum doctor_spank_line { DOCTOR_SPANK_NONE, DOCTOR_SPANK_OPTIONAL, DOCTOR_SPANK_REQUIRED };
 
-/* The first one in the text of plugstack.conf, and where its plugin is. */
+/* The first one in the text of plugstack.conf, and where its plugin is. text NULL: it cannot be
+ * read. */
 enum doctor_spank_line doctor_spank_line(const char *text, char *path, size_t size);
 
 /* The scripts that Slurm starts as Prolog or Epilog on this node. */
@@ -94,7 +95,9 @@ struct doctor_facts {
     const char *state_unsafe;    /* a directory above it in which other users may write; NULL */
     const char *pmix_error;      /* libpmix cannot be loaded: why; NULL: it can */
     const char *release,
-        *python_release; /* of selastic, of the package slurm_elastic; NULL: none */
+        *python_release;       /* of selastic, of the package slurm_elastic; NULL: none */
+    const char *torch_release; /* of PyTorch; NULL: none */
+    bool libuv_declined;       /* USE_LIBUV=0 in the environment */
 };
 
 /* The n-th value (n = 0, 1, ...) of a key of slurm.conf in what scontrol shows, without "(null)":

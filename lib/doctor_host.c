@@ -216,6 +216,8 @@ static void snapshot_rule(const struct doctor_facts *facts, struct doctor *docto
         doctor_remedy(f, "mkdir -m 711 %s, on a tmpfs, at boot", dir);
     }
     doctor_setting(facts, "JobContainerType", container, sizeof(container));
+    if (container[0] == '\0') /* of Slurm 25.11 */
+        doctor_setting(facts, "NamespaceType", container, sizeof(container));
     if (own && strstr(container, "tmpfs") != NULL &&
         (facts->snapshot_state == DOCTOR_SNAPSHOT_ABSENT ||
          facts->snapshot_state == DOCTOR_SNAPSHOT_THERE)) {
@@ -306,6 +308,26 @@ static void libraries_rule(const struct doctor_facts *facts, struct doctor *doct
     }
 }
 
+/* PyTorch's stores want libuv since 2.4. Debian builds without it. */
+static bool lacks_libuv(const char *release)
+{
+    int major = 0, minor = 0;
+    return release != NULL && strstr(release, "+debian") != NULL &&
+           sscanf(release, "%9d.%9d", &major, &minor) == 2 &&
+           (major > 2 || (major == 2 && minor >= 4));
+}
+
+static void torch_rule(const struct doctor_facts *facts, struct doctor *doctor)
+{
+    if (!lacks_libuv(facts->torch_release) || facts->libuv_declined)
+        return;
+    struct doctor_finding *f = doctor_add(
+        doctor, DOCTOR_NOTE, "torch-rendezvous",
+        "the rendezvous by env:// or tcp:// fails, so restart mode does not start; live mode does");
+    doctor_what(f, "PyTorch %s was built without libuv, and wants to use it", facts->torch_release);
+    doctor_remedy(f, "in the environment of jobs: USE_LIBUV=0");
+}
+
 doctor_rule *const doctor_host_rules[] = {
-    plugins_rule, spank_rule, hooks_rule, limits_rule, programs_rule,  conf_rule, snapshot_rule,
-    munge_rule,   clock_rule, state_rule, ports_rule,  libraries_rule, NULL};
+    plugins_rule, spank_rule, hooks_rule, limits_rule, programs_rule,  conf_rule,  snapshot_rule,
+    munge_rule,   clock_rule, state_rule, ports_rule,  libraries_rule, torch_rule, NULL};

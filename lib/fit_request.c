@@ -10,6 +10,7 @@
 
 #include "lib/api_request.h"
 #include "lib/fit_view.h"
+#include "lib/http_table.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/number.h"
@@ -20,42 +21,42 @@
 #define VALUE_MAX 4096 /* bytes of a value */
 #define LIMIT     20   /* jobs of an answer, as OpenAI's servers have it */
 
-static const struct route {
-    const char *method, *path; /* "#" is the number of a fit, or "ftjob-" and its number */
-    enum fit_verb verb;
-    bool openai;
-} routes[] = {
-    {"GET", "/v1/fits", FIT_LIST, false},
-    {"POST", "/v1/fits", FIT_START, false},
-    {"GET", "/v1/fits/#", FIT_SHOW, false},
-    {"POST", "/v1/fits/#/cancel", FIT_CANCEL, false},
-    {"GET", "/v1/fits/#/log", FIT_LOG, false},
-    {"GET", "/v1/fine_tuning/jobs", FIT_LIST, true},
-    {"POST", "/v1/fine_tuning/jobs", FIT_START, true},
-    {"GET", "/v1/fine_tuning/jobs/#", FIT_SHOW, true},
-    {"POST", "/v1/fine_tuning/jobs/#/cancel", FIT_CANCEL, true},
-    {"GET", "/v1/fine_tuning/jobs/#/events", FIT_EVENTS, true},
-    {"GET", "/v1/fine_tuning/jobs/#/checkpoints", FIT_CHECKPOINTS, true},
+#define START_KEYS "data! model targets dataset format config from within"
+#define OPENAI_KEYS                                                                                \
+    "model! training_file! validation_file hyperparameters method seed suffix metadata"
+
+static const struct http_route routes[] = {
+    {"GET", "/v1/fits", FIT_LIST, NULL, NULL},
+    {"POST", "/v1/fits", FIT_START, NULL, START_KEYS},
+    {"GET", "/v1/fits/*", FIT_SHOW, NULL, NULL},
+    {"POST", "/v1/fits/*/cancel", FIT_CANCEL, NULL, "reason"},
+    {"GET", "/v1/fits/*/log", FIT_LOG, NULL, NULL},
+    {"GET", "/v1/fine_tuning/jobs", FIT_LIST, "after limit", NULL},
+    {"POST", "/v1/fine_tuning/jobs", FIT_START, NULL, OPENAI_KEYS},
+    {"GET", "/v1/fine_tuning/jobs/*", FIT_SHOW, NULL, NULL},
+    {"POST", "/v1/fine_tuning/jobs/*/cancel", FIT_CANCEL, NULL, NULL},
+    {"GET", "/v1/fine_tuning/jobs/*/events", FIT_EVENTS, "limit", NULL},
+    {"GET", "/v1/fine_tuning/jobs/*/checkpoints", FIT_CHECKPOINTS, NULL, NULL},
 };
+static const struct http_table table = {routes, COUNT(routes)};
 
 /* ---- the path -------------------------------------------------------------------------------- */
 
-static bool begins_with(const char *path, const char *end, const char *with)
+static bool begins_with(const char *target, const char *with)
 {
     size_t length = strlen(with);
 
-    return (size_t)(end - path) >= length && strncmp(path, with, length) == 0 &&
-           (path + length == end || path[length] == '/');
+    return strncmp(target, with, length) == 0 && strchr("/?", target[length]) != NULL;
 }
 
-static bool is_openai(const char *path, const char *end)
+static bool is_openai(const char *target)
 {
-    return begins_with(path, end, "/v1/fine_tuning");
+    return begins_with(target, "/v1/fine_tuning");
 }
 
-bool fit_request_is(const char *path, const char *end)
+bool fit_request_is(const char *target)
 {
-    return begins_with(path, end, "/v1/fits") || is_openai(path, end);
+    return begins_with(target, "/v1/fits") || is_openai(target);
 }
 
 static int read_id(const char *text, size_t length, bool openai, int64_t *id)
@@ -71,84 +72,38 @@ static int read_id(const char *text, size_t length, bool openai, int64_t *id)
     return 0;
 }
 
-static bool matches(const struct route *route, const char *path, const char *end, int64_t *id)
+static int find_route(const char *method, const char *target, struct http_target *found,
+                      int64_t *id, struct api_reply *reply)
 {
-    const char *form = route->path;
+    bool openai = is_openai(target);
+    struct error err;
+    int status = http_find(&table, method, target, found, &err);
 
-    for (; *form != '\0'; form++) {
-        size_t length = 0;
-
-        if (*form != '#') {
-            if (path == end || *path++ != *form)
-                return false;
-            continue;
-        }
-        while (path + length < end && path[length] != '/')
-            length++;
-        if (read_id(path, length, route->openai, id) != 0)
-            return false;
-        path += length;
+    if (status == 0 && found->names[0].length > 0 &&
+        read_id(found->names[0].text, found->names[0].length, openai, id) != 0) {
+        error_set(&err, "there is no '%s'", error_value(target).text);
+        status = 404;
     }
-    return path == end;
-}
-
-static const struct route *find_route(const char *method, const char *target, const char *end,
-                                      int64_t *id, struct api_reply *reply)
-{
-    char allow[sizeof(reply->allow)] = "";
-    bool openai = is_openai(target, end);
-
-    for (size_t i = 0; i < COUNT(routes); i++) {
-        if (!matches(&routes[i], target, end, id))
-            continue;
-        if (strcmp(method, routes[i].method) == 0 ||
-            (strcmp(method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0))
-            return &routes[i];
-        text_append(allow, sizeof(allow), "%s%s", allow[0] != '\0' ? ", " : "", routes[i].method);
-    }
-    if (allow[0] == '\0') {
-        fit_view_refuse(reply, openai, 404, "there is no '%s'", error_value(target).text);
-        return NULL;
-    }
-    fit_view_refuse(reply, openai, 405, "%s of '%s': allowed %s %s", error_value(method).text,
-                    error_value(target).text, strchr(allow, ',') != NULL ? "are" : "is", allow);
-    memcpy(reply->allow, allow, sizeof(allow));
-    return NULL;
+    if (status == 0)
+        return 0;
+    fit_view_refuse(reply, openai, status, "%s", err.text);
+    memcpy(reply->allow, found->allow, sizeof(reply->allow));
+    return -1;
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static int read_parameter(struct fit_request *request, const char *text, size_t length)
+static int read_parameter(const char *name, const char *value, void *arg, struct error *err)
 {
-    static const char after[] = "after=", limit[] = "limit=";
+    struct fit_request *request = arg;
 
-    if (request->verb != FIT_LIST && request->verb != FIT_EVENTS)
-        return -1;
-    if (length > strlen(limit) && strncmp(text, limit, strlen(limit)) == 0)
-        return number_parse(text + strlen(limit), length - strlen(limit), 1, FIT_PAGE_MAX,
-                            &request->limit);
-    if (request->verb == FIT_LIST && length > strlen(after) &&
-        strncmp(text, after, strlen(after)) == 0)
-        return read_id(text + strlen(after), length - strlen(after), true, &request->after);
-    return -1;
-}
-
-static int read_parameters(struct fit_request *request, const char *query, struct api_reply *reply)
-{
-    while (*query != '\0') {
-        size_t length = strcspn(query, "&");
-        char shown[64];
-
-        snprintf(shown, sizeof(shown), "%.*s", (int)(length < 60 ? length : 60), query);
-        if (length > 0 && (!request->openai || read_parameter(request, query, length) != 0))
-            return fit_view_refuse(reply, request->openai, 400, "parameter '%s': known here %s",
-                                   error_value(shown).text,
-                                   request->openai ? "are after=" FIT_JOB_PREFIX "N of a list of "
-                                                     "jobs, and limit=1 to 100 of a list"
-                                                   : "is none");
-        query += length + (query[length] == '&');
-    }
-    return 0;
+    if (strcmp(name, "limit") == 0)
+        return number_parse(value, strlen(value), 1, FIT_PAGE_MAX, &request->limit) == 0
+                   ? 0
+                   : error_set(err, "a number from 1 to %d is expected", FIT_PAGE_MAX);
+    return read_id(value, strlen(value), true, &request->after) == 0
+               ? 0
+               : error_set(err, "a job is expected: " FIT_JOB_PREFIX "N");
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */
@@ -258,42 +213,41 @@ static int ignore(struct fit_request *request, const char *option, const char *k
     return 0;
 }
 
-/* What the keys of a body become. */
+/* What the keys of a body become; which there may be is in the table. */
 struct key {
     const char *name, *option;
     int (*add)(struct fit_request *request, const char *option, const char *key, json_object *body,
                struct api_reply *reply);
-    bool needed;
 };
 
 static const struct key start_keys[] = {
-    {"data", "data", add_data, true},
-    {"model", "model", add_text, false},
-    {"targets", "targets", add_data, false},
-    {"dataset", "dataset", add_text, false},
-    {"format", "format", add_text, false},
-    {"config", "config", add_config, false},
-    {"from", "from", add_text, false},
-    {"within", "within", add_within, false},
-    {NULL, NULL, NULL, false},
+    {"model", "model", add_text},
+    {"data", "data", add_data},
+    {"targets", "targets", add_data},
+    {"dataset", "dataset", add_text},
+    {"format", "format", add_text},
+    {"config", "config", add_config},
+    {"from", "from", add_text},
+    {"within", "within", add_within},
+    {NULL, NULL, NULL},
 };
 static const struct key cancel_keys[] = {
-    {"reason", "reason", add_text, false},
-    {NULL, NULL, NULL, false},
+    {"reason", "reason", add_text},
+    {NULL, NULL, NULL},
 };
 /* What a training may want to know of the rest is its configuration: add_openai_config(). */
 static const struct key openai_keys[] = {
-    {"model", "model", add_text, true},
-    {"training_file", "data", add_data, true},
-    {"validation_file", "targets", add_data, false},
-    {"hyperparameters", NULL, ignore, false},
-    {"method", NULL, ignore, false},
-    {"seed", NULL, ignore, false},
-    {"suffix", NULL, ignore, false},
-    {"metadata", NULL, ignore, false},
-    {NULL, NULL, NULL, false},
+    {"model", "model", add_text},
+    {"training_file", "data", add_data},
+    {"validation_file", "targets", add_data},
+    {"hyperparameters", NULL, ignore},
+    {"method", NULL, ignore},
+    {"seed", NULL, ignore},
+    {"suffix", NULL, ignore},
+    {"metadata", NULL, ignore},
+    {NULL, NULL, NULL},
 };
-static const struct key no_keys[] = {{NULL, NULL, NULL, false}};
+static const struct key no_keys[] = {{NULL, NULL, NULL}};
 
 static const struct key *keys_of(const struct fit_request *request)
 {
@@ -320,55 +274,35 @@ static int add_openai_config(struct fit_request *request, json_object *body,
     return rc;
 }
 
-static int refuse_key(const struct fit_request *request, const struct key *keys, const char *name,
-                      struct api_reply *reply)
-{
-    char known[200] = "";
-
-    for (const struct key *key = keys; key->name != NULL; key++)
-        text_append(known, sizeof(known), "%s%s", key == keys ? "" : ", ", key->name);
-    return fit_view_refuse(reply, request->openai, 400,
-                           "key '%s' of the body is not known; known here %s%s",
-                           error_value(name).text,
-                           known[0] == '\0'             ? "is none"
-                           : strchr(known, ',') == NULL ? "is "
-                                                        : "are ",
-                           known);
-}
-
-static int read_keys(struct fit_request *request, json_object *body, struct api_reply *reply)
-{
-    const struct key *keys = keys_of(request), *key;
-
-    json_object_object_foreach (body, name, value) {
-        for (key = keys; key->name != NULL && strcmp(key->name, name) != 0; key++)
-            ;
-        if (key->name == NULL)
-            return refuse_key(request, keys, name, reply);
-        if (value != NULL && key->add(request, key->option, name, body, reply) != 0)
-            return -1;
-    }
-    for (key = keys; key->name != NULL; key++)
-        if (key->needed && json_object_object_get(body, key->name) == NULL)
-            return fit_view_refuse(reply, request->openai, 400, "the body needs the key '%s'",
-                                   key->name);
-    return keys == openai_keys ? add_openai_config(request, body, reply) : 0;
-}
-
-static int read_body(struct fit_request *request, const char *text, size_t size,
+static int read_keys(struct fit_request *request, const struct http_route *route, json_object *body,
                      struct api_reply *reply)
+{
+    struct error err;
+
+    if (http_check_keys(route, body, &err) != 0)
+        return fit_view_refuse(reply, request->openai, 400, "%s", err.text);
+    for (const struct key *key = keys_of(request); key->name != NULL; key++)
+        if (json_object_object_get(body, key->name) != NULL &&
+            key->add(request, key->option, key->name, body, reply) != 0)
+            return -1;
+    return request->openai && request->verb == FIT_START ? add_openai_config(request, body, reply)
+                                                         : 0;
+}
+
+static int read_body(struct fit_request *request, const struct http_route *route, const char *text,
+                     size_t size, struct api_reply *reply)
 {
     struct error err;
     json_object *body;
     int rc;
 
-    if (size == 0 && request->verb != FIT_START)
+    if (size == 0 && !http_needs_body(route))
         return 0;
     body = json_text_parse(text != NULL ? text : "", size, &err);
     if (body == NULL)
         return fit_view_refuse(reply, request->openai, 400, "the body is no JSON object: %s",
                                err.text);
-    rc = read_keys(request, body, reply);
+    rc = read_keys(request, route, body, reply);
     json_object_put(body);
     return rc;
 }
@@ -378,23 +312,24 @@ static int read_body(struct fit_request *request, const char *text, size_t size,
 struct fit_request *fit_request_read(const char *method, const char *target, const char *body,
                                      size_t size, struct api_reply *reply)
 {
-    const char *end = target + strcspn(target, "?");
     struct fit_request *request;
-    const struct route *route;
+    struct http_target found;
+    bool openai = is_openai(target);
+    struct error err;
     int64_t id = 0;
 
-    route = find_route(method, target, end, &id, reply);
-    if (route == NULL)
+    if (find_route(method, target, &found, &id, reply) != 0)
         return NULL;
     request = calloc(1, sizeof(*request));
     if (request == NULL) {
-        no_memory(reply, route->openai);
+        no_memory(reply, openai);
         return NULL;
     }
     *request = (struct fit_request){
-        .verb = route->verb, .openai = route->openai, .id = id, .limit = LIMIT};
-    if (read_parameters(request, end + (*end == '?'), reply) == 0 &&
-        read_body(request, body, size, reply) == 0)
+        .verb = (enum fit_verb)found.route->verb, .openai = openai, .id = id, .limit = LIMIT};
+    if (http_parameters(&found, read_parameter, request, &err) != 0)
+        fit_view_refuse(reply, openai, 400, "%s", err.text);
+    else if (read_body(request, found.route, body, size, reply) == 0)
         return request;
     fit_request_destroy(request);
     return NULL;

@@ -35,10 +35,10 @@ struct fit_request {
     int limit;
 };
 
-/* Does the path belong to fits? It ends at `end`. */
-bool fit_request_is(const char *path, const char *end);
+/* Does it belong to fits? target as it came: "/v1/fits/7". */
+bool fit_request_is(const char *target);
 
-/* target as it came: "/v1/fits/7". A new request. NULL with reply: it is refused. */
+/* A new request. NULL with reply: it is refused. */
 struct fit_request *fit_request_read(const char *method, const char *target, const char *body,
                                      size_t size, struct api_reply *reply);
 void fit_request_destroy(struct fit_request *request); /* accepts NULL */

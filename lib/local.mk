@@ -77,6 +77,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/job_record.h \
     lib/leftover.c \
     lib/leftover.h \
+    lib/http_table.c \
+    lib/http_table.h \
     lib/json_get.c \
     lib/json_get.h \
     lib/json_text.c \
@@ -138,6 +140,9 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy_options.h \
     lib/pools.c \
     lib/pools.h \
+    lib/pools_deadline.c \
+    lib/pools_private.h \
+    lib/pools_share.c \
     lib/prices.c \
     lib/prices.h \
     lib/promotion.c \
@@ -214,6 +219,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/service_handover.c \
     lib/service_handover.h \
     lib/service_json.c \
+    lib/service_models.c \
     lib/service_private.h \
     lib/service_facts.c \
     lib/service_rollout.c \

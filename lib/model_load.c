@@ -11,6 +11,7 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/shard_commands.h"
+#include "lib/shard_plan.h"
 
 #define RECHECK      5.0 /* seconds from one look at a server that has all to the next one */
 #define LOADING      0.5 /* … while it is loading by itself */
@@ -25,6 +26,7 @@ struct model {
     char *version, *path; /* wanted; NULL: not any more */
     char *has;            /* path that it has loaded; "": perhaps one; NULL: none by us */
     enum presence there;  /* in the latest index */
+    int64_t size;         /* … bytes of memory; 0: it does not say */
     char reason[REASON_BYTES];
     bool tried, failed; /* in this round */
     double comes;       /* it has been on its way since then; 0: it is not */
@@ -400,6 +402,22 @@ static void note(struct model *model, enum presence there, const char *reason)
              reason != NULL ? reason : "");
 }
 
+/* Of CPUs and GPUs together, as a shard's capacity is. */
+static void note_size(struct model *model, json_object *usage)
+{
+    size_t count = json_object_is_type(usage, json_type_array) ? json_object_array_length(usage)
+                                                               : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t bytes;
+
+        if (json_get_int(json_object_array_get_idx(usage, i), "byte_size", 0, SHARD_PLAN_SIZE_MAX,
+                         &bytes) &&
+            model->size <= SHARD_PLAN_SIZE_MAX - bytes)
+            model->size += bytes;
+    }
+}
+
 static enum presence state_of(const char *state)
 {
     if (state != NULL && strcmp(state, "READY") == 0)
@@ -416,16 +434,18 @@ static int note_all(struct model_load *m, json_object *list)
             return -1;
     for (int i = 0; i < m->count; i++) {
         m->models[i].there = ABSENT;
+        m->models[i].size = 0;
         m->models[i].reason[0] = '\0';
     }
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         json_object *said = json_object_array_get_idx(list, i);
         struct model *model = find(m, json_get_string(said, key));
 
-        if (model != NULL)
-            note(model,
-                 m->api == MODEL_LOAD_OIP ? state_of(json_get_string(said, "state")) : PRESENT,
-                 json_get_string(said, "reason"));
+        if (model == NULL)
+            continue;
+        note(model, m->api == MODEL_LOAD_OIP ? state_of(json_get_string(said, "state")) : PRESENT,
+             json_get_string(said, "reason"));
+        note_size(model, json_object_object_get(said, "memory_usage"));
     }
     return 0;
 }
@@ -548,6 +568,26 @@ struct model_load_state model_load_state(const struct model_load *m)
         .why = m->why,
         .has_all = m->has_all,
     };
+}
+
+json_object *model_load_sizes(const struct model_load *m)
+{
+    json_object *sizes = NULL;
+
+    for (int i = 0; m->has_all && i < m->count; i++) {
+        const struct model *model = &m->models[i];
+        json_object *one;
+
+        if (model->path == NULL || model->size == 0 || !is_done(model))
+            continue;
+        if (sizes == NULL)
+            sizes = json_object_new_object();
+        one = json_object_new_object();
+        json_object_object_add(one, "version", json_object_new_string(model->version));
+        json_object_object_add(one, "bytes", json_object_new_int64(model->size));
+        json_object_object_add(sizes, model->name, one);
+    }
+    return sizes;
 }
 
 struct model_load *model_load_create(enum model_load_api api, double patience)

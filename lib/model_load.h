@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <json-c/json.h>
+
 #include "lib/error.h"
 
 /* Words of the key `load`, from 1. */
@@ -65,5 +67,10 @@ struct model_load_state {
 };
 
 struct model_load_state model_load_state(const struct model_load *m);
+
+/* How much memory the server says that its models take: {"A": {"version": "1", "bytes": 5}}, once
+ * it has all of the list. A new object; NULL: it says nothing. OIP: "memory_usage" of a model in
+ * the index, in the form of the protocol's statistics: [{"byte_size": 5}]. */
+json_object *model_load_sizes(const struct model_load *m);
 
 #endif

@@ -437,8 +437,8 @@ ROLE_KEY(ROLES_PLACE_SCALE, .name = "idle",
 ROLE_KEY(ROLES_PLACE_MODELS, .name = "repository",
     FIELD(struct roles, models.repository),
     .kind = ROLES_KIND_PATH,
-    .help = "A directory that all nodes see. Each directory MODEL in it has states of that model, "
-            "as `elastic-state` writes them. It must be there")
+    .help = "A directory that all nodes see, or `s3://BUCKET/PREFIX`. Each directory MODEL in it "
+            "has states of that model, as `elastic-state` writes them. It must be there")
 
 ROLE_KEY(ROLES_PLACE_MODELS, .name = "every",
     FIELD(struct roles, models.every),
@@ -446,6 +446,20 @@ ROLE_KEY(ROLES_PLACE_MODELS, .name = "every",
     .min = 1000,
     .builtin = "10s",
     .help = "The time between two looks at it")
+
+ROLE_KEY(ROLES_PLACE_MODELS, .name = "copies",
+    FIELD(struct roles, models.copies),
+    .kind = ROLES_KIND_PATH,
+    .help = "Of a repository on S3: a directory that all nodes see. In it, in a directory with the "
+            "name of the service, are copies of the versions that are served. Without it: `copies` "
+            "in the directory of the service")
+
+ROLE_KEY(ROLES_PLACE_MODELS, .name = "copies-max",
+    FIELD(struct roles, models.copies_max),
+    .kind = ROLES_KIND_MEMORY,
+    .builtin = "0",
+    .help = "… have at most so much together, as `memory` of a role is written. A model that has "
+            "no room stays as it was. 0: there is no limit")
 
 /* ---- of fit ---------------------------------------------------------------------------------- */
 
@@ -497,6 +511,12 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "replace",
     .help = "How replicas come to another version of a model. `rolling`: they are replaced as "
             "`update` of their role says. `all`: one is started, then all others are replaced at "
             "once. `load`: none is replaced, the program loads the version")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "states",
+    FIELD(struct roles, fit.states),
+    .kind = ROLES_KIND_PATH,
+    .help = "`s3://BUCKET/PREFIX`: states of MODEL are below `PREFIX/MODEL`, too. The repository "
+            "has copies of those that a fit has needed or made")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "keep",
     FIELD(struct roles, fit.keep),

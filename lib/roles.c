@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/policy.h"
+#include "lib/s3_place.h"
 #include "lib/text.h"
 
 #define MODELS_EVERY 10.0 /* as the table has it */
@@ -366,6 +367,26 @@ static int read_roles(const struct roles_reader *reader, const struct roles_part
     return roles_check(reader, part, roles) == 0 ? set_pairs(reader, part, roles) : -1;
 }
 
+static int check_repository(const struct roles_reader *reader, const struct roles_part *part,
+                            const struct roles *roles)
+{
+    struct roles_part repository = roles_member(part, "repository");
+    struct roles_part copies = roles_member(part, "copies");
+    struct s3_place place;
+    struct error err;
+
+    if (s3_place_is(roles->models.repository))
+        return s3_place_parse(roles->models.repository, &place, &err) == 0
+                   ? 0
+                   : roles_fail(reader, &repository, "%s", err.text);
+    if (roles->models.copies == NULL && roles->models.copies_max == 0)
+        return 0;
+    if (roles->models.copies == NULL)
+        copies = roles_member(part, "copies-max");
+    return roles_fail(reader, &copies,
+                      "there are copies only of a repository s3://…; leave it out");
+}
+
 static int read_models(const struct roles_reader *reader, const struct roles_part *part,
                        struct roles *roles)
 {
@@ -375,13 +396,7 @@ static int read_models(const struct roles_reader *reader, const struct roles_par
         return -1;
     if (roles->models.repository == NULL)
         return roles_fail(reader, part, "it has no repository; write repository: and a directory");
-    if (strncmp(roles->models.repository, "s3://", 5) == 0) {
-        struct roles_part repository = roles_member(part, "repository");
-
-        return roles_fail(reader, &repository,
-                          "models of S3 are not built yet; write a directory that all nodes see");
-    }
-    return 0;
+    return check_repository(reader, part, roles);
 }
 
 /* ---- a fit ----------------------------------------------------------------------------------- */
@@ -408,6 +423,9 @@ static int set_fit_builtins(const struct roles_reader *reader, const struct role
 static int read_fit(const struct roles_reader *reader, const struct roles_part *part,
                     struct roles *roles)
 {
+    struct s3_place where;
+    struct error err;
+
     if (roles_check_map(reader, part, "a map such as {run: [python3, train.py], cpus: 4}") < 0 ||
         set_fit_builtins(reader, part, roles) < 0)
         return -1;
@@ -434,6 +452,8 @@ static int read_fit(const struct roles_reader *reader, const struct roles_part *
                           "[python3, train.py], or trainer: SERVICE@USER");
     if (roles->fit.run == NULL && roles->fit.allow != NULL)
         return roles_fail(reader, part, "allow is for trainers; write run, too");
+    if (roles->fit.states != NULL && s3_place_parse(roles->fit.states, &where, &err) != 0)
+        return roles_fail(reader, part, "states: %s", err.text);
     if (roles->fit.size.cpus == 0 && roles->fit.size.gpus == 0)
         return roles_fail(reader, part,
                           "a training without CPUs and GPUs has no place; write at least 1");
@@ -558,10 +578,12 @@ void roles_destroy(struct roles *roles)
     free(roles->shared);
     free(roles->service);
     free(roles->models.repository);
+    free(roles->models.copies);
     strings_free(roles->fit.run);
     strings_free(roles->fit.stage);
     free(roles->fit.trainer);
     strings_free(roles->fit.allow);
+    free(roles->fit.states);
     strings_free(roles->fit.pools);
     free(roles);
 }

@@ -132,15 +132,18 @@ struct roles {
     bool di_engine; /* compat: names, environment and HTTP of DI-orchestrator v1alpha1 */
     char *service;  /* name of the service that the job runs; NULL: none */
     struct {
-        char *repository; /* a directory; NULL: none */
-        double every;     /* seconds between two looks at it */
-    } models;             /* of the service */
-    double handover;      /* seconds before the time limit that a successor is submitted; 0: none */
+        char *repository;   /* a directory, or a place on S3; NULL: none */
+        double every;       /* seconds between two looks at it */
+        char *copies;       /* of what is on S3; NULL: in the directory of the service */
+        int64_t copies_max; /* MiB; 0: as much as there is */
+    } models;               /* of the service */
+    double handover; /* seconds before the time limit that a successor is submitted; 0: none */
     struct {
         char **run;    /* the training; NULL: the service has none of its own */
         char *trainer; /* "SERVICE@USER", which trains instead; NULL: none is named */
         char **stage;  /* gets the data before; NULL: nothing does */
         char **allow;  /* users, and "@GROUP", who may have models of theirs trained; NULL: none */
+        char *states;  /* s3://BUCKET/PREFIX; NULL: in the repository alone */
         struct {
             double start, fit, target; /* seconds */
         } within;

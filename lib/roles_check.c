@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/s3_place.h"
 #include "lib/text.h"
 
 #define HANDOVER_MIN 120 /* seconds */
@@ -336,6 +337,7 @@ static int check_single(const struct roles_reader *reader, const struct roles_pa
     struct roles_part service = roles_member(part->in, "service");
     struct roles_part models = roles_member(part->in, "models");
     struct roles_part handover = roles_member(part->in, "handover");
+    struct roles_part fit = roles_member(part->in, "fit");
 
     for (int i = 0; i < roles->count; i++) {
         const struct role *role = &roles->list[i];
@@ -372,6 +374,9 @@ static int check_single(const struct roles_reader *reader, const struct roles_pa
         return roles_fail(reader, part->in,
                           "the service has no models; write models: "
                           "{repository: DIRECTORY}");
+    if (roles->fit.run != NULL && roles->models.repository != NULL &&
+        s3_place_is(roles->models.repository))
+        return roles_fail(reader, &fit, "a fit needs models in a directory, and not on S3");
     if (roles->handover > 0 && (shards == NULL || roles->handover < HANDOVER_MIN))
         return roles_fail(reader, &handover, "%s",
                           shards == NULL ? "no role is of kind shards; leave handover out"

@@ -178,6 +178,8 @@ static void listing_element(struct reader *reader, const char *parent, const cha
         set_text(reader, &last->key, text, true);
     else if (in_contents && strcmp(name, "Size") == 0)
         set_bytes(reader, last, text);
+    else if (in_contents && strcmp(name, "ETag") == 0 && strlen(text) < sizeof(last->etag))
+        strcpy(last->etag, text);
     else if (strcmp(parent, "CommonPrefixes") == 0 && strcmp(name, "Prefix") == 0 && last != NULL)
         set_text(reader, &last->key, text, true);
     else if (strcmp(name, "Contents") == 0 && (last == NULL || last->bytes < 0))

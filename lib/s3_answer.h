@@ -16,8 +16,9 @@
 #define S3_ETAG_SIZE  128
 
 struct s3_entry {
-    char *key;     /* of a common prefix: with the slash at its end */
-    int64_t bytes; /* -1: a common prefix */
+    char *key;               /* of a common prefix: with the slash at its end */
+    int64_t bytes;           /* -1: a common prefix */
+    char etag[S3_ETAG_SIZE]; /* "": it is not said */
 };
 
 struct s3_listing {

@@ -16,6 +16,15 @@ struct s3_parts s3_parts_plan(int64_t bytes)
     return parts;
 }
 
+int s3_parts_lanes(const struct s3_parts *parts)
+{
+    int64_t lanes = S3_LANES * S3_PART_BYTES / parts->part;
+
+    if (lanes > parts->count)
+        lanes = parts->count;
+    return lanes > 1 ? (int)lanes : 1;
+}
+
 int64_t s3_parts_size(const struct s3_parts *parts, int64_t bytes, int index)
 {
     int64_t left = bytes - parts->part * index;

@@ -42,160 +42,6 @@ struct service_shard *service_shard_add(struct service *s, int number)
     return &s->shards[i];
 }
 
-/* ---- models ---------------------------------------------------------------------------------- */
-
-static int refuse(struct service *s, const char *name, const char *why)
-{
-    struct service_refusal *more = realloc(s->refusals,
-                                           ((size_t)s->refusal_count + 1) * sizeof(*more));
-
-    if (more == NULL)
-        return -1;
-    s->refusals = more;
-    more += s->refusal_count;
-    more->name = strdup(name);
-    more->why = strdup(why);
-    if (more->name == NULL || more->why == NULL) {
-        free(more->name);
-        free(more->why);
-        return -1;
-    }
-    error_clean(more->why);
-    s->refusal_count++;
-    return 0;
-}
-
-static void clear_refusals(struct service *s)
-{
-    for (int i = 0; i < s->refusal_count; i++) {
-        free(s->refusals[i].name);
-        free(s->refusals[i].why);
-    }
-    free(s->refusals);
-    s->refusals = NULL;
-    s->refusal_count = 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Models that there were, and are not in the repository any more. */
-static int remove_others(struct service *s, const char **names, int count, double now)
-{
-    int all = shard_commands_count(s->brain);
-    char **gone = calloc((size_t)all + 1, sizeof(*gone));
-    int status = gone != NULL ? 0 : -1, found = 0;
-
-    for (int i = 0; status == 0 && i < all; i++) {
-        const char *name = shard_commands_at(s->brain, i).name;
-
-        if (count > 0 && bsearch(&name, names, (size_t)count, sizeof(*names), compare_names))
-            continue;
-        gone[found] = strdup(name);
-        status = gone[found] != NULL ? 0 : -1;
-        found += status == 0;
-    }
-    for (int i = 0; i < found; i++) {
-        if (status == 0)
-            shard_commands_remove(s->brain, gone[i], now, NULL);
-        free(gone[i]);
-    }
-    free(gone);
-    return status;
-}
-
-/* It would be one more than there may be. */
-static bool is_too_many(const struct service *s, const struct service_model *model)
-{
-    return shard_commands_count(s->brain) >= SHARD_COMMANDS_MODELS_MAX &&
-           shard_commands_named(s->brain, model->name).name == NULL;
-}
-
-/* One line for all that are. */
-static int refuse_others(struct service *s, const char *name)
-{
-    char why[160];
-
-    snprintf(why, sizeof(why),
-             "a service has at most %d models: this one and %d others are left out, all the rest "
-             "goes on",
-             SHARD_COMMANDS_MODELS_MAX, s->left_out - 1);
-    return refuse(s, name, why);
-}
-
-static int put(struct service *s, const struct service_model *model, double now)
-{
-    const struct shard_model_spec spec = {model->name, model->version, model->key, model->given,
-                                          model->files};
-    struct error err = {""};
-
-    if (model->why != NULL)
-        return refuse(s, model->name, model->why);
-    if (shard_commands_put(s->brain, &spec, now, &err) != 0)
-        return refuse(s, model->name, err.text);
-    /* Of a version that there was already: somebody has measured it. */
-    if (model->given > 0)
-        shard_commands_measured(s->brain, model->name, model->version, model->given, now);
-    return 0;
-}
-
-/* A version that has failed is tried again only when somebody asks for it (flush). */
-static bool has_failed(const struct service *s, const struct service_model *model)
-{
-    struct shard_model_view view = shard_commands_named(s->brain, model->name);
-
-    return view.name != NULL && view.why[0] != '\0' && !view.removed &&
-           strcmp(view.version, model->version) == 0;
-}
-
-/* -1: out of memory. */
-static int put_all(struct service *s, const struct service_model *list, int count, double now)
-{
-    const char *first = NULL;
-    int status = 0;
-
-    s->left_out = 0;
-    for (int i = 0; status == 0 && i < count; i++) {
-        if (list[i].why == NULL && is_too_many(s, &list[i])) {
-            first = s->left_out++ == 0 ? list[i].name : first;
-            continue;
-        }
-        if (list[i].why != NULL || !has_failed(s, &list[i]))
-            status = put(s, &list[i], now);
-    }
-    return status == 0 && first != NULL ? refuse_others(s, first) : status;
-}
-
-int service_models(struct service *s, const struct service_model *list, int count, double now)
-{
-    const char **names = calloc((size_t)count + 1, sizeof(*names));
-    int status = names != NULL ? 0 : -1;
-
-    if (status != 0)
-        return -1;
-    clear_refusals(s);
-    for (int i = 0; i < count; i++)
-        names[i] = list[i].name;
-    qsort(names, (size_t)count, sizeof(*names), compare_names);
-    /* First what goes: its key may be another one's now. */
-    status = remove_others(s, names, count, now);
-    if (status == 0)
-        status = put_all(s, list, count, now);
-    free(names);
-    if (s->fresh && count > 0) {
-        s->fresh = false;
-        shard_commands_flush(s->brain);
-    }
-    return status;
-}
-
-int service_left_out(const struct service *s)
-{
-    return s->left_out;
-}
-
 struct shard_commands *service_brain(struct service *s)
 {
     return s->brain;
@@ -392,9 +238,11 @@ struct service *service_create(const struct service_options *options, json_objec
     s->options = *options;
     s->name = strdup(options->name);
     s->keys = json_object_new_object();
+    s->withdrawn = json_object_new_object();
+    s->measured = json_object_new_object();
     s->fresh = record == NULL;
     s->first = true;
-    made = s->name != NULL && s->keys != NULL;
+    made = s->name != NULL && s->keys != NULL && s->withdrawn != NULL && s->measured != NULL;
     if (made && record != NULL) {
         made = service_read(s, record, table, now, err) == 0;
     } else if (made) {
@@ -430,8 +278,10 @@ void service_destroy(struct service *s)
     free(s->known);
     for (int i = 0; i < s->router_count; i++)
         json_object_put(s->routers[i].asked);
-    clear_refusals(s);
+    service_clear_refusals(s);
     json_object_put(s->keys);
+    json_object_put(s->withdrawn);
+    json_object_put(s->measured);
     free(s->ends);
     free(s->table);
     free(s->name);

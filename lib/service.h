@@ -60,8 +60,24 @@ struct service_model {
  * were stay, and those that come last are left out. -1: out of memory. */
 int service_models(struct service *s, const struct service_model *list, int count, double now);
 
+/* A server says how much its models take: {"A": {"version": "1", "bytes": 5}}. The largest that any
+ * server has said of a version counts. What the repository says (given) comes before it. */
+void service_measured(struct service *s, json_object *sizes, double now);
+
 /* How many of them have been left out. */
 int service_left_out(const struct service *s);
+/* The model of that name, or if name is NULL, of that key: also one that has been withdrawn. Its
+ * name, as long as nothing changes; NULL with err: there is none. */
+const char *service_model(const struct service *s, const char *name, const char *key,
+                          struct error *err);
+/* It is not served any more, whatever the repository has. -1: out of memory. */
+int service_withdraw(struct service *s, const char *model, double now);
+/* … or is again, once the repository has been looked at. */
+void service_serve(struct service *s, const char *model);
+
+/* Which versions replicas may have, are to have, or may go back to: lines MODEL/VERSION. A new
+ * string; NULL: out of memory. */
+char *service_used(const struct service *s);
 /* For what users ask: shard_commands_flush(), shard_commands_repack(). */
 struct shard_commands *service_brain(struct service *s);
 

@@ -108,6 +108,7 @@ char *service_record_text(const struct service *s, double now)
     json_object_object_add(json, "routers", routers_json(s, now));
     add_number(json, "job", s->options.job);
     json_object_object_add(json, "ends", ends_json(s));
+    json_object_object_add(json, "withdrawn", json_object_get(s->withdrawn));
     for (int i = 0; i < s->shard_count; i++)
         json_object_array_add(shards, shard_json(&s->shards[i]));
     json_object_object_add(json, "shards", shards);
@@ -229,6 +230,20 @@ static void read_table(struct service *s, json_object *table)
     }
 }
 
+/* What is no model is none that there is either. */
+static int read_withdrawn(struct service *s, json_object *record)
+{
+    json_object *models = json_object_object_get(record, "withdrawn");
+
+    if (!json_object_is_type(models, json_type_object))
+        return 0;
+    json_object_object_foreach (models, name, key)
+        if (shard_name_ok(name) && json_object_is_type(key, json_type_string) &&
+            json_object_object_add(s->withdrawn, name, json_object_get(key)) != 0)
+            return -1;
+    return 0;
+}
+
 int service_read(struct service *s, json_object *record, json_object *table, double now,
                  struct error *err)
 {
@@ -252,7 +267,7 @@ int service_read(struct service *s, json_object *record, json_object *table, dou
             s->brain = NULL;
             return -1;
         }
-    if (read_ends(s, record) != 0)
+    if (read_ends(s, record) != 0 || read_withdrawn(s, record) != 0)
         return error_set(err, "out of memory");
     read_table(s, table);
     s->revision++; /* whatever was told after the record */

@@ -63,8 +63,10 @@ struct service {
     int64_t revision;
     struct service_refusal *refusals;
     int refusal_count;
-    int left_out; /* models of the repository that are too many */
-    int *ends;    /* starts of replicas that the leader before has told to end, or was about to */
+    json_object *measured;  /* as servers have said: by name; null: the repository says it */
+    json_object *withdrawn; /* models that users do not want served: key by name */
+    int left_out;           /* models of the repository that are too many */
+    int *ends; /* starts of replicas that the leader before has told to end, or was about to */
     int end_count;
     bool first; /* the next run is the first one */
     bool fresh; /* no model has come so far: the first ones do not wait for others */
@@ -89,6 +91,9 @@ struct service_shard *service_shard(const struct service *s, int number);
 /* Also if it is there. NULL: out of memory. */
 struct service_shard *service_shard_add(struct service *s, int number);
 bool service_router_lives(const struct service *s, const struct service_router *router, double now);
+
+/* service_models.c */
+void service_clear_refusals(struct service *s);
 
 /* service_run.c: -1 or NULL: out of memory. */
 struct service_action *service_act(struct service_actions *out, enum service_action_kind kind,

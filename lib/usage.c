@@ -2,7 +2,7 @@
 /* What elastic jobs have used (usage.h). */
 #include "lib/usage.h"
 
-#include <stdbool.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +42,11 @@ struct record {
     bool vouched;       /* by a plugin of ours, and not by the user */
     size_t order;       /* in the text: that of sacct, by time */
     double start, seconds, nodes, cpus, gpus;
+};
+
+struct marks {
+    const struct usage_mark *list;
+    size_t count;
 };
 
 struct records {
@@ -127,7 +132,43 @@ static uint32_t base_of(struct piece comment)
     return (uint32_t)base;
 }
 
-static int finish_record(struct record *record, struct error *err)
+/* An ended job has all its comments: they came with the end. */
+static bool is_alive(struct piece state)
+{
+    static const char *const words[] = {"RUNNING", "PENDING", "SUSPENDED"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (piece_same(state, (struct piece){words[i], strlen(words[i])}))
+            return true;
+    return false;
+}
+
+static int by_marked_job(const void *key, const void *entry)
+{
+    uint32_t job = *(const uint32_t *)key, other = ((const struct usage_mark *)entry)->job;
+
+    return job < other ? -1 : job > other;
+}
+
+static void take_comment(struct piece *field, const char *text)
+{
+    if (field->length == 0 && text != NULL)
+        *field = (struct piece){text, strlen(text)};
+}
+
+static void add_mark(struct record *record, const struct marks *marks)
+{
+    const struct usage_mark *mark = NULL;
+
+    if (marks->count > 0 && is_alive(record->fields[STATE]))
+        mark = bsearch(&record->job, marks->list, marks->count, sizeof(*mark), by_marked_job);
+    if (mark == NULL)
+        return;
+    take_comment(&record->fields[ADMIN_COMMENT], mark->admin_comment);
+    take_comment(&record->fields[COMMENT], mark->comment);
+}
+
+static int finish_record(struct record *record, const struct marks *marks, struct error *err)
 {
     const struct piece *fields = record->fields;
     char text[64];
@@ -139,6 +180,7 @@ static int finish_record(struct record *record, struct error *err)
         return error_set(err, "sacct says '%s' where the number of a job should be",
                          error_value(text).text);
     record->job = (uint32_t)job;
+    add_mark(record, marks);
     record->base = base_of(fields[ADMIN_COMMENT]);
     record->vouched = record->base != 0;
     if (record->base == 0)
@@ -190,8 +232,8 @@ static struct piece last_field(const char *at, const char *next_separator, const
     return (struct piece){at, end > at ? (size_t)(end - at) - 1 : 0};
 }
 
-static int read_records(const char *text, const char *separator, struct records *records,
-                        struct error *err)
+static int read_records(const char *text, const char *separator, const struct marks *marks,
+                        struct records *records, struct error *err)
 {
     size_t width = strlen(separator);
 
@@ -213,7 +255,7 @@ static int read_records(const char *text, const char *separator, struct records 
             record->fields[i] = (struct piece){text, (size_t)(end - text)};
             text = end + width;
         }
-        if (finish_record(record, err) != 0)
+        if (finish_record(record, marks, err) != 0)
             return -1;
     }
     return 0;
@@ -373,10 +415,25 @@ static int add_job(struct usage *usage, const struct record *records, size_t cou
     return 0;
 }
 
-int usage_read(const char *text, const char *separator, struct usage *usage, struct error *err)
+bool usage_needs_marks(const char *text, const char *separator)
 {
+    const struct marks none = {NULL, 0};
     struct records records = {.count = 0};
-    int rc = read_records(text, separator, &records, err);
+    bool needs = false;
+
+    if (read_records(text, separator, &none, &records, NULL) == 0)
+        for (size_t i = 0; i < records.count; i++)
+            needs = needs || is_alive(records.list[i].fields[STATE]);
+    free(records.list);
+    return needs;
+}
+
+int usage_read(const char *text, const char *separator, const struct usage_mark *marks,
+               size_t mark_count, struct usage *usage, struct error *err)
+{
+    const struct marks marked = {marks, mark_count};
+    struct records records = {.count = 0};
+    int rc = read_records(text, separator, &marked, &records, err);
 
     *usage = (struct usage){.count = 0};
     if (rc == 0 && records.count > 0) {
@@ -435,36 +492,55 @@ struct usage_part usage_sum(const struct usage_job *job)
     return sum;
 }
 
-/* The nodes at a time; 0: no run of the base was there. */
-static int nodes_at(const struct usage_job *job, double time)
-{
-    bool has_base = false;
-    int nodes = 0;
+/* From then on there are so many more nodes, and runs of the base. */
+struct moment {
+    double at;
+    int nodes, bases;
+};
 
-    for (int i = 0; i < job->span_count; i++) {
+static int by_time(const void *a, const void *b)
+{
+    const struct moment *x = a, *y = b;
+
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static struct moment *moments_of(const struct usage_job *job)
+{
+    struct moment *moments = calloc(2 * (size_t)job->span_count + 1, sizeof(*moments));
+
+    for (int i = 0; i < job->span_count && moments != NULL; i++) {
         const struct usage_span *span = &job->spans[i];
+        int base = strcmp(job->parts[span->part].pool, USAGE_BASE) == 0;
 
-        if (time < span->begin || time >= span->end)
-            continue;
-        nodes += span->nodes;
-        has_base = has_base || strcmp(job->parts[span->part].pool, USAGE_BASE) == 0;
+        moments[2 * i] = (struct moment){span->begin, span->nodes, base};
+        moments[2 * i + 1] = (struct moment){span->end, -span->nodes, -base};
     }
-    return has_base ? nodes : 0;
+    if (moments != NULL)
+        qsort(moments, 2 * (size_t)job->span_count, sizeof(*moments), by_time);
+    return moments;
 }
 
-static void take_size(int nodes, int *least, int *most)
-{
-    if (nodes > 0 && (*least == 0 || nodes < *least))
-        *least = nodes;
-    if (nodes > *most)
-        *most = nodes;
-}
-
+/* Only while a run of the base was there. A user may have made very many spans. */
 void usage_sizes(const struct usage_job *job, int *least, int *most)
 {
+    struct moment *moments = moments_of(job);
+    int64_t nodes = 0, bases = 0;
+    int count = moments != NULL ? 2 * job->span_count : 0;
+
     *least = *most = 0;
-    for (int i = 0; i < job->span_count; i++) {
-        take_size(nodes_at(job, job->spans[i].begin), least, most);
-        take_size(nodes_at(job, job->spans[i].end), least, most);
+    for (int i = 0; i < count; i++) {
+        int now;
+
+        nodes += moments[i].nodes;
+        bases += moments[i].bases;
+        if ((i + 1 < count && moments[i + 1].at <= moments[i].at) || bases <= 0 || nodes <= 0)
+            continue;
+        now = nodes < INT_MAX ? (int)nodes : INT_MAX;
+        if (*least == 0 || now < *least)
+            *least = now;
+        if (now > *most)
+            *most = now;
     }
+    free(moments);
 }

@@ -7,6 +7,7 @@
 #ifndef ELASTIC_USAGE_H
 #define ELASTIC_USAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,12 @@
 #define USAGE_FIELD_COUNT 12
 /* The pool of the nodes that a job begins with. */
 #define USAGE_BASE "base"
+
+/* What slurmctld knows of a job that has not ended. slurmdbd hears of comments at the end only. */
+struct usage_mark {
+    uint32_t job;
+    const char *admin_comment, *comment; /* NULL: none */
+};
 
 /* A job of Slurm that had nodes: a run of the base, or an extension. */
 struct usage_span {
@@ -54,9 +61,14 @@ struct usage {
     int count;
 };
 
-/* Add up the records in text, which sacct has written with this separator. Jobs that are not
- * elastic are left out. -1 with err: the text is not what sacct writes, or memory ran out. */
-int usage_read(const char *text, const char *separator, struct usage *usage, struct error *err);
+/* Does the text have records of jobs that have not ended, for which marks are needed? */
+bool usage_needs_marks(const char *text, const char *separator);
+
+/* Add up the records in text, which sacct has written with this separator, with marks in the order
+ * of their jobs. Jobs that are not elastic are left out. -1 with err: the text is not what sacct
+ * writes, or memory ran out. */
+int usage_read(const char *text, const char *separator, const struct usage_mark *marks,
+               size_t mark_count, struct usage *usage, struct error *err);
 void usage_clear(struct usage *usage);
 
 /* NULL: it has no record, or is not elastic. */

@@ -16,10 +16,45 @@
 
 /* haproxy makes a socket as PATH.PID.tmp first, in 108 bytes. */
 #define DIR_MAX 72
+/* In /tmp anybody may have taken a name before us. */
+#define NAMES_MAX 10
 
 static void join(char path[HOME_PATH], const char *dir, const char *name)
 {
     snprintf(path, HOME_PATH, "%.*s/%s", DIR_MAX, dir, name);
+}
+
+/* Where everybody may make files, somebody else may have made that directory, and what is in it. */
+static bool is_own(const char *dir)
+{
+    struct stat st;
+
+    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+static void name_dir(char *dir, size_t size, const char *service, int number)
+{
+    int len = snprintf(dir, size, "/tmp/elastic-router-%u-%s", (unsigned)getuid(), service);
+
+    if (number > 0 && len > 0 && (size_t)len < size)
+        snprintf(dir + len, size - (size_t)len, ".%d", number);
+}
+
+/* The one that is ours already, or the first name that nobody has; if others have all, the first
+ * one, whose owner is told then. */
+static void temporary_dir(char *dir, size_t size, const char *service)
+{
+    struct stat st;
+    int unused = -1;
+
+    for (int i = 0; i < NAMES_MAX; i++) {
+        name_dir(dir, size, service, i);
+        if (is_own(dir))
+            return;
+        if (unused < 0 && lstat(dir, &st) != 0 && errno == ENOENT)
+            unused = i;
+    }
+    name_dir(dir, size, service, unused > 0 ? unused : 0);
 }
 
 static void usual_dir(char *dir, size_t size, const char *service)
@@ -29,7 +64,7 @@ static void usual_dir(char *dir, size_t size, const char *service)
     if (runtime != NULL && haproxy_path_ok(runtime) && access(runtime, W_OK) == 0)
         snprintf(dir, size, "%s/elastic-router-%s", runtime, service);
     else
-        snprintf(dir, size, "/tmp/elastic-router-%u-%s", (unsigned)getuid(), service);
+        temporary_dir(dir, size, service);
 }
 
 int home_find(struct home *home, const char *dir, const char *service, struct error *err)
@@ -76,7 +111,7 @@ static int try_lock(const struct home *home, int flags)
 int home_open(struct home *home, const char *service, struct error *err)
 {
     if (dir_make(home->dir, err) != 0)
-        return error_prefix(err, "the router's directory");
+        return error_prefix(err, "the router's directory (--run-dir chooses another one)");
     if (chmod(home->dir, 0700) != 0)
         return error_set(err, "%s: %s", home->dir, strerror(errno));
     home->lock = try_lock(home, O_CREAT);
@@ -86,14 +121,6 @@ int home_open(struct home *home, const char *service, struct error *err)
         return error_set(err, "a router of service %s runs on this machine already (%s)", service,
                          home->dir);
     return error_set(err, "%s/lock: %s", home->dir, strerror(errno));
-}
-
-/* Where everybody may make files, somebody else may have made that directory, and what is in it. */
-static bool is_own(const char *dir)
-{
-    struct stat st;
-
-    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
 bool home_is_held(const struct home *home)

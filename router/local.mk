@@ -25,7 +25,8 @@ router_librouter_la_SOURCES = \
     router/watch.h
 router_librouter_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 router_librouter_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-router_librouter_la_LIBADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
+router_librouter_la_LIBADD = common/libelasticcommon.la common/libelasticcheckpoints.la $(LIBUV_LIBS) \
+    $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += router/elastic-router
 router_elastic_router_SOURCES = router/main.c

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/files.h"
+#include "common/entry.h"
 
 struct identity {
     dev_t device;
@@ -48,7 +48,9 @@ static void dispose(struct watch *watch)
 
 /* ---- in the thread --------------------------------------------------------------------------- */
 
-static int read_it(struct watch *watch, const struct stat *st)
+/* What has been looked at is what is read: where others may write, another file may have the name by
+ * now. */
+static int read_it(struct watch *watch, int fd, const struct stat *st)
 {
     struct identity identity = {st->st_dev, st->st_ino, st->st_size, st->st_mtim};
 
@@ -64,10 +66,9 @@ static int read_it(struct watch *watch, const struct stat *st)
         identity.inode == watch->seen.inode && identity.device == watch->seen.device &&
         identity.size == watch->seen.size)
         return 0;
-    /* If it has been replaced since, the next look sees that. */
-    watch->text = file_read(watch->path, watch->max, &watch->length, &watch->err);
+    watch->text = entry_text(fd, watch->max, &watch->length, &watch->err);
     if (watch->text == NULL)
-        return -1;
+        return error_prefix(&watch->err, "%s", error_path(watch->path).text);
     watch->seen = identity;
     watch->new_text = true;
     return 0;
@@ -84,7 +85,7 @@ static void look(uv_work_t *work)
     if (fd < 0 || fstat(fd, &st) != 0)
         error_set(&watch->err, "%s: %s", error_path(watch->path).text, strerror(errno));
     else
-        read_it(watch, &st);
+        read_it(watch, fd, &st);
     if (fd >= 0)
         close(fd);
 }

@@ -30,6 +30,7 @@ spank_spank_elastic_la_SOURCES = \
     lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_template.c \
+    lib/s3_place.c \
     lib/rollout.c \
     lib/route_by.c \
     lib/sizes.c \

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* use and rm (command.h). */
-#include <stdio.h>
-
 #include "state/command.h"
 
-static int use(struct place *place, const struct states *states, int64_t number, struct error *err)
+static int use(struct place *place, const struct states *states, const struct options *options,
+               struct error *err)
 {
+    int64_t number = options->state;
     const struct state *state = states_find(states, number);
 
     if (states_check_use(states, number, err) != 0)
         return error_prefix(err, "%s", error_path(place_where(place)).text);
     if (number != states->current && place_use(place, states->current, state, err) != PLACE_OK)
         return -1;
-    printf("%s/%s\n", place_where(place), state->name);
+    command_print_state(options, place_where(place), state->name);
     return 0;
 }
 
@@ -25,7 +25,7 @@ static int remove_one(struct place *place, const struct states *states,
         return error_prefix(err, "%s", error_path(place_where(place)).text);
     if (place_remove(place, state, err) != 0)
         return -1;
-    printf("%s/%s\n", place_where(place), state->name);
+    command_print_state(options, place_where(place), state->name);
     return 0;
 }
 
@@ -36,7 +36,7 @@ int command_use(struct place *place, const struct options *options, struct error
 
     if (place_list(place, &states, err) != 0)
         return -1;
-    rc = use(place, &states, options->state, err);
+    rc = use(place, &states, options, err);
     states_clear(&states);
     return rc;
 }

@@ -8,6 +8,13 @@ state_libstate_la_SOURCES = \
     state/command.h \
     state/digest.c \
     state/digest.h \
+    state/mirror.c \
+    state/mirror_files.c \
+    state/mirror_files.h \
+    state/mirror_list.c \
+    state/mirror_list.h \
+    state/partial.c \
+    state/partial.h \
     state/place.c \
     state/place.h \
     state/place_bucket.c \

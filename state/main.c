@@ -16,6 +16,7 @@
 
 #include <sodium.h>
 
+#include "cmd/options.h"
 #include "cmd/terminal_text.h"
 #include "common/stop.h"
 #include "lib/number.h"
@@ -24,6 +25,7 @@
 #define KEEP_MAX    1000000
 #define SECONDS_MAX 31536000
 #define TRIES_MAX   100
+#define MIB_MAX     1000000000
 
 enum status { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NOTHING = 3 };
 
@@ -32,16 +34,21 @@ static void print_help(void)
     printf(
         "Usage: %1$s list PLACE [--json]\n"
         "       %1$s show PLACE [STATE] [--verify] [--json]\n"
-        "       %1$s use PLACE STATE\n"
-        "       %1$s rm PLACE STATE [--force]\n"
-        "       %1$s push PLACE DIRECTORY [--keep=N] [--run=NAME]\n"
-        "       %1$s pull PLACE DIRECTORY [--state=STATE] [--keep=N]\n"
+        "       %1$s use PLACE STATE [--json]\n"
+        "       %1$s rm PLACE STATE [--force] [--json]\n"
+        "       %1$s push PLACE DIRECTORY [--keep=N] [--run=NAME] [--json]\n"
+        "       %1$s pull PLACE DIRECTORY [--state=STATE] [--keep=N] [--json]\n"
+        "       %1$s mirror PLACE DIRECTORY [--most=MIB] [--used=FILE]\n"
         "\n"
-        "A place is a directory of states, or s3://BUCKET/PREFIX.\n"
+        "A place is a directory of states, or s3://BUCKET/PREFIX. For mirror it is one on S3 that\n"
+        "has such places, each of a model. The latest state of each is copied.\n"
         "\n"
         "  --keep=N           keep N complete states; the current one always stays (default: all)\n"
         "  --run=NAME         write down by what the state was made\n"
         "  --state=STATE      not the latest complete state, but this one\n"
+        "  --most=MIB         copy no more than so many MiB of all models together\n"
+        "  --used=FILE        remove copies that are not the latest, and of which the file has no\n"
+        "                     line MODEL/STATE (default: none is removed)\n"
         "  --verify           read all files, and compare them with their digests\n"
         "  --force            remove a state, too, that somebody may be writing\n"
         "  --timeout=SECONDS  give up after this time (default: no limit)\n"
@@ -64,6 +71,7 @@ static const struct {
     {"list", 0, 0, command_list, NULL}, {"show", 0, 1, command_show, NULL},
     {"use", 1, 1, command_use, NULL},   {"rm", 1, 1, command_remove, NULL},
     {"push", 1, 1, NULL, command_push}, {"pull", 1, 1, NULL, command_pull},
+    {"mirror", 1, 1, NULL, NULL}, /* command_mirror() */
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
@@ -79,6 +87,8 @@ static const struct option long_options[] = {
     {"keep", required_argument, NULL, 'k'},
     {"run", required_argument, NULL, 'r'},
     {"state", required_argument, NULL, 's'},
+    {"most", required_argument, NULL, 'm'},
+    {"used", required_argument, NULL, 'u'},
     {"verify", no_argument, NULL, 'v'},
     {"force", no_argument, NULL, 'f'},
     {"json", no_argument, NULL, 'j'},
@@ -108,9 +118,9 @@ static int read_state(const char *text, int64_t *number, struct error *err)
                      error_value(text).text);
 }
 
-static int read_option(struct arguments *arguments, int option, char *const *argv,
-                       struct error *err)
+static int read_option(void *to, int option, struct error *err)
 {
+    struct arguments *arguments = to;
     struct options *options = &arguments->options;
 
     switch (option) {
@@ -130,6 +140,11 @@ static int read_option(struct arguments *arguments, int option, char *const *arg
                    ? 0
                    : error_set(err, "--run=%s: must be one line of at most %d bytes, without '/'",
                                error_value(optarg).text, STATE_RUN_MAX);
+    case 'm':
+        return read_number("most", MIB_MAX, &options->most, err);
+    case 'u':
+        options->used = optarg;
+        return 0;
     case 'v':
         options->verify = true;
         return 0;
@@ -139,10 +154,13 @@ static int read_option(struct arguments *arguments, int option, char *const *arg
     case 'j':
         options->json = true;
         return 0;
-    default:
-        return error_set(err, "%s: unknown option, or one without its value; see --help",
-                         error_value(argv[optind - 1]).text);
     }
+    return 0;
+}
+
+static bool is_mirror(size_t command)
+{
+    return commands[command].run == NULL && commands[command].copy == NULL;
 }
 
 static int read_words(struct arguments *arguments, int count, char *const *words, struct error *err)
@@ -150,21 +168,23 @@ static int read_words(struct arguments *arguments, int count, char *const *words
     size_t i = 0;
 
     if (count == 0)
-        return error_set(err, "a command is needed: list, show, use, rm, push or pull");
+        return error_set(err, "a command is needed: list, show, use, rm, push, pull or mirror");
     while (i < COMMANDS && strcmp(commands[i].name, words[0]) != 0)
         i++;
     if (i == COMMANDS)
-        return error_set(err, "%s: the commands are list, show, use, rm, push and pull",
+        return error_set(err,
+                         "%s: the commands are list, show, use, rm, push, pull and "
+                         "mirror",
                          error_value(words[0]).text);
     if (count < 2 + commands[i].least || count > 2 + commands[i].most)
         return error_set(err, "%s: needs a place%s%s; see --help", words[0],
-                         commands[i].copy != NULL ? " and a directory"
-                         : commands[i].least > 0  ? " and a state"
-                                                  : "",
+                         commands[i].run == NULL ? " and a directory"
+                         : commands[i].least > 0 ? " and a state"
+                                                 : "",
                          commands[i].most > commands[i].least ? ", and perhaps a state" : "");
     arguments->command = i;
     arguments->place = words[1];
-    if (commands[i].copy != NULL)
+    if (commands[i].run == NULL)
         arguments->directory = words[2];
     else if (count > 2)
         return read_state(words[2], &arguments->options.state, err);
@@ -173,18 +193,11 @@ static int read_words(struct arguments *arguments, int count, char *const *words
 
 static int read_arguments(struct arguments *arguments, int argc, char **argv, struct error *err)
 {
-    int option;
+    static const struct options_syntax syntax = {long_options, print_help, read_option};
 
     *arguments = (struct arguments){.limits = S3_LIMITS};
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            print_help();
-            exit(STATUS_OK);
-        }
-        if (read_option(arguments, option, argv, err) != 0)
-            return -1;
-    }
+    if (options_read(argc, argv, &syntax, arguments, err) != 0)
+        return -1;
     return read_words(arguments, argc - optind, argv + optind, err);
 }
 
@@ -199,14 +212,18 @@ static enum status say(enum status status, const struct error *err)
 
 static int run(const struct arguments *arguments, struct error *err)
 {
-    struct place *place = place_open(arguments->place, &arguments->limits, err);
+    struct options options = arguments->options;
+    struct place *place;
     int rc = -1;
 
+    options.limits = &arguments->limits;
+    if (is_mirror(arguments->command))
+        return command_mirror(arguments->place, arguments->directory, &options, err);
+    place = place_open(arguments->place, &arguments->limits, err);
     if (place != NULL && commands[arguments->command].copy != NULL)
-        rc = commands[arguments->command].copy(place, arguments->directory, &arguments->options,
-                                               err);
+        rc = commands[arguments->command].copy(place, arguments->directory, &options, err);
     else if (place != NULL)
-        rc = commands[arguments->command].run(place, &arguments->options, err);
+        rc = commands[arguments->command].run(place, &options, err);
     place_close(place);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/crew.h"
 #include "lib/s3_place.h"
 #include "state/place_private.h"
 
@@ -66,10 +67,45 @@ enum place_result place_begin(struct place *place, int64_t number, struct error 
     return place->kind->begin(place->own, number, err);
 }
 
-int place_put(struct place *place, const char *name, int fd, int64_t bytes,
+/* ---- files ----------------------------------------------------------------------------------- */
+
+struct files {
+    const struct place *place;
+    const struct state_manifest *manifest;
+    int (*each)(int lane, size_t index, void *arg, struct error *err);
+    void *arg;
+};
+
+static bool is_alone(const struct files *files, size_t index)
+{
+    return files->manifest->files[index].bytes > files->place->kind->alone;
+}
+
+static int do_small(struct crew *crew, int lane, size_t piece, void *arg, struct error *err)
+{
+    const struct files *files = arg;
+
+    (void)crew;
+    return is_alone(files, piece) ? 0 : files->each(lane, piece, files->arg, err);
+}
+
+int place_each_file(struct place *place, const struct state_manifest *manifest,
+                    int (*each)(int lane, size_t index, void *arg, struct error *err), void *arg,
+                    struct error *err)
+{
+    struct files files = {.place = place, .manifest = manifest, .each = each, .arg = arg};
+    int rc = crew_run(S3_LANES, manifest->count, do_small, &files, err);
+
+    for (size_t i = 0; rc == 0 && i < manifest->count; i++)
+        if (is_alone(&files, i))
+            rc = each(0, i, arg, err);
+    return rc;
+}
+
+int place_put(struct place *place, int lane, const char *name, int fd, int64_t bytes,
               void (*saw)(const void *data, size_t len, void *arg), void *arg, struct error *err)
 {
-    return place->kind->put(place->own, name, fd, bytes, saw, arg, err);
+    return place->kind->put(place->own, lane, name, fd, bytes, saw, arg, err);
 }
 
 int place_finish(struct place *place, const char *manifest, struct error *err)
@@ -88,11 +124,12 @@ enum place_result place_use(struct place *place, int64_t from, const struct stat
     return place->kind->use(place->own, from, state, err);
 }
 
-int place_take(struct place *place, const struct state *state, const struct state_file *file,
+int place_take(struct place *place, int lane, const struct state *state,
+               const struct state_file *file,
                int (*take)(const void *data, size_t len, void *arg, struct error *err), void *arg,
                struct error *err)
 {
-    return place->kind->take(place->own, state, file, take, arg, err);
+    return place->kind->take(place->own, lane, state, file, take, arg, err);
 }
 
 int place_remove(struct place *place, const struct state *state, struct error *err)

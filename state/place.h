@@ -22,6 +22,13 @@ const char *place_where(const struct place *place);
  * err; free with states_clear(). */
 int place_list(struct place *place, struct states *states, struct error *err);
 
+/* Call each() with the index of each file of the manifest, which puts or takes it on that lane:
+ * several threads at one time do so, but for files that are large enough to use all connections. -1
+ * with err, after the first failure. */
+int place_each_file(struct place *place, const struct state_manifest *manifest,
+                    int (*each)(int lane, size_t index, void *arg, struct error *err), void *arg,
+                    struct error *err);
+
 /* ---- writing a state ------------------------------------------------------------------------- */
 
 enum place_result { PLACE_OK, PLACE_CLASH, PLACE_FAILED };
@@ -30,7 +37,7 @@ enum place_result { PLACE_OK, PLACE_CLASH, PLACE_FAILED };
 enum place_result place_begin(struct place *place, int64_t number, struct error *err);
 
 /* Put one file from its beginning. saw() gets its bytes, once and in order. */
-int place_put(struct place *place, const char *name, int fd, int64_t bytes,
+int place_put(struct place *place, int lane, const char *name, int fd, int64_t bytes,
               void (*saw)(const void *data, size_t len, void *arg), void *arg, struct error *err);
 
 /* All files are there: make it a state with this manifest. */
@@ -47,7 +54,8 @@ enum place_result place_use(struct place *place, int64_t from, const struct stat
                             struct error *err);
 
 /* Hand a file of a complete state piece by piece to take(). */
-int place_take(struct place *place, const struct state *state, const struct state_file *file,
+int place_take(struct place *place, int lane, const struct state *state,
+               const struct state_file *file,
                int (*take)(const void *data, size_t len, void *arg, struct error *err), void *arg,
                struct error *err);
 

@@ -14,6 +14,7 @@
 
 #include <sodium.h>
 
+#include "common/crew.h"
 #include "common/stop.h"
 #include "lib/s3_place.h"
 #include "state/place_private.h"
@@ -21,6 +22,7 @@
 #define POINTER_MAX 64
 #define CLAIM_BYTES 16
 #define CLEAN_UP    20 /* seconds, after a signal or the end of the time */
+#define DOOMED_MAX  1000
 
 struct bucket {
     struct s3_account account;
@@ -76,6 +78,16 @@ void *place_bucket_open(const char *url, const struct s3_limits *limits, struct 
     }
     close_bucket(own);
     return NULL;
+}
+
+/* NULL with err. */
+static struct s3 *lane_of(struct bucket *own, int lane, struct error *err)
+{
+    struct s3 *s3 = s3_lane(own->s3, lane);
+
+    if (s3 == NULL)
+        error_set(err, "out of memory");
+    return s3;
 }
 
 /* ---- what is there --------------------------------------------------------------------------- */
@@ -282,17 +294,18 @@ static enum place_result begin_state(void *arg, int64_t number, struct error *er
     return result;
 }
 
-static int put_file(void *arg, const char *name, int fd, int64_t bytes,
+static int put_file(void *arg, int lane, const char *name, int fd, int64_t bytes,
                     void (*saw)(const void *data, size_t len, void *arg), void *saw_arg,
                     struct error *err)
 {
     struct bucket *own = arg;
+    struct s3 *s3 = lane_of(own, lane, err);
     char key[S3_KEY_MAX + 1], state[STATE_NAME_SIZE + 1];
 
     snprintf(state, sizeof(state), "%s/", own->name);
-    if (make_key(own, key, state, name, err) != 0)
+    if (s3 == NULL || make_key(own, key, state, name, err) != 0)
         return -1;
-    return s3_put_file(own->s3, key, fd, bytes, saw, saw_arg, err) == S3_OK ? 0 : -1;
+    return s3_put_file(s3, key, fd, bytes, saw, saw_arg, err) == S3_OK ? 0 : -1;
 }
 
 /* Is the number still ours? */
@@ -329,11 +342,50 @@ static int finish_state(void *arg, const char *manifest, struct error *err)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-static int remove_entry(const struct s3_entry *entry, void *arg, struct error *err)
-{
-    struct bucket *own = arg;
+/* Keys that were listed, and are deleted together. */
+struct doomed {
+    struct bucket *own;
+    char *keys[DOOMED_MAX];
+    size_t count;
+};
 
-    return s3_delete(own->s3, entry->key, err) == S3_OK ? 0 : -1;
+static int delete_one(struct crew *crew, int lane, size_t piece, void *arg, struct error *err)
+{
+    const struct doomed *doomed = arg;
+    struct s3 *s3 = lane_of(doomed->own, lane, err);
+
+    (void)crew;
+    return s3 != NULL && s3_delete(s3, doomed->keys[piece], err) == S3_OK ? 0 : -1;
+}
+
+static int delete_all(struct doomed *doomed, struct error *err)
+{
+    int rc = crew_run(S3_LANES, doomed->count, delete_one, doomed, err);
+
+    while (doomed->count > 0)
+        free(doomed->keys[--doomed->count]);
+    return rc;
+}
+
+static int doom(const struct s3_entry *entry, void *arg, struct error *err)
+{
+    struct doomed *doomed = arg;
+
+    if (doomed->count == DOOMED_MAX && delete_all(doomed, err) != 0)
+        return -1;
+    doomed->keys[doomed->count] = strdup(entry->key);
+    return doomed->keys[doomed->count++] != NULL ? 0 : error_set(err, "out of memory");
+}
+
+static int delete_below(struct bucket *own, const char *prefix, struct error *err)
+{
+    struct doomed doomed = {.own = own};
+
+    if (s3_list(own->s3, prefix, false, doom, &doomed, err) == S3_OK)
+        return delete_all(&doomed, err);
+    while (doomed.count > 0)
+        free(doomed.keys[--doomed.count]);
+    return -1;
 }
 
 /* The claim of this process must be there: a writer that lives notices that it has lost the number,
@@ -346,7 +398,7 @@ static int remove_claimed(struct bucket *own, const char *name, struct error *er
 
     if (make_key(own, key, name, "/" STATE_MANIFEST, err) != 0 ||
         s3_delete(own->s3, key, err) != S3_OK || make_key(own, key, name, "/", err) != 0 ||
-        s3_list(own->s3, key, false, remove_entry, own, err) != S3_OK)
+        delete_below(own, key, err) != 0)
         return -1;
     return release(own, name, err);
 }
@@ -401,23 +453,25 @@ static enum place_result use_state(void *arg, int64_t from, const struct state *
     return result == S3_OK ? PLACE_OK : result == S3_CLASH ? PLACE_CLASH : PLACE_FAILED;
 }
 
-static int take_file(void *arg, const struct state *state, const struct state_file *file,
+static int take_file(void *arg, int lane, const struct state *state, const struct state_file *file,
                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
                      void *take_arg, struct error *err)
 {
     struct bucket *own = arg;
+    struct s3 *s3 = lane_of(own, lane, err);
     char key[S3_KEY_MAX + 1], prefix[STATE_NAME_SIZE + 1];
 
     snprintf(prefix, sizeof(prefix), "%s/", state->name);
-    if (make_key(own, key, prefix, file->name, err) != 0)
+    if (s3 == NULL || make_key(own, key, prefix, file->name, err) != 0)
         return -1;
-    return s3_get(own->s3, key, file->bytes, take, take_arg, err) == S3_OK ? 0 : -1;
+    return s3_get(s3, key, file->bytes, take, take_arg, err) == S3_OK ? 0 : -1;
 }
 
 const struct place_kind place_bucket = {
     .close = close_bucket,
     .list = list_bucket,
     .begin = begin_state,
+    .alone = S3_PART_BYTES,
     .put = put_file,
     .finish = finish_state,
     .give_up = give_up_state,

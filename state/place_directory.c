@@ -12,6 +12,7 @@
 #include "common/entry.h"
 #include "common/files.h"
 #include "common/stop.h"
+#include "state/partial.h"
 #include "state/place_private.h"
 #include "state/tree.h"
 
@@ -20,8 +21,8 @@
 
 struct directory {
     char *path;
-    char partial[NAME_SIZE]; /* the state that is being written; "" : none */
-    int fd;                  /* of that directory */
+    int64_t number; /* of the state that is being written; 0: none */
+    int fd;         /* of its directory */
 };
 
 void *place_directory_open(const char *path, struct error *err)
@@ -144,41 +145,44 @@ static int list_directory(void *arg, struct states *states, struct error *err)
 
 /* ---- writing a state ------------------------------------------------------------------------- */
 
+/* Somebody may have written this state since the number was chosen. */
+static bool is_written(int base, int64_t number)
+{
+    char name[STATE_NAME_SIZE];
+
+    state_name(name, number);
+    return faccessat(base, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static enum place_result begin_open(struct directory *own, int base, int64_t number,
+                                    struct error *err)
+{
+    int fd = partial_make(base, number, err);
+
+    if (fd < 0)
+        return errno == EEXIST ? PLACE_CLASH : PLACE_FAILED;
+    if (is_written(base, number)) {
+        unlinkat(base, partial_name(number).text, AT_REMOVEDIR);
+        close(fd);
+        error_set(err, "state %lld is there already", (long long)number);
+        return PLACE_CLASH;
+    }
+    own->fd = fd;
+    own->number = number;
+    return PLACE_OK;
+}
+
 static enum place_result begin_state(void *arg, int64_t number, struct error *err)
 {
     struct directory *own = arg;
-    char name[STATE_NAME_SIZE];
-    enum place_result result = PLACE_FAILED;
+    enum place_result result;
     int base;
 
     if (dir_make(own->path, err) != 0 || (base = open_base(own, err)) < 0)
         return PLACE_FAILED;
-    state_name(name, number);
-    snprintf(own->partial, sizeof(own->partial), "%s" STATE_PARTIAL, name);
-    if (mkdirat(base, own->partial, 0700) == 0) {
-        /* Somebody may have written this state since the number was chosen. */
-        if (faccessat(base, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-            unlinkat(base, own->partial, AT_REMOVEDIR);
-            own->partial[0] = '\0';
-            close(base);
-            error_set(err, "%s/%s is there already", error_path(own->path).text, name);
-            return PLACE_CLASH;
-        }
-        own->fd = openat(base, own->partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (own->fd >= 0) {
-            result = PLACE_OK;
-        } else {
-            failed(own, own->partial, err);
-            unlinkat(base, own->partial, AT_REMOVEDIR);
-            own->partial[0] = '\0';
-        }
-    } else if (errno == EEXIST) {
-        result = PLACE_CLASH;
-    }
-    if (result != PLACE_OK && own->partial[0] != '\0') {
-        failed(own, own->partial, err);
-        own->partial[0] = '\0';
-    }
+    result = begin_open(own, base, number, err);
+    if (result != PLACE_OK)
+        error_prefix(err, "%s", error_path(own->path).text);
     close(base);
     return result;
 }
@@ -205,7 +209,7 @@ static int copy(int from, int to, int64_t bytes, char *buffer,
     return fsync(to) == 0 ? 0 : error_set(err, "%s", strerror(errno));
 }
 
-static int put_file(void *arg, const char *name, int fd, int64_t bytes,
+static int put_file(void *arg, int lane, const char *name, int fd, int64_t bytes,
                     void (*saw)(const void *data, size_t len, void *arg), void *saw_arg,
                     struct error *err)
 {
@@ -213,6 +217,7 @@ static int put_file(void *arg, const char *name, int fd, int64_t bytes,
     int to = tree_make(own->fd, name, err), rc = -1;
     char *buffer = malloc(PIECE);
 
+    (void)lane;
     if (to >= 0 && buffer != NULL)
         rc = copy(fd, to, bytes, buffer, saw, saw_arg, err);
     else if (to >= 0)
@@ -238,14 +243,9 @@ static int write_manifest(const struct directory *own, const char *manifest, str
 
 static int publish(struct directory *own, int base, struct error *err)
 {
-    char name[NAME_SIZE];
-    size_t len = strlen(own->partial) - strlen(STATE_PARTIAL);
-
-    snprintf(name, sizeof(name), "%.*s", (int)len, own->partial);
-    /* A state of that name has files, and so is not replaced. */
-    if (renameat(base, own->partial, base, name) != 0 || fsync(base) != 0)
-        return failed(own, name, err);
-    own->partial[0] = '\0';
+    if (partial_publish(base, own->number, err) != 0)
+        return error_prefix(err, "%s", error_path(own->path).text);
+    own->number = 0;
     return 0;
 }
 
@@ -281,7 +281,7 @@ static bool is_ours(const struct directory *own)
     struct stat ours, found;
     int base = open_base(own, NULL);
     bool same = base >= 0 && fstat(own->fd, &ours) == 0 &&
-                fstatat(base, own->partial, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+                fstatat(base, partial_name(own->number).text, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
                 ours.st_dev == found.st_dev && ours.st_ino == found.st_ino;
 
     if (base >= 0)
@@ -293,9 +293,9 @@ static void give_up_state(void *arg)
 {
     struct directory *own = arg;
 
-    if (own->partial[0] != '\0' && is_ours(own))
-        remove_entry(own, own->partial, NULL);
-    own->partial[0] = '\0';
+    if (own->number > 0 && is_ours(own))
+        remove_entry(own, partial_name(own->number).text, NULL);
+    own->number = 0;
 }
 
 /* ---- others ---------------------------------------------------------------------------------- */
@@ -345,7 +345,7 @@ static int take_open(int fd, int64_t bytes, char *buffer,
     return 0;
 }
 
-static int take_file(void *arg, const struct state *state, const struct state_file *file,
+static int take_file(void *arg, int lane, const struct state *state, const struct state_file *file,
                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
                      void *take_arg, struct error *err)
 {
@@ -355,6 +355,7 @@ static int take_file(void *arg, const struct state *state, const struct state_fi
     int64_t bytes = 0;
     int base = open_base(own, err), dir = -1, fd = -1, rc = -1;
 
+    (void)lane;
     if (base >= 0)
         dir = entry_open(base, state->name, S_IFDIR, &st, err);
     if (dir >= 0)
@@ -396,19 +397,17 @@ static int remove_manifest(const struct directory *own, const struct state *stat
 static int remove_state(void *arg, const struct state *state, struct error *err)
 {
     struct directory *own = arg;
-    char name[NAME_SIZE];
-
-    snprintf(name, sizeof(name), "%s" STATE_PARTIAL, state->name);
     if (state->kind != STATE_IS_PARTIAL &&
         (remove_manifest(own, state, err) != 0 || remove_entry(own, state->name, err) != 0))
         return -1;
-    return remove_entry(own, name, err);
+    return remove_entry(own, partial_name(state->number).text, err);
 }
 
 const struct place_kind place_directory = {
     .close = close_directory,
     .list = list_directory,
     .begin = begin_state,
+    .alone = INT64_MAX,
     .put = put_file,
     .finish = finish_state,
     .give_up = give_up_state,

@@ -10,12 +10,13 @@ struct place_kind {
     void (*close)(void *own);
     int (*list)(void *own, struct states *states, struct error *err);
     enum place_result (*begin)(void *own, int64_t number, struct error *err);
-    int (*put)(void *own, const char *name, int fd, int64_t bytes,
+    int64_t alone; /* a larger file takes all lanes */
+    int (*put)(void *own, int lane, const char *name, int fd, int64_t bytes,
                void (*saw)(const void *data, size_t len, void *arg), void *arg, struct error *err);
     int (*finish)(void *own, const char *manifest, struct error *err);
     void (*give_up)(void *own);
     enum place_result (*use)(void *own, int64_t from, const struct state *state, struct error *err);
-    int (*take)(void *own, const struct state *state, const struct state_file *file,
+    int (*take)(void *own, int lane, const struct state *state, const struct state_file *file,
                 int (*take)(const void *data, size_t len, void *arg, struct error *err), void *arg,
                 struct error *err);
     int (*remove)(void *own, const struct state *state, struct error *err);

@@ -14,9 +14,11 @@
 #include "common/stop.h"
 #include "state/command.h"
 #include "state/digest.h"
+#include "state/partial.h"
 #include "state/tree.h"
 
-#define LOCK_NAME ".lock"
+#define LOCK_NAME   ".lock"
+#define WRITE_PIECE ((size_t)8 << 20)
 
 struct pull {
     struct place *from;
@@ -35,27 +37,48 @@ static int failed(const struct pull *pull, const char *name, struct error *err)
 
 struct sink {
     int fd;
+    size_t unsaid; /* bytes that the disk has not been told to write */
     struct digest digest;
 };
+
+/* The disk writes while more comes: fsync() at the end then waits for little. */
+static void begin_writing(struct sink *sink, size_t len)
+{
+    sink->unsaid += len;
+    if (sink->unsaid < WRITE_PIECE)
+        return;
+    sync_file_range(sink->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    sink->unsaid = 0;
+}
 
 static int take(const void *data, size_t len, void *arg, struct error *err)
 {
     struct sink *sink = arg;
 
     digest_saw(data, len, &sink->digest);
-    return file_write_all(sink->fd, data, len) == 0 ? 0 : error_set(err, "%s", strerror(errno));
+    if (file_write_all(sink->fd, data, len) != 0)
+        return error_set(err, "%s", strerror(errno));
+    begin_writing(sink, len);
+    return 0;
 }
 
-static int copy_file(const struct pull *pull, int dir, const struct state_file *file,
-                     struct error *err)
+struct copy {
+    const struct pull *pull;
+    int dir; /* where to */
+};
+
+static int copy_file(int lane, size_t index, void *arg, struct error *err)
 {
-    struct sink sink = {.fd = tree_make(dir, file->name, err)};
+    const struct copy *copy = arg;
+    const struct pull *pull = copy->pull;
+    const struct state_file *file = &pull->state->manifest->files[index];
+    struct sink sink = {.fd = tree_make(copy->dir, file->name, err)};
     int rc;
 
     if (sink.fd < 0)
         return -1;
     digest_begin(&sink.digest);
-    rc = place_take(pull->from, pull->state, file, take, &sink, err);
+    rc = place_take(pull->from, lane, pull->state, file, take, &sink, err);
     if (rc == 0)
         rc = digest_check(&sink.digest, file, err);
     if (rc == 0 && fsync(sink.fd) != 0)
@@ -81,11 +104,10 @@ static int copy_manifest(const struct pull *pull, int dir, struct error *err)
 
 static int copy_files(const struct pull *pull, int dir, struct error *err)
 {
-    const struct state_manifest *manifest = pull->state->manifest;
+    struct copy copy = {.pull = pull, .dir = dir};
 
-    for (size_t i = 0; i < manifest->count; i++)
-        if (copy_file(pull, dir, &manifest->files[i], err) != 0)
-            return -1;
+    if (place_each_file(pull->from, pull->state->manifest, copy_file, &copy, err) != 0)
+        return -1;
     return copy_manifest(pull, dir, err) == 0 ? tree_flush(dir, err) : -1;
 }
 
@@ -103,23 +125,21 @@ static int remove_below(const struct pull *pull, const char *name, struct error 
 /* The lock is ours: what another process has left here is dead. */
 static int copy_state(const struct pull *pull, struct error *err)
 {
-    char partial[STATE_NAME_SIZE + 16];
+    struct partial_name partial = partial_name(pull->state->number);
     int dir, rc;
 
-    snprintf(partial, sizeof(partial), "%s" STATE_PARTIAL, pull->state->name);
-    if (remove_below(pull, partial, err) != 0 || remove_below(pull, pull->state->name, err) != 0)
+    if (remove_below(pull, partial.text, err) != 0 ||
+        remove_below(pull, pull->state->name, err) != 0)
         return -1;
-    if (mkdirat(pull->base, partial, 0700) != 0)
-        return failed(pull, partial, err);
-    dir = openat(pull->base, partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    rc = dir >= 0 ? copy_files(pull, dir, err) : failed(pull, partial, err);
-    if (dir >= 0)
-        close(dir);
-    if (rc == 0 && (renameat(pull->base, partial, pull->base, pull->state->name) != 0 ||
-                    fsync(pull->base) != 0))
-        rc = failed(pull, pull->state->name, err);
+    dir = partial_make(pull->base, pull->state->number, err);
+    if (dir < 0)
+        return error_prefix(err, "%s", error_path(pull->directory).text);
+    rc = copy_files(pull, dir, err);
+    close(dir);
+    if (rc == 0 && partial_publish(pull->base, pull->state->number, err) != 0)
+        rc = error_prefix(err, "%s", error_path(pull->directory).text);
     if (rc != 0)
-        remove_below(pull, partial, NULL);
+        remove_below(pull, partial.text, NULL);
     return rc;
 }
 
@@ -150,7 +170,7 @@ static void prune(struct place *to, const struct states *have, int keep, int64_t
     }
 }
 
-static int pull_locked(const struct pull *pull, const struct options *options, struct error *err)
+static int pull_locked(const struct pull *pull, int keep, struct error *err)
 {
     const struct s3_limits limits = S3_LIMITS;
     struct place *to = place_open(pull->directory, &limits, err);
@@ -163,7 +183,7 @@ static int pull_locked(const struct pull *pull, const struct options *options, s
     if (rc == 0)
         rc = place_list(to, &have, err);
     if (rc == 0)
-        prune(to, &have, options->keep, pull->state->number);
+        prune(to, &have, keep, pull->state->number);
     states_clear(&have);
     place_close(to);
     return rc;
@@ -188,40 +208,43 @@ static int lock(const struct pull *pull, struct error *err)
     return fd;
 }
 
-static int pull_chosen(struct pull *pull, const struct options *options, struct error *err)
+int pull_state(struct place *from, const struct state *state, const char *directory, int keep,
+               struct error *err)
 {
-    int fd, rc;
+    struct pull pull = {.from = from, .state = state, .directory = directory, .base = -1};
+    int fd = -1, rc = -1;
 
-    pull->text = state_manifest_text(pull->state->manifest);
-    if (pull->text == NULL)
+    pull.text = state_manifest_text(state->manifest);
+    if (pull.text == NULL)
         return error_set(err, "out of memory");
-    if (dir_make(pull->directory, err) != 0)
-        return -1;
-    pull->base = open(pull->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    fd = pull->base >= 0 ? lock(pull, err) : failed(pull, ".", err);
-    rc = fd >= 0 ? pull_locked(pull, options, err) : -1;
+    if (dir_make(directory, err) == 0) {
+        pull.base = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = pull.base >= 0 ? lock(&pull, err) : failed(&pull, ".", err);
+    }
+    if (fd >= 0)
+        rc = pull_locked(&pull, keep, err);
     if (fd >= 0)
         close(fd);
-    if (pull->base >= 0)
-        close(pull->base);
-    if (rc == 0)
-        printf("%s/%s\n", pull->directory, pull->state->name);
+    if (pull.base >= 0)
+        close(pull.base);
+    free(pull.text);
     return rc;
 }
 
 int command_pull(struct place *place, const char *directory, const struct options *options,
                  struct error *err)
 {
-    struct pull pull = {.from = place, .directory = directory};
+    const struct state *state;
     struct states states;
     int rc;
 
     if (place_list(place, &states, err) != 0)
         return -1;
-    rc = command_choose(place, &states, options, &pull.state, err);
+    rc = command_choose(place, &states, options, &state, err);
     if (rc == 0)
-        rc = pull_chosen(&pull, options, err);
-    free(pull.text);
+        rc = pull_state(place, state, directory, options->keep, err);
+    if (rc == 0 && !options->quiet)
+        command_print_state(options, directory, state->name);
     states_clear(&states);
     return rc;
 }

@@ -21,7 +21,8 @@ struct push {
     int dir;                      /* open */
     struct state_manifest *files; /* what is to be written */
     struct state_manifest *done;  /* with their digests */
-    struct states states;         /* of the place */
+    char (*digests)[STATE_DIGEST_SIZE];
+    struct states states; /* of the place */
 };
 
 /* ---- what is to be written ------------------------------------------------------------------- */
@@ -68,63 +69,80 @@ static int begin_manifest(struct push *push, struct error *err)
 {
     const struct state *latest = states_latest(&push->states);
     struct state_manifest *done = state_manifest_create();
+    const char *run = push->options->run != NULL ? push->options->run : push->files->run;
 
     push->done = done;
     if (done == NULL)
         return error_set(err, "out of memory");
-    done->previous = latest != NULL ? latest->number : 0;
+    done->previous = push->files->previous;
+    if (done->previous == 0 && latest != NULL)
+        done->previous = latest->number;
     done->has_key = push->files->has_key;
     done->key = push->files->key;
-    if (push->options->run == NULL)
+    if (run == NULL)
         return 0;
-    done->run = strdup(push->options->run);
+    done->run = strdup(run);
     return done->run != NULL ? 0 : error_set(err, "out of memory");
 }
 
 /* ---- writing it ------------------------------------------------------------------------------ */
 
-static int put_open(struct push *push, const struct state_file *file, int fd, int64_t bytes,
+static int put_open(struct push *push, int lane, size_t index, int fd, int64_t bytes,
                     struct error *err)
 {
+    const struct state_file *file = &push->files->files[index];
+    char *hex = push->digests[index];
     struct digest digest;
-    char hex[STATE_DIGEST_SIZE];
 
     if (bytes != file->bytes)
         return error_set(err, "%s has not the size that " STATE_MANIFEST " says",
                          error_path(file->name).text);
     digest_begin(&digest);
-    if (place_put(push->place, file->name, fd, bytes, digest_saw, &digest, err) != 0)
+    if (place_put(push->place, lane, file->name, fd, bytes, digest_saw, &digest, err) != 0)
         return -1;
     digest_end(&digest, hex);
     if (file->digest[0] != '\0' && strcmp(file->digest, hex) != 0)
         return error_set(err, "%s is not what was written, its BLAKE2b is another",
                          error_path(file->name).text);
-    return state_manifest_add(push->done, file->name, bytes, hex, err);
+    return 0;
+}
+
+static int put_file(int lane, size_t index, void *arg, struct error *err)
+{
+    struct push *push = arg;
+    int64_t bytes;
+    int rc, fd = tree_open(push->dir, push->files->files[index].name, &bytes, err);
+
+    if (fd < 0)
+        return -1;
+    rc = put_open(push, lane, index, fd, bytes, err);
+    close(fd);
+    return rc;
 }
 
 static int put_files(struct push *push, struct error *err)
 {
-    for (size_t i = 0; i < push->files->count; i++) {
-        const struct state_file *file = &push->files->files[i];
-        int64_t bytes;
-        int rc, fd = tree_open(push->dir, file->name, &bytes, err);
+    const struct state_manifest *files = push->files;
 
-        if (fd < 0)
+    push->digests = calloc(files->count, sizeof(*push->digests));
+    if (push->digests == NULL)
+        return error_set(err, "out of memory");
+    if (place_each_file(push->place, files, put_file, push, err) != 0)
+        return -1;
+    for (size_t i = 0; i < files->count; i++)
+        if (state_manifest_add(push->done, files->files[i].name, files->files[i].bytes,
+                               push->digests[i], err) != 0)
             return -1;
-        rc = put_open(push, file, fd, bytes, err);
-        close(fd);
-        if (rc != 0)
-            return -1;
-    }
     return state_manifest_sort(push->done, err);
 }
 
 /* The number of the state that was begun; 0 with err. */
 static int64_t begin_state(struct push *push, struct error *err)
 {
-    int64_t number = states_next(&push->states);
+    int64_t number = push->options->state > 0 ? push->options->state : states_next(&push->states);
+    int most = push->options->state > 0 ? 1 : CLASHES_MAX;
 
-    for (int clashes = 0; clashes < CLASHES_MAX && number > 0; clashes++) {
+    for (int clashes = 0; clashes < most && number > 0; clashes++) {
         switch (place_begin(push->place, number, err)) {
         case PLACE_OK:
             return number;
@@ -137,6 +155,8 @@ static int64_t begin_state(struct push *push, struct error *err)
     }
     if (number == 0)
         error_set(err, "there is no number after the last state");
+    else if (push->options->state > 0)
+        error_set(err, "somebody else writes this state");
     return 0;
 }
 
@@ -233,11 +253,13 @@ int command_push(struct place *place, const char *directory, const struct option
         rc = use(&push, number, err);
     if (rc == 0) {
         state_name(name, number);
-        printf("%s/%s\n", place_where(place), name);
+        if (!options->quiet)
+            command_print_state(options, place_where(place), name);
         place_prune(place, &push.states, options->keep, number);
     }
     state_manifest_destroy(push.files);
     state_manifest_destroy(push.done);
+    free(push.digests);
     states_clear(&push.states);
     if (push.dir >= 0)
         close(push.dir);

@@ -111,6 +111,20 @@ static void print(json_object *object)
     json_object_put(object);
 }
 
+void command_print_state(const struct options *options, const char *where, const char *name)
+{
+    json_object *object;
+
+    if (!options->json) {
+        printf("%s/%s\n", where, name);
+        return;
+    }
+    object = json_object_new_object();
+    json_object_object_add(object, "place", json_object_new_string(where));
+    json_object_object_add(object, "state", json_object_new_string(name));
+    print(object);
+}
+
 /* A line with a text that whoever wrote the state has chosen; NULL: "-". */
 static void print_foreign(const char *before, const char *text)
 {
@@ -178,18 +192,30 @@ static int take(const void *data, size_t len, void *digest, struct error *err)
     return 0;
 }
 
+struct verify {
+    struct place *place;
+    const struct state *state;
+};
+
+static int verify_file(int lane, size_t index, void *arg, struct error *err)
+{
+    const struct verify *verify = arg;
+    const struct state_file *file = &verify->state->manifest->files[index];
+    struct digest digest;
+
+    digest_begin(&digest);
+    if (place_take(verify->place, lane, verify->state, file, take, &digest, err) != 0)
+        return -1;
+    return digest_check(&digest, file, err);
+}
+
 static int verify(struct place *place, const struct state *state, struct error *err)
 {
-    for (size_t i = 0; i < state->manifest->count; i++) {
-        const struct state_file *file = &state->manifest->files[i];
-        struct digest digest;
+    struct verify verify = {.place = place, .state = state};
 
-        digest_begin(&digest);
-        if (place_take(place, state, file, take, &digest, err) != 0 ||
-            digest_check(&digest, file, err) != 0)
-            return error_prefix(err, "%s/%s", error_path(place_where(place)).text, state->name);
-    }
-    return 0;
+    if (place_each_file(place, state->manifest, verify_file, &verify, err) == 0)
+        return 0;
+    return error_prefix(err, "%s/%s", error_path(place_where(place)).text, state->name);
 }
 
 static void print_state(const struct place *place, const struct states *states,

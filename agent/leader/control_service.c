@@ -15,12 +15,17 @@
 #include "lib/service.h"
 #include "lib/shard_plan.h"
 
-static void refuse(struct leader *leader, struct link *link, const char *why)
+static void refuse_as(struct leader *leader, struct link *link, const char *code, const char *why)
 {
     json_object *answer = control_answer("error", "%s", why);
 
-    json_object_object_add(answer, "code", json_object_new_string("state"));
+    json_object_object_add(answer, "code", json_object_new_string(code));
     control_say(link, answer, control_leads(leader));
+}
+
+static void refuse(struct leader *leader, struct link *link, const char *why)
+{
+    refuse_as(leader, link, "state", why);
 }
 
 static bool may_ask(struct leader *leader, struct link *link,
@@ -96,16 +101,31 @@ void control_repack(struct leader *leader, struct link *link, json_object *msg)
     hurry(leader, link, true);
 }
 
+/* The model that is asked about. NULL: it has been refused. */
+static const char *model_of(struct leader *leader, struct link *link, json_object *msg)
+{
+    struct error err;
+    const char *model;
+
+    if (!is_ready(leader, link))
+        return NULL;
+    model = leader_service_model(leader, json_get_string(msg, "model"), json_get_string(msg, "key"),
+                                 &err);
+    if (model == NULL)
+        refuse_as(leader, link, "unknown", err.text);
+    return model;
+}
+
 void control_move(struct leader *leader, struct link *link, json_object *msg)
 {
-    const char *model = json_get_string(msg, "model");
+    const char *model = model_of(leader, link, msg);
     struct error err = {""};
     int64_t shard;
 
-    if (!is_ready(leader, link))
+    if (model == NULL)
         return;
-    if (model == NULL || !json_get_int(msg, "shard", 1, SHARD_PLAN_SHARDS_MAX, &shard)) {
-        refuse(leader, link, "move needs model and shard, a number from 1");
+    if (!json_get_int(msg, "shard", 1, SHARD_PLAN_SHARDS_MAX, &shard)) {
+        refuse(leader, link, "move needs shard, a number from 1");
         return;
     }
     if (leader_service_move(leader, model, (int)shard, &err) != 0) {
@@ -116,6 +136,36 @@ void control_move(struct leader *leader, struct link *link, json_object *msg)
                 control_answer("done", "job %u: model %s moves to shard_%d", leader->options->job,
                                model, (int)shard),
                 true);
+}
+
+void control_withdraw(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *model = model_of(leader, link, msg);
+    struct error err = {""};
+
+    if (model == NULL)
+        return;
+    if (leader_service_withdraw(leader, model, &err) != 0) {
+        refuse(leader, link, err.text);
+        return;
+    }
+    control_say(link,
+                control_answer(
+                    "done", "job %u: model %s is withdrawn: first its route goes, then the model",
+                    leader->options->job, model),
+                true);
+}
+
+void control_serve(struct leader *leader, struct link *link, json_object *msg)
+{
+    const char *model = model_of(leader, link, msg);
+
+    if (model == NULL)
+        return;
+    control_say(link,
+                control_answer("done", "job %u: model %s is served", leader->options->job, model),
+                true);
+    leader_service_serve(leader, model); /* its name is gone then */
 }
 
 void control_hand_over(struct leader *leader, struct link *link, json_object *msg)

@@ -8,12 +8,14 @@
 struct leader;
 struct link;
 
-/* Of users: "shards", "apply", "flush", "repack", "move", "hand-over"; of routers: "routes",
+/* Of users: "shards", "apply", "flush", "repack", "move", "withdraw", "serve", "hand-over"; of routers: "routes",
  * "routed". */
 void control_shards(struct leader *leader, struct link *link, json_object *msg);
 void control_apply(struct leader *leader, struct link *link, json_object *msg);
 void control_flush(struct leader *leader, struct link *link, json_object *msg);
 void control_move(struct leader *leader, struct link *link, json_object *msg);
+void control_withdraw(struct leader *leader, struct link *link, json_object *msg);
+void control_serve(struct leader *leader, struct link *link, json_object *msg);
 void control_repack(struct leader *leader, struct link *link, json_object *msg);
 void control_hand_over(struct leader *leader, struct link *link, json_object *msg);
 void control_routes(struct leader *leader, struct link *link, json_object *msg);

@@ -176,5 +176,6 @@ void fit_runner_describe(const struct leader *leader, json_object *into)
     json_object_object_add(fit, "start", json_object_new_double(roles->fit.within.start));
     json_object_object_add(fit, "fit", json_object_new_double(roles->fit.within.fit));
     json_object_object_add(fit, "target", json_object_new_double(roles->fit.within.target));
+    json_object_object_add(fit, "states", json_from_string(roles->fit.states));
     json_object_object_add(fit, "keep", json_object_new_int(roles->fit.keep));
 }

@@ -26,6 +26,7 @@
 #define ENDPOINTS_FILE "endpoints.json"
 #define WRITE_PAUSE    0.1  /* seconds between two writes of it: thousands may get ready at once */
 #define ROOM_LIMIT     60.0 /* seconds for a node that has joined to say what it has for replicas */
+#define NOTICED        3    /* times heartbeat_timeout: then all know that their leader is lost */
 
 struct leader_roles {
     struct roles_view view; /* its roles are NULL: the job has none */
@@ -148,6 +149,28 @@ static bool extensions_have_room(struct leader *leader)
     return slurm_look_base(leader) != NULL;
 }
 
+/* After a takeover: are there all nodes of the base but the one that led? Others may only have
+ * noticed later that their leader is lost. Their replicas go on, too. */
+static bool base_is_back(const struct leader *leader)
+{
+    int joined = 0;
+
+    for (int i = 0; i < roster_count(leader); i++)
+        joined += roster_at(leader, i)->part->base && roster_at(leader, i)->link != NULL;
+    return lease_term(leader) == 0 || joined >= leader->options->base_nodes - 1;
+}
+
+/* When what has not come back counts as lost, if all that is there has said what it has. */
+static double due_of_the_rest(struct leader *leader)
+{
+    const struct leader_roles *own = leader->roles;
+    double silence = leader->options->conf->heartbeat_timeout;
+
+    if (!base_is_back(leader))
+        return own->joined + NOTICED * silence;
+    return extensions_have_room(leader) ? leader_now(leader) : own->joined + silence;
+}
+
 static void watch_base(struct leader *leader)
 {
     struct leader_roles *own = leader->roles;
@@ -159,8 +182,7 @@ static void watch_base(struct leader *leader)
         own->joined = now;
     due = own->joined + ROOM_LIMIT;
     if (base_has_room(leader))
-        due = extensions_have_room(leader) ? now
-                                           : own->joined + leader->options->conf->heartbeat_timeout;
+        due = due_of_the_rest(leader);
     if (now < due) {
         run_in(leader, due - now);
         return;

@@ -19,6 +19,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/model_copies.h"
 #include "agent/leader/route_waiters.h"
 #include "agent/leader/service_act.h"
 #include "agent/leader/service_next.h"
@@ -28,13 +29,15 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/reconcile.h"
+#include "lib/s3_place.h"
 #include "lib/service.h"
 #include "lib/text.h"
 
 #define BEAT_PAUSE   10.0 /* seconds between two writes of leader.json */
 #define OFFER_PAUSE  1.0  /* … while another job may claim the service */
 #define MIB          ((int64_t)1 << 20)
-#define DEFAULT_SIZE MIB /* of a model of which nothing is known */
+#define COPIES_DIR   "copies" /* in the directory of the service */
+#define DEFAULT_SIZE MIB      /* of a model of which nothing is known */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -142,8 +145,6 @@ static void take_models(struct leader *leader, const struct service_found *found
     if (service_models(own->service, found->list, found->count, leader_now(leader)) != 0)
         log_error("job %u: service: out of memory", leader->options->job);
     say_left_out(leader);
-    if (own->flushes)
-        shard_commands_flush(service_brain(own->service));
 }
 
 static void scanned(void *owner, struct service_task *task)
@@ -152,6 +153,8 @@ static void scanned(void *owner, struct service_task *task)
     struct leader_service *own = leader->of_roles.service;
 
     own->scan = NULL;
+    if (own->scan_copies)
+        model_copies_scanned(leader);
     own->scans = leader_now(leader) + leader->options->roles->models.every;
     if (task->rc != 0 && !own->unreadable)
         log_error("job %u: service %s: %s; its models stay as they are", leader->options->job,
@@ -159,6 +162,9 @@ static void scanned(void *owner, struct service_task *task)
     own->unreadable = task->rc != 0;
     if (task->rc == 0 && own->phase == PHASE_SERVES)
         take_models(leader, &task->found);
+    /* Not before the look: what has failed is not to begin again when it is there no more. */
+    if (own->flushes && own->phase == PHASE_SERVES)
+        shard_commands_flush(service_brain(own->service));
     service_run_in(leader, 0);
     leader_look_at_end(leader, 0);
 }
@@ -167,12 +173,18 @@ static void watch_repository(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
 
-    if (own->scan != NULL || own->phase != PHASE_SERVES || service_holds(own->service))
+    model_copies_look(leader);
+    if (own->scan != NULL || own->phase != PHASE_SERVES || service_holds(own->service) ||
+        !model_copies_known(leader))
         return;
     if (own->scan_now || leader_now(leader) >= own->scans) {
+        /* What somebody has asked for may not have been copied so far. */
+        bool later = model_copies_asked(leader);
+
         own->scan_now = false;
-        own->flushes = own->flush_found;
-        own->flush_found = false;
+        own->scan_copies = !model_copies_run(leader);
+        own->flushes = own->flush_found && !later;
+        own->flush_found = own->flush_found && later;
         service_begin(leader, service_new_task(leader, SERVICE_TASK_SCAN, scanned), &own->scan);
         own->scans = leader_now(leader) + leader->options->roles->models.every;
     }
@@ -342,20 +354,35 @@ const char *leader_service_table(const struct leader *leader, int64_t *revision)
 
 void leader_service_apply(struct leader *leader)
 {
-    leader->of_roles.service->scan_now = true;
+    if (model_copies_any(leader))
+        model_copies_ask(leader);
+    else
+        leader->of_roles.service->scan_now = true;
     service_run_in(leader, 0);
 }
 
 void leader_service_flush(struct leader *leader, bool repack)
 {
-    struct shard_commands *brain = service_brain(leader->of_roles.service->service);
-
     if (repack)
-        shard_commands_repack(brain);
-    else
-        shard_commands_flush(brain);
+        shard_commands_repack(service_brain(leader->of_roles.service->service));
     leader->of_roles.service->flush_found = !repack;
     leader_service_apply(leader);
+}
+
+void leader_service_measured(struct leader *leader, json_object *sizes)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (own->service == NULL || own->phase != PHASE_SERVES || sizes == NULL)
+        return;
+    service_measured(own->service, sizes, leader_now(leader));
+    service_run_in(leader, 0);
+}
+
+const char *leader_service_model(const struct leader *leader, const char *name, const char *key,
+                                 struct error *err)
+{
+    return service_model(leader->of_roles.service->service, name, key, err);
 }
 
 int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err)
@@ -368,12 +395,30 @@ int leader_service_move(struct leader *leader, const char *model, int shard, str
     return 0;
 }
 
+int leader_service_withdraw(struct leader *leader, const char *model, struct error *err)
+{
+    if (service_withdraw(leader->of_roles.service->service, model, leader_now(leader)) != 0)
+        return error_set(err, "out of memory");
+    leader->of_roles.service->scan_now = true;
+    service_run_in(leader, 0);
+    return 0;
+}
+
+void leader_service_serve(struct leader *leader, const char *model)
+{
+    service_serve(leader->of_roles.service->service, model);
+    leader->of_roles.service->scan_now = true;
+    service_run_in(leader, 0);
+}
+
 void leader_service_describe(struct leader *leader, json_object *into)
 {
     service_describe(leader->of_roles.service->service, leader_now(leader), into);
     json_object_object_add(into, "term", json_object_new_int64(leader->of_roles.service->term));
     json_object_object_add(into, "repository",
-                           json_object_new_string(leader->of_roles.service->repository));
+                           json_object_new_string(model_copies_any(leader)
+                                                      ? leader->options->roles->models.repository
+                                                      : leader->of_roles.service->repository));
     if (service_next_any(leader))
         json_object_object_add(into, "handover", service_text_handover(leader));
     json_object_object_add(into, "dir", json_object_new_string(leader->of_roles.service->dir));
@@ -392,15 +437,23 @@ void leader_service_counts(struct leader *leader, json_object *into)
 
 static void set_paths(struct leader_service *own, const struct leader_options *options)
 {
-    const char *repository = options->roles->models.repository;
+    const struct roles *roles = options->roles;
+    bool copies = s3_place_is(roles->models.repository);
+    const char *repository = copies ? roles->models.copies : roles->models.repository;
+    const char *below = copies ? roles->service : "";
     struct error err = {""};
 
     if (service_dir_path(own->dir, sizeof(own->dir), options->roles->service, &err) != 0) {
         log_error("job %u: service %s: %s", options->job, options->roles->service, err.text);
         own->phase = PHASE_LOST;
     }
-    snprintf(own->repository, sizeof(own->repository), "%s%s%s",
-             repository[0] == '/' ? "" : options->cwd, repository[0] == '/' ? "" : "/", repository);
+    if (repository == NULL)
+        snprintf(own->repository, sizeof(own->repository), "%.*s/" COPIES_DIR,
+                 (int)(sizeof(own->repository) - sizeof("/" COPIES_DIR)), own->dir);
+    else
+        snprintf(own->repository, sizeof(own->repository), "%s%s%s%s%s",
+                 repository[0] == '/' ? "" : options->cwd, repository[0] == '/' ? "" : "/",
+                 repository, copies ? "/" : "", below);
 }
 
 struct leader_service *leader_service_create(const struct leader_options *options)
@@ -411,9 +464,11 @@ struct leader_service *leader_service_create(const struct leader_options *option
         return NULL;
     own->fit = fit_runner_create();
     own->desk = fit_desk_create();
-    if (own->fit == NULL || own->desk == NULL) {
+    own->copies = model_copies_create();
+    if (own->fit == NULL || own->desk == NULL || own->copies == NULL) {
         fit_desk_destroy(own->desk);
         fit_runner_destroy(own->fit);
+        model_copies_destroy(own->copies);
         free(own);
         return NULL;
     }
@@ -437,6 +492,7 @@ void leader_service_close(struct leader *leader)
 {
     fit_desk_close(leader);
     fit_runner_close(leader);
+    model_copies_close(leader);
     leader_timer_close(&leader->of_roles.service->timer);
 }
 
@@ -463,5 +519,6 @@ void leader_service_destroy(struct leader_service *own)
     free(own->text);
     fit_desk_destroy(own->desk);
     fit_runner_destroy(own->fit);
+    model_copies_destroy(own->copies);
     free(own);
 }

@@ -42,8 +42,16 @@ bool leader_service_routed(struct leader *leader, const char *router, int64_t ep
 /* The repository is looked at now. */
 void leader_service_apply(struct leader *leader);
 void leader_service_flush(struct leader *leader, bool repack);
+/* A server says how much its models take (model_load_sizes()); NULL: it does not. */
+void leader_service_measured(struct leader *leader, json_object *sizes);
+/* The model of that name or key (lib/service.h). */
+const char *leader_service_model(const struct leader *leader, const char *name, const char *key,
+                                 struct error *err);
 /* A model moves to another shard. -1 with err: it cannot. */
 int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err);
+/* It is served no more, or again. */
+int leader_service_withdraw(struct leader *leader, const char *model, struct error *err);
+void leader_service_serve(struct leader *leader, const char *model);
 /* What `selastic shard` shows. */
 void leader_service_describe(struct leader *leader, json_object *into);
 /* … and what is counted, as "service"; nothing as long as another job runs it. */

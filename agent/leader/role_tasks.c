@@ -8,6 +8,7 @@
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
+#include "agent/leader/leader_service.h"
 #include "agent/leader/roster.h"
 #include "common/log.h"
 #include "lib/json_get.h"
@@ -252,6 +253,7 @@ void role_tasks_models(struct leader *leader, struct leader_member *m, json_obje
     if (replica == NULL)
         return;
     gangs_loaded(leader_roles_view(leader)->gangs, replica, msg);
+    leader_service_measured(leader, json_object_object_get(msg, "sizes"));
     leader_roles_look(leader);
 }
 

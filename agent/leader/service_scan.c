@@ -19,6 +19,9 @@
 #define SERVICE_SCAN_MAX (10 * SHARD_COMMANDS_MODELS_MAX)
 #define MODEL_FILE       "model.json"
 #define MODEL_FILE_MAX   ((size_t)64 << 10)
+#define WHY_FILE         ".why"
+#define WHY_MAX          4096
+#define GONE_FILE        ".gone"
 
 static char *own(const char *text)
 {
@@ -156,6 +159,33 @@ static void read_model(int base, struct service_model *model)
     states_clear(&states);
 }
 
+/* ---- copies of what is on S3 (state/mirror_files.h) ------------------------------------------- */
+
+/* The line of a file that says why something is not as it should be. NULL: there is none. */
+static char *read_why(int base)
+{
+    struct error err = {""};
+    struct stat st;
+    size_t len;
+    char *text = NULL;
+    int fd = entry_open_own(base, WHY_FILE, S_IFREG, &st, &err);
+
+    if (fd < 0)
+        return NULL;
+    text = entry_text(fd, WHY_MAX, &len, &err);
+    close(fd);
+    if (text != NULL)
+        text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
+static bool is_gone(int base)
+{
+    struct stat st;
+
+    return fstatat(base, GONE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* ---- all models ------------------------------------------------------------------------------ */
 
 static struct service_model *add(struct service_found *found)
@@ -186,12 +216,17 @@ static int look_at(int base, const char *name, struct service_found *found)
     dir = entry_open(base, name, S_IFDIR, &st, &err);
     if (dir < 0 && fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
         return 0;
+    if (dir >= 0 && is_gone(dir)) {
+        close(dir);
+        return 0;
+    }
     model = found->count < SERVICE_SCAN_MAX ? add(found) : NULL;
     if (model != NULL) {
         model->name = own(name);
-        if (dir >= 0)
+        model->why = dir >= 0 ? read_why(dir) : NULL;
+        if (model->why == NULL && dir >= 0)
             read_model(dir, model);
-        else
+        else if (dir < 0)
             model->why = own(err.text);
     }
     if (dir >= 0)
@@ -205,11 +240,16 @@ int service_scan(const char *repository, struct service_found *found, struct err
 {
     int base = open(repository, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     const char *name;
+    char *why;
     DIR *list;
 
     *found = (struct service_found){0};
     if (base < 0)
         return error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
+    why = read_why(base);
+    if (why != NULL)
+        rc = error_set(err, "%s", why);
+    free(why);
     list = entry_list(base);
     if (list == NULL)
         rc = error_set(err, "%s: %s", error_path(repository).text, strerror(errno));

@@ -4,6 +4,8 @@
  *     MODEL/            states of the model, as elastic-state writes them: 000007/, current
  *     MODEL/model.json  {"key": "tenant_A", "bytes": 4000000000}: both may be left out
  *
+ * That is also how copies of a repository on S3 lie, with lines beside them (state/mirror_files.h).
+ *
  * It waits for the file system: for a thread. */
 #ifndef ELASTIC_AGENT_LEADER_SERVICE_SCAN_H
 #define ELASTIC_AGENT_LEADER_SERVICE_SCAN_H

@@ -20,6 +20,7 @@
 
 struct fit_desk;
 struct fit_runner;
+struct model_copies;
 
 enum phase { PHASE_NONE, PHASE_CLAIMS, PHASE_WAITS, PHASE_SERVES, PHASE_HANDED, PHASE_LOST };
 
@@ -64,12 +65,14 @@ struct leader_service {
     struct service_task *scan;
     struct service_task *beat;
     double claims, beats, scans, retries; /* when that is due; 0: now */
+    bool scan_copies;                     /* no copies come while this look goes on */
     bool scanned, scan_now, unwritable, unreadable, said_waits;
     bool said_left_out;
     bool flush_found, flushes; /* what the next look finds does not wait; … what this one finds */
     bool ended;                /* … leader.json says so, or is about to */
     struct fit_runner *fit;
     struct fit_desk *desk;
+    struct model_copies *copies; /* of a repository on S3: repository is their directory */
     struct service_next next_job;
     json_object *table; /* as routers are told … */
     char *text;         /* … as a text */

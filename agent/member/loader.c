@@ -38,7 +38,7 @@ struct loader {
     uv_loop_t *loop;
     struct loader_options options;
     char *name, *file, *links, *address;
-    void (*changed)(const struct model_load_state *state, void *arg);
+    void (*changed)(const struct model_load_state *state, json_object *sizes, void *arg);
     void *arg;
     struct model_load *load;
     struct http *http;
@@ -51,6 +51,7 @@ struct loader {
     bool asking, destroyed, unreadable;
     int64_t told_version;
     int told_failures;
+    json_object *told_sizes;
     int open; /* handles in the loop */
 };
 
@@ -61,6 +62,7 @@ static void free_if_over(struct loader *l)
     if (l->open > 0)
         return;
     model_load_destroy(l->load);
+    json_object_put(l->told_sizes);
     free(l->name);
     free(l->file);
     free(l->links);
@@ -101,13 +103,20 @@ static bool tell(struct loader *l)
 {
     struct model_load_state state = model_load_state(l->load);
 
-    if (state.version == l->told_version && state.failures == l->told_failures)
+    json_object *sizes = model_load_sizes(l->load);
+    bool sized = sizes != NULL && !json_object_equal(sizes, l->told_sizes);
+
+    if (state.version == l->told_version && state.failures == l->told_failures && !sized) {
+        json_object_put(sizes);
         return true;
+    }
     if (state.failures > l->told_failures)
         log_error("%s: %s", l->name, state.why);
     l->told_version = state.version;
     l->told_failures = state.failures;
-    l->changed(&state, l->arg);
+    json_object_put(l->told_sizes);
+    l->told_sizes = sizes;
+    l->changed(&state, sizes, l->arg);
     return !l->destroyed;
 }
 
@@ -273,7 +282,8 @@ static int copy_strings(struct loader *l)
 }
 
 struct loader *loader_create(uv_loop_t *loop, const struct loader_options *options,
-                             void (*changed)(const struct model_load_state *state, void *arg),
+                             void (*changed)(const struct model_load_state *state,
+                                             json_object *sizes, void *arg),
                              void *arg)
 {
     struct loader *l = calloc(1, sizeof(*l));

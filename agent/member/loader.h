@@ -27,7 +27,8 @@ struct loader_options {
 
 /* changed() is called from the loop. There the loader may be destroyed. NULL: out of memory. */
 struct loader *loader_create(uv_loop_t *loop, const struct loader_options *options,
-                             void (*changed)(const struct model_load_state *state, void *arg),
+                             void (*changed)(const struct model_load_state *state,
+                                             json_object *sizes, void *arg),
                              void *arg);
 /* NULL is accepted. What is under way is given up. */
 void loader_destroy(struct loader *loader);

@@ -19,8 +19,9 @@
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 
-/* For the server to take a world; the first time it may still be starting. */
-#define WORLD_MS 5000
+/* For the server to take a world; the first time it may still be starting. A program that needs it
+ * would fail without: on a node that is busy, late is better. */
+#define WORLD_MS 15000
 /* After this many, something is wrong that another process will not mend. */
 #define STARTS_MAX      5
 #define EXIT_CANNOT_RUN 127 /* exit status of a program that misses a library */

@@ -173,7 +173,7 @@ static void say_ready(struct task *task)
 }
 
 /* It has other models, or could not load them. It is ready once it has those of one list. */
-static void on_models(const struct model_load_state *state, void *arg)
+static void on_models(const struct model_load_state *state, json_object *sizes, void *arg)
 {
     struct task *task = arg;
     struct replica *r = task->replica;
@@ -188,6 +188,8 @@ static void on_models(const struct model_load_state *state, void *arg)
         json_object_object_add(msg, "failures", json_object_new_int(state->failures));
         json_object_object_add(msg, "text", json_object_new_string(state->why));
     }
+    if (sizes != NULL)
+        json_object_object_add(msg, "sizes", json_object_get(sizes));
     send_message(r, msg);
     if (state->version > 0 && !task->ready)
         say_ready(task);

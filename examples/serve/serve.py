@@ -49,6 +49,11 @@ def load(name, version, path):
     return Model(name, version, module)
 
 
+def size(model):
+    """Bytes of its parameters and buffers: the service plans with it."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in model.run.state_dict().values())
+
+
 class Models:
     """What is loaded. Readers take the dictionary as it is: it is replaced, never changed."""
 
@@ -104,7 +109,12 @@ class Models:
         if self.repository is not None:
             names |= {path.name for path in self.repository.iterdir() if path.is_dir()}
         return [
-            {"name": name, "version": self.loaded[name].version, "state": "READY"}
+            {
+                "name": name,
+                "version": self.loaded[name].version,
+                "state": "READY",
+                "memory_usage": [{"type": "CPU", "id": 0, "byte_size": size(self.loaded[name])}],
+            }
             if name in self.loaded
             else {"name": name, "state": "UNAVAILABLE", "reason": "it is not loaded"}
             for name in sorted(names)

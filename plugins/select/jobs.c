@@ -89,8 +89,9 @@ struct entry {
 
 /* Slurm's plugin calls have no cookie. They are made under slurmctld's locks. */
 static struct entry *running; /* ids ascend */
-static int running_count, extension_count;
+static int running_count, running_room, extension_count;
 static struct placement_claim *claims; /* room for as many */
+static bool reads;                     /* all are added: their extensions are counted at the end */
 
 static int find_running(uint32_t id)
 {
@@ -128,12 +129,16 @@ static int extended_nodes(const struct entry *base)
     return count;
 }
 
-static void count_extensions(struct entry *base)
+static void set_extended(struct entry *base, int extended)
 {
-    int extended = extended_nodes(base);
-
     base->claim.growth -= extended - base->extended;
     base->extended = extended;
+}
+
+static void count_extensions(struct entry *base)
+{
+    if (!reads)
+        set_extended(base, extended_nodes(base));
 }
 
 /* After an extension has begun or ended. */
@@ -145,18 +150,46 @@ static void count_for_base(uint32_t id)
         count_extensions(base);
 }
 
+/* The same for all at once. One after the other would take the square of their number. */
+static void count_all(void)
+{
+    bitstr_t **all = calloc((size_t)running_count + 1, sizeof(*all));
+
+    for (int i = 0; i < running_count && all != NULL; i++) {
+        const struct entry *base = running[i].base != 0 ? entry_of(running[i].base) : NULL;
+        bitstr_t **nodes = base != NULL ? &all[base - running] : NULL;
+
+        if (base == NULL || bit_size(running[i].bitmap) != bit_size(base->bitmap))
+            continue;
+        if (*nodes == NULL)
+            *nodes = bit_copy(base->bitmap);
+        bit_or(*nodes, running[i].bitmap);
+    }
+    for (int i = 0; i < running_count && all != NULL; i++)
+        if (all[i] != NULL) {
+            set_extended(&running[i], bit_set_count(all[i]) - running[i].nodes);
+            bit_free(all[i]);
+        }
+    free(all);
+}
+
 static int make_room(void)
 {
-    size_t count = (size_t)running_count + 1;
-    struct entry *entries = realloc(running, count * sizeof(*running));
+    size_t count = 2 * (size_t)running_count + 16;
     struct placement_claim *room;
+    struct entry *entries;
 
+    if (running_count < running_room)
+        return 0;
+    entries = realloc(running, count * sizeof(*running));
     if (entries != NULL)
         running = entries;
     room = entries != NULL ? realloc(claims, count * sizeof(*claims)) : NULL;
-    if (room != NULL)
-        claims = room;
-    return room != NULL ? 0 : -1;
+    if (room == NULL)
+        return -1;
+    claims = room;
+    running_room = (int)count;
+    return 0;
 }
 
 void jobs_add(const job_record_t *job)
@@ -210,7 +243,7 @@ void jobs_forget(void)
     free(claims);
     running = NULL;
     claims = NULL;
-    running_count = extension_count = 0;
+    running_count = running_room = extension_count = 0;
 }
 
 static int add_if_running(void *item, void *unused)
@@ -226,8 +259,11 @@ static int add_if_running(void *item, void *unused)
 void jobs_read(void)
 {
     jobs_forget();
+    reads = true;
     if (job_list != NULL)
         list_for_each(job_list, add_if_running, NULL);
+    reads = false;
+    count_all();
 }
 
 bool jobs_is_extension(const job_record_t *job)

@@ -123,7 +123,7 @@ stop_cloud() {
     while read -r name pid start; do
         [[ $name == cloud ]] || continue
         kill -s TERM "$pid" 2>/dev/null
-        wait_until 8 process_gone "$pid" "$start" || kill -s KILL "$pid" 2>/dev/null
+        wait_until 30 process_gone "$pid" "$start" || kill -s KILL "$pid" 2>/dev/null
     done < <(living_daemons)
 }
 
@@ -184,7 +184,7 @@ command_zone() {
 
 # ---- the daemon ----------------------------------------------------------------------------------
 
-# By node: off, booting, never (it will not boot), running, down; until when; in which order it was asked for.
+# By node: off, booting, never (it will not boot), running, down; since when (booting) or until when; in which order it was asked for.
 declare -A POWER=() UNTIL=() TURN=()
 TURNS=0 CLOUD_ENDS=
 
@@ -239,8 +239,7 @@ resume_node() {
     follow_trace "$ZONE"
     count_zone "$ZONE"
     if ((USED < VALUE[$ZONE.capacity])); then
-        milliseconds "${VALUE[$ZONE.boot]}"
-        POWER[$1]=booting UNTIL[$1]=$((NOW + MS)) TURN[$1]=$((++TURNS))
+        POWER[$1]=booting UNTIL[$1]=$NOW TURN[$1]=$((++TURNS))
         say "$1 boots in ${VALUE[$ZONE.boot]} s"
     elif [[ ${VALUE[$ZONE.failure]} == fast ]]; then
         cloud_down "$1" InsufficientInstanceCapacity "zone $ZONE has no more than ${VALUE[$ZONE.capacity]} nodes"
@@ -276,9 +275,11 @@ handle_request() {
     done
 }
 
-# What is due of one node.
+# advance_node NODE ZONE: what is due of it. What the zone says now of the time for a boot holds for those that boot already.
 advance_node() {
-    ((NOW >= ${UNTIL[$1]:-0})) || return 0
+    MS=0
+    [[ ${POWER[$1]:-off} != booting ]] || milliseconds "${VALUE[$2.boot]}"
+    ((NOW >= ${UNTIL[$1]:-0} + MS)) || return 0
     case ${POWER[$1]:-off} in
     booting)
         (boot_node "$1" -b)
@@ -302,7 +303,7 @@ advance_zone() {
         count_zone "$1"
     done
     for ((i = FIRST; i <= LAST; i++)); do
-        advance_node "n$i"
+        advance_node "n$i" "$1"
     done
 }
 

@@ -95,7 +95,7 @@ start_munge() {
     start_daemon munged "${as[@]}" munged --foreground --socket="$MUNGE_SOCKET" \
         --key-file="$DIR/munge/key" --pid-file="$DIR/munge/pid" --seed-file="$DIR/munge/seed" \
         --log-file="$DIR/munge/log" --num-threads=4
-    wait_until 10 munge_answers || fail "munged did not start" munged.out
+    wait_until 60 munge_answers || fail "munged did not start" munged.out
 }
 
 munge_answers() {
@@ -106,17 +106,17 @@ munge_answers() {
 start_slurm() {
     local i
     start_controller
-    wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
+    wait_until 120 controller_answers || fail "slurmctld does not answer" slurmctld.out
     for ((i = 1; i <= opt_static; i++)); do
         start_node "n$i"
     done
-    wait_until 30 nodes_idle || fail_nodes
+    wait_until 180 nodes_idle || fail_nodes
     start_cloud
 }
 
 controller_answers() {
     daemon_alive slurmctld || fail "slurmctld has ended" slurmctld.out
-    SLURM_TIMEOUT=2 slurm scontrol ping >/dev/null 2>&1
+    SLURM_TIMEOUT=10 slurm scontrol ping >/dev/null 2>&1
 }
 
 nodes_idle() {
@@ -127,7 +127,7 @@ nodes_idle() {
 fail_nodes() {
     local node
     node=$(slurm sinfo -h -N -p batch -o '%N %T' 2>/dev/null | awk '$2 != "idle" {print $1; exit}')
-    fail "node ${node:-n1} is not idle after 30 s" "slurmd.${node:-n1}.out"
+    fail "node ${node:-n1} is not idle after 180 s" "slurmd.${node:-n1}.out"
 }
 
 command_up() {
@@ -233,7 +233,7 @@ command_stop_controller() {
     while read -r name pid start; do
         if [[ $name == slurmctld ]]; then
             kill -s TERM "$pid" 2>/dev/null || true
-            wait_until 30 process_gone "$pid" "$start" || die "slurmctld (pid $pid) does not end"
+            wait_until 120 process_gone "$pid" "$start" || die "slurmctld (pid $pid) does not end"
             say "slurmctld has ended"
             return 0
         fi
@@ -250,7 +250,7 @@ command_start_controller() {
     ! daemon_alive slurmctld || die "slurmctld is running"
     sed -i '/^slurmctld /d' "$PIDS"
     start_controller
-    wait_until 15 controller_answers || fail "slurmctld does not answer" slurmctld.out
+    wait_until 120 controller_answers || fail "slurmctld does not answer" slurmctld.out
     say "slurmctld on port $(controller_port)"
 }
 

@@ -107,7 +107,7 @@ slurm_at_least() {
 
 # slurm COMMAND...: a client of this cluster, which never takes long even if slurmctld is gone.
 slurm() {
-    SLURM_CONF=$CONF timeout -k 1 "${SLURM_TIMEOUT:-5}" "$@"
+    SLURM_CONF=$CONF timeout -k 1 "${SLURM_TIMEOUT:-30}" "$@"
 }
 
 write_record() {

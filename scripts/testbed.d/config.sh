@@ -6,7 +6,7 @@
 # listen, up holds a lock on a file that all testbeds of the machine share and nobody else locks.
 lock_ports() {
     exec {LOCK_FD}<"$(readlink -f "$(command -v munged)")"
-    flock -w 300 "$LOCK_FD" || die "other testbeds have been starting for 300 s; try again"
+    flock -w 900 "$LOCK_FD" || die "other testbeds have been starting for 900 s; try again"
 }
 
 unlock_ports() {

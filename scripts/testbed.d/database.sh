@@ -24,7 +24,7 @@ start_database() {
     start_daemon mariadbd mariadbd --no-defaults "${as[@]}" --datadir="$DIR/database/data" \
         --socket="$DIR/database/socket" --pid-file="$DIR/database/pid" --skip-networking \
         "${DATABASE_OPTIONS[@]}"
-    wait_until 30 database_answers || fail "mariadbd did not start" mariadbd.out
+    wait_until 180 database_answers || fail "mariadbd did not start" mariadbd.out
     # slurmdbd would make it after its first connection has been refused. libmariadb of 11.8.9 then takes no
     # answer on the second one.
     mariadb-admin --no-defaults --socket="$DIR/database/socket" --user=root create testbed \
@@ -60,7 +60,7 @@ CONF
     [[ -z $REAL ]] || chown "$SERVICE_USER:" "$DIR/etc/slurmdbd.conf"
     start_daemon slurmdbd "${AS_SLURM[@]}" slurmdbd -D
     DAEMON_ENV=()
-    wait_until 30 slurmdbd_answers || fail "slurmdbd does not answer" slurmdbd.out
+    wait_until 180 slurmdbd_answers || fail "slurmdbd does not answer" slurmdbd.out
 }
 
 slurmdbd_answers() {

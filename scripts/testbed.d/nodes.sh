@@ -217,7 +217,7 @@ command_mend() {
 crash_node() {
     [[ ! $NETWORK ]] || set_link "$1" down
     kill_node "$1"
-    wait_until 5 remove_groups "$1" || die "the cgroups of $1 cannot be removed"
+    wait_until 60 remove_groups "$1" || die "the cgroups of $1 cannot be removed"
     rm -rf --one-file-system -- "$DIR/snapshots/elastic-"*"-$1"
 }
 
@@ -254,8 +254,8 @@ command_boot() {
     read_record
     known_node
     boot_node "$opt_node"
-    wait_until 15 slurmd_listens "${opt_node#n}" || fail "$opt_node does not start" "slurmd.$opt_node.out"
-    ! daemon_alive slurmctld || wait_until 15 registered "$opt_node" "$began" ||
+    wait_until 120 slurmd_listens "${opt_node#n}" || fail "$opt_node does not start" "slurmd.$opt_node.out"
+    ! daemon_alive slurmctld || wait_until 120 registered "$opt_node" "$began" ||
         fail "$opt_node does not register" "slurmd.$opt_node.out"
     say "$opt_node is started"
 }

@@ -88,8 +88,9 @@ static void check_question(const struct api_call *call, const struct api_request
 
     MUST(type != NULL);
     MUST(api_call_looks(call) == (strcmp(type, "roles") == 0 || strcmp(type, "reports") == 0 ||
-                                  strcmp(type, "metrics") == 0));
-    MUST(api_call_looks(call) || api_request_changes(request) || request->verb == API_REPORT);
+                                  strcmp(type, "metrics") == 0 || strcmp(type, "shards") == 0));
+    MUST(api_call_looks(call) || api_request_changes(request) || api_request_orders(request) ||
+         request->verb == API_REPORT);
     json_object_put(question);
 }
 

@@ -83,6 +83,28 @@ drawn() {
     diff "$place/picture.svg" "$1"
 }
 
+# The picture of what jobs have used: from records as sacct would print them.
+used() {
+    local place=$BATS_TEST_TMPDIR/sacct
+    mkdir -p "$place"
+    : >"$place/elastic.conf"
+    cat >"$place/sacct" <<'PY'
+#!/usr/bin/python3
+import json, os, sys
+(separator,) = [word[12:] for word in sys.argv if word.startswith("--delimiter=")]
+for record in json.load(open(os.environ["RECORDS"])):
+    print(separator.join(record))
+PY
+    chmod 755 "$place/sacct"
+    TZ=UTC RECORDS=$top_srcdir/$2 PATH=$place:$PATH ELASTIC_CONF=$place/elastic.conf \
+        "$top_builddir/cmd/selastic" usage --all --until=now --title "$3" --svg "$place/usage.svg"
+    diff "$place/usage.svg" "$1"
+}
+
+@test "the picture of what jobs have used is drawn from its records" {
+    used doc/user/usage.svg tests/meta/usage.json "Elastic jobs of the lab"
+}
+
 @test "the pictures in documents are drawn from their histories" {
     drawn doc/run/demo.svg doc/run/history.jsonl "scripts/demo: sbatch --elastic=2:6, PyTorch on a private Slurm of six nodes"
     drawn doc/user/picture.svg tests/fuzz/corpus/fuzz_history/pools "Elastic job 12"

@@ -18,4 +18,5 @@ EXTRA_DIST += \
     tests/meta/release.bats \
     tests/meta/rooms.bats \
     tests/meta/setup.bats \
-    tests/meta/tree.bats
+    tests/meta/tree.bats \
+    tests/meta/usage.json

@@ -89,6 +89,82 @@ completed() {
         <(for action in collect show check describe; do completed topology "$action"; done | sort -u)
 }
 
+# Commands of selastic for which JSON makes no sense, and why.
+without_json() {
+    cat <<'LIST'
+proxy     serves until it is ended
+exporter  serves until it is ended; with --once, OpenMetrics, which programs read
+LIST
+}
+
+# Installed programs that are no commands for people, and what starts them. The others are behind commands of selastic.
+not_for_people() {
+    cat <<'LIST'
+elastic-flush      prolog and epilog, and scripts of a site; has --help
+elastic-mail       slurmctld, for mails; doc/admin/install.md
+elastic-mlflow     elasticrun
+elastic-node-fail  elasticrun
+elastic-notice     epilog
+elastic-runs       prolog and epilog
+elasticrun-http    elasticrun
+elasticrun-pmix    elasticrun
+extension.sh       elasticrun, as the batch script of an extension
+successor.sh       elasticrun, as the batch script of the next job of a service
+LIST
+}
+
+# Programs that selastic becomes or starts.
+behind_selastic() {
+    cat <<'LIST'
+elastic-exporter exporter
+elastic-fit      fit
+elastic-page     proxy
+elastic-router   router
+elastic-state    states
+LIST
+}
+
+# described: the commands of which the section JSON of selastic(1) says what they print.
+described() {
+    sed -n '/^\.Sh JSON/,/^\.Sh ENV/s/^\.Ss //p' "$(page_of selastic)" | sed 's/, /\n/g' | cut -d' ' -f1 | sort -u
+}
+
+@test "every command has --json and selastic(1) says what it prints, or there is a reason" {
+    diff <(for command in $(commands); do
+        "$prefix/bin/selastic" help "$command" | grep -q -- --json || echo "$command"
+    done | sort) <(without_json | cut -d' ' -f1 | sort)
+    nothing "$(comm -3 <(described) <(comm -23 <(commands | sort) <(without_json | cut -d' ' -f1 | sort)))" \
+        "only in one of: section JSON of selastic(1), commands with --json"
+    # Each way to use a command has it, but for those that serve.
+    nothing "$(for command in $(comm -23 <(commands | sort) <(without_json | cut -d' ' -f1 | sort)); do
+        "$prefix/bin/selastic" help "$command" | uses | grep -v -e '--json' -e '--listen='
+    done | grep -v -e '--data=')" "without --json"
+}
+
+# uses: of a help text, each way to use the command as one line.
+uses() {
+    sed -n '/^Usage/,/^$/p' | sed 's/^Usage: /       /' |
+        awk '/^       [a-z]/ { if (use) print use; use = "" } { use = use $0 } END { print use }'
+}
+
+@test "every installed program is a command with a page and a completion, behind one, or not for people" {
+    for program in "$prefix"/bin/*; do
+        installed "${program##*/}.1"
+        [[ -e $prefix/share/bash-completion/completions/${program##*/} ]]
+    done
+    diff <(find "$prefix/libexec/slurm-elastic" -maxdepth 1 ! -type d -printf '%f\n' | sort) \
+        <({ not_for_people && behind_selastic; } | cut -d' ' -f1 | sort)
+    nothing "$(comm -23 <(behind_selastic | tr -s ' ' | cut -d' ' -f2 | sort) <(commands | sort))" "no commands"
+}
+
+@test "the bash completion of elasticrun offers the options of --help" {
+    # shellcheck source=../../etc/elasticrun.bash-completion
+    . "$top_srcdir/etc/elasticrun.bash-completion"
+    COMP_WORDS=("$prefix/bin/elasticrun" --) COMP_CWORD=1
+    _elasticrun
+    diff <("$prefix/bin/elasticrun" --help | options) <(printf '%s\n' "${COMPREPLY[@]}" | sort -u)
+}
+
 @test "elasticrun(1) and --help name the same options" {
     same_options "$(page_of elasticrun)" "$("$prefix/bin/elasticrun" --help)"
 }

@@ -199,7 +199,7 @@ class World:
     def _ended(self):
         return any(worker.poll() is not None for worker in self.workers)
 
-    def wait_for_step(self, step, timeout=60):
+    def wait_for_step(self, step, timeout=280):
         """Until the slowest worker is in that step, or one has ended. False if one has ended."""
         limit = time.monotonic() + timeout
         while min(page.step for page in self.pages) < step:
@@ -227,7 +227,7 @@ class World:
             os.kill(pid, number)
         return processes
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=280):
         """The exit statuses of all workers."""
         limit = time.monotonic() + timeout
         return [worker.wait(max(0.1, limit - time.monotonic())) for worker in self.workers]

@@ -36,7 +36,7 @@ def run(test, code, count, *arguments):
             for each in range(count)
         ]
         try:
-            said = [each.communicate(timeout=50)[1] for each in processes]
+            said = [each.communicate(timeout=280)[1] for each in processes]
         finally:
             for each in processes:
                 if each.poll() is None:

@@ -8,7 +8,7 @@ import signal
 import sys
 import unittest
 
-LIMIT = 60  # seconds for one test
+LIMIT = 300  # seconds for one test
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")

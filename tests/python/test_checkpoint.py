@@ -40,7 +40,9 @@ def start(code, *arguments, **options):
 
 
 def run(code, *arguments, **options):
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], timeout=40, **options)
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], timeout=280, **options
+    )
 
 
 class Base(unittest.TestCase):

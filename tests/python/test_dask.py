@@ -22,8 +22,7 @@ if importlib.util.find_spec("distributed"):
     from slurm_elastic.dask import RoleCluster
 
 
-def square(number, seconds=0):
-    time.sleep(seconds)
+def square(number):
     with open(os.environ["COMPUTED"], "a", encoding="ascii") as file:
         file.write(f"{number}\n")
     return number * number
@@ -141,9 +140,11 @@ class Dask(unittest.IsolatedAsyncioTestCase):
             done = client.map(square, range(30))
             await client.gather(done)
             second = await self.worker(cluster, 1, 2)
-            under_way = client.submit(square, 100, 1.0, workers=[first.address])
+            under_way = client.submit(held, 100, workers=[first.address])
             await until(lambda: first.state.executing_count == 1)
             self.api.put("worker", 0, "draining", 1)
+            await until(lambda: cluster._retiring)
+            (self.dir / "computed.may").touch()
             self.assertEqual(sum(await client.gather([*done, under_way])), 8555 + 10000)
             await first.finished()
             self.assertEqual(list(cluster.scheduler.workers), [second.address])
@@ -167,12 +168,13 @@ class Dask(unittest.IsolatedAsyncioTestCase):
     async def test_lost(self):
         async with self.cluster() as (cluster, client):
             first = await self.worker(cluster, 0, 1)
-            under_way = client.submit(square, 100, 1.0)
+            under_way = client.submit(held, 100)
             await until(lambda: first.state.executing_count == 1)
             # Its node is lost: the replica is wanted, then started anew. Dask has not noticed.
             self.api.put("worker", 0, "wanted", 1)
             await until(lambda: not cluster.scheduler.workers)
             again = await self.worker(cluster, 0, 2)
+            (self.dir / "computed.may").touch()
             self.assertEqual(await under_way, 10000)
             self.assertEqual(list(cluster.scheduler.workers), [again.address])
             self.assertEqual(cluster.scheduler.tasks[under_way.key].suspicious, 0)

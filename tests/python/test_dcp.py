@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """save(dcp=True) and load_latest(dcp=True): worlds of several processes over gloo, of one process
-without a group, and what is refused. With elastic jobs: tests/system/frameworks.bats.
+without a group, and what is refused. With elastic jobs: tests/pypi/frameworks.bats.
 """
 
 import os
@@ -108,7 +108,7 @@ for number, size in enumerate(sizes):
     else:
         is_free = threading.Event()
         def slowly(*arguments):
-            assert is_free.wait(30)
+            assert is_free.wait(280)
             return original(*arguments)
         FileSystemWriter.write_data = slowly
         dist.barrier()
@@ -221,7 +221,7 @@ class Processes(Base):
         ]
         said = []
         try:
-            said = [each.communicate(timeout=50)[1] for each in workers]
+            said = [each.communicate(timeout=280)[1] for each in workers]
         finally:
             for each in workers:
                 each.kill()

@@ -52,7 +52,7 @@ class Gradients(unittest.TestCase):
 
         path = os.path.join(directory, str(size))
         with fake_agent.World(["-c", TRAINING, path], size, has_torch=True) as world:
-            self.assertEqual(world.wait(50), [0] * size)
+            self.assertEqual(world.wait(), [0] * size)
         return torch.load(path)
 
     def test_unequal_shares_are_exact_and_the_plain_mean_is_not(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Time limit: 180 s
+# Time limit: 900 s
 """examples/digits, through worlds of several sizes."""
 
 import os
@@ -50,7 +50,7 @@ class Digits(unittest.TestCase):
     def check_log(self, *arguments):
         command = [sys.executable, os.path.join(EXAMPLE, "check_log.py"), *arguments]
         return subprocess.run(
-            [*command, self.path("log")], capture_output=True, text=True, timeout=30
+            [*command, self.path("log")], capture_output=True, text=True, timeout=280
         )
 
     @tap.needs_torch
@@ -58,7 +58,7 @@ class Digits(unittest.TestCase):
         """Float64, with data loader processes: each sample once, and the same parameters."""
         exact = ("--dtype", "float64", "--epochs", "3")
         with self.world("train_restart.py", 1, 0, *exact) as world:
-            self.assertEqual(world.wait(50), [0])
+            self.assertEqual(world.wait(), [0])
         alone = self.parameters()
         self.assertEqual(
             self.check_log("--epochs", "3").stdout.splitlines()[-1], "lost=0 repeated=0"
@@ -71,7 +71,7 @@ class Digits(unittest.TestCase):
             with self.world("train_restart.py", size, generation, *slow) as world:
                 if world.wait_for_step(steps):
                     world.stop()
-                self.assertEqual(world.wait(50), [0] * size)
+                self.assertEqual(world.wait(), [0] * size)
         checked = self.check_log("--epochs", "3")
         self.assertEqual(checked.stdout.splitlines()[-1], "lost=0 repeated=0", checked.stdout)
         self.assertLess((alone - self.parameters()).abs().max().item(), 1e-10)
@@ -80,7 +80,7 @@ class Digits(unittest.TestCase):
     def test_it_learns(self):
         with self.world("train_restart.py", 3, 0) as world:
             output = world.workers[0].stdout.read()
-            self.assertEqual(world.wait(50), [0, 0, 0])
+            self.assertEqual(world.wait(), [0, 0, 0])
         self.assertRegex(output.splitlines()[-1], r"^accuracy=0\.9[5-9]")
 
     @tap.needs_torch
@@ -89,7 +89,7 @@ class Digits(unittest.TestCase):
         for epochs, lines in (("1", 13), ("2", 13), ("2", 1)):
             with self.world("train_ddp.py", 2, 0, *arguments, epochs) as world:
                 output = world.workers[0].stdout.read()
-                self.assertEqual(world.wait(50), [0, 0])
+                self.assertEqual(world.wait(), [0, 0])
             self.assertEqual(len(output.splitlines()), lines, output)
         # Its sampler pads the epoch: one sample twice, so that both ranks have as many.
         self.assertEqual(self.check_log().stdout.splitlines()[-1], "lost=0 repeated=2")

@@ -67,7 +67,7 @@ slurm_elastic.leave(*map(int, sys.argv[1:]))
                 env=environment(),
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=280,
             )
             self.assertEqual(done.returncode, status)
             self.assertEqual(done.stdout, "no line break: last registered\nfirst registered\n")
@@ -81,7 +81,7 @@ class Events(unittest.TestCase):
             with fake_agent.World(python(STEPS), 3, generation, **pipes) as world:
                 self.assertTrue(world.wait_for_step(20))
                 step = world.stop(kind=fake_agent.SHRINK, reason="a rival", nodes=2)
-                self.assertEqual(world.wait(30), [0, 0, 0])
+                self.assertEqual(world.wait(), [0, 0, 0])
                 self.assertTrue(all(page.told for page in world.pages))
                 said = {worker.stdout.read() for worker in world.workers}
             # The event comes with the boundary after `step` that were answered with None.
@@ -89,18 +89,18 @@ class Events(unittest.TestCase):
 
     def test_kinds_reasons_and_deadlines(self):
         for kind, name in ((1, "grow"), (2, "shrink"), (3, "fault"), (4, "stop"), (99, "stop")):
-            deadline = time.time() + 30
+            deadline = time.time() + 3000
             pipes = dict(stdout=subprocess.PIPE, text=True)
             with fake_agent.World(python(STEPS), 1, **pipes) as world:
                 world.wait_for_step(1)
                 world.stop(kind=kind, reason="ä" * 96 + "cut", deadline=deadline)
-                self.assertEqual(world.wait(30), [0])
+                self.assertEqual(world.wait(), [0])
                 first, second = world.workers[0].stdout.read().splitlines()
             self.assertEqual(first.split()[1:3], [name, "None"])
             self.assertTrue(first.split()[3].startswith("ä" * 95))
             told, remaining = map(float, second.split())
             self.assertAlmostEqual(told, deadline, places=2)
-            self.assertTrue(20 < remaining < 30, remaining)
+            self.assertTrue(2000 < remaining < 3000, remaining)
 
     def test_workers_that_start_early_wait_at_the_gate(self):
         for call, place in (
@@ -115,7 +115,7 @@ class Events(unittest.TestCase):
             with tempfile.TemporaryDirectory() as directory, fake_agent.World(
                 python(code), 2, 1, environment(), directory, gated=True, **pipes
             ) as world:
-                limit = time.monotonic() + 60
+                limit = time.monotonic() + 250
                 while any(page.place != 1 for page in world.pages):
                     self.assertLess(time.monotonic(), limit, f"{call}: not at the gate")
                     time.sleep(0.01)
@@ -232,7 +232,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
             ("import slurm_elastic as s; iter(s.ElasticSampler(9, 3))" + READY, 2),
             ("import slurm_elastic as s; s.elastic_event_detected()" + READY, 2),
         ):
-            code += "\ntime.sleep(60)"
+            code += "\ntime.sleep(600)"
             with fake_agent.World(python(code), 1, stdout=subprocess.PIPE) as world:
                 world.workers[0].stdout.readline()
                 self.assertEqual(world.pages[0].state, state, code)
@@ -254,14 +254,14 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
                 [sys.executable, "-c", code, STEPS, errors.name],
                 env={**os.environ, "PYTHONPATH": path},
                 stdout=subprocess.PIPE,
-                timeout=60,
+                timeout=280,
                 text=True,
             )
             self.await_end(int(done.stdout))
             self.assertIn("slurm_elastic: elasticrun on this node", errors.read())
 
     def await_end(self, pid):
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 250
         while True:
             try:
                 with open(f"/proc/{pid}/stat") as stat:
@@ -284,7 +284,7 @@ slurm_elastic.elastic_event_detected()
 sys.exit(process.exitcode)
 """
         with fake_agent.World(python(code), 1) as world:
-            self.assertEqual(world.wait(30), [0])
+            self.assertEqual(world.wait(), [0])
             self.assertEqual(world.pages[0].step, 2)
 
     def test_processes_that_a_worker_starts_anew_are_no_workers(self):
@@ -321,7 +321,7 @@ def child(worker):
                 with fake_agent.World(
                     python(code, directory), 1, stdout=subprocess.PIPE, text=True, environment=stepd
                 ) as world:
-                    self.assertEqual(world.wait(60), [0])
+                    self.assertEqual(world.wait(), [0])
                     self.assertEqual(world.pages[0].step, 2)
                     said = world.workers[0].stdout.read()
             finally:
@@ -343,7 +343,7 @@ slurm_elastic.elastic_event_detected()
 if len(sys.argv) > 1: os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
 """
         with fake_agent.World(python(code, code), 1) as world:
-            self.assertEqual(world.wait(30), [0])
+            self.assertEqual(world.wait(), [0])
             self.assertEqual(world.pages[0].step, 2)
 
     def test_a_boundary_costs_microseconds(self):
@@ -362,17 +362,33 @@ print(best * 1e6)
         self.assertLess(cost, 20)
 
 
+# As a file: what "forkserver" and "spawn" start reads it again. Python 3.14 takes the former if
+# nobody says anything. The package is there before PyTorch, as those sort imports who sort them.
 LOADERS = """
-import sys, time, torch, slurm_elastic
+import multiprocessing, sys, time, slurm_elastic, torch
 from torch.utils.data import DataLoader, TensorDataset
-data = TensorDataset(torch.arange(100000))
-sampler = slurm_elastic.ElasticSampler(data, 10)
-loader = DataLoader(data, batch_sampler=sampler, num_workers=2, persistent_workers=sys.argv[1] == "1")
-for batch in loader:
-    sampler.commit()
-    time.sleep(0.005)
-    if slurm_elastic.elastic_event_detected(): sys.exit(0)
+
+def main():
+    multiprocessing.set_start_method(sys.argv[1])
+    data = TensorDataset(torch.arange(100000))
+    sampler = slurm_elastic.ElasticSampler(data, 10)
+    loader = DataLoader(data, batch_sampler=sampler, num_workers=2, persistent_workers=len(sys.argv) > 2)
+    for batch in loader:
+        sampler.commit()
+        time.sleep(0.005)
+        if slurm_elastic.elastic_event_detected(): sys.exit(0)
+
+if __name__ == "__main__":
+    main()
 """
+
+
+def is_running(pid):
+    """Python's resource tracker ends a moment after its worker."""
+    limit = time.monotonic() + 30
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < limit:
+        time.sleep(0.05)
+    return os.path.exists(f"/proc/{pid}")
 
 
 class Signals(unittest.TestCase):
@@ -380,35 +396,43 @@ class Signals(unittest.TestCase):
 
     @tap.needs_torch
     def test_slurms_sigterm_does_not_end_loaders_before_the_agreed_step(self):
-        for persistent in "01":
-            with fake_agent.World(python(LOADERS, persistent), 1) as world:
-                self.assertTrue(world.wait_for_step(5))
-                processes = world.signal_as_slurm()
-                self.assertGreaterEqual(len(processes), 3)
-                step = world.pages[0].step
-                # More than the loaders can have drawn ahead.
-                self.assertTrue(world.wait_for_step(step + 20), "the worker has died")
-                world.stop()
-                self.assertEqual(world.wait(30), [0])
-                for pid in processes:
-                    self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
+        for arguments in (["fork"], ["fork", "persistent"], ["forkserver"], ["spawn"]):
+            with self.subTest(arguments), tempfile.TemporaryDirectory() as directory:
+                script = pathlib.Path(directory, "train.py")
+                script.write_text(LOADERS)
+                with fake_agent.World([str(script), *arguments], 1) as world:
+                    self.outlive_slurms_sigterm(world)
+
+    def outlive_slurms_sigterm(self, world):
+        self.assertTrue(world.wait_for_step(5))
+        processes = world.signal_as_slurm()
+        self.assertGreaterEqual(len(processes), 3)
+        step = world.pages[0].step
+        # More than the loaders can have drawn ahead.
+        self.assertTrue(world.wait_for_step(step + 20), "the worker has died")
+        world.stop()
+        self.assertEqual(world.wait(), [0])
+        for pid in processes:
+            self.assertFalse(is_running(pid), pid)
 
     def test_anybody_elses_sigterm_ends_a_worker(self):
-        with fake_agent.World(python(READY + "time.sleep(60)"), 1, stdout=subprocess.PIPE) as world:
+        with fake_agent.World(
+            python(READY + "time.sleep(600)"), 1, stdout=subprocess.PIPE
+        ) as world:
             world.workers[0].stdout.readline()
             subprocess.run(["/bin/kill", "-TERM", str(world.workers[0].pid)], check=True)
-            self.assertEqual(world.wait(30), [-signal.SIGTERM])
+            self.assertEqual(world.wait(), [-signal.SIGTERM])
 
     def test_a_handler_of_the_scripts_own_gets_it(self):
         for order in ("{handle}\n{ready}", "{ready}\n{handle}"):
             handle = "import signal; signal.signal(signal.SIGTERM, lambda *_: os._exit(5))"
             code = "import os\n" + order.format(handle=handle, ready=READY)
-            code += "\nprint('set', flush=True)\ntime.sleep(60)"
+            code += "\nprint('set', flush=True)\ntime.sleep(600)"
             with fake_agent.World(python(code), 1, stdout=subprocess.PIPE) as world:
                 world.workers[0].stdout.readline()
                 world.workers[0].stdout.readline()
                 world.signal_as_slurm()
-                self.assertEqual(world.wait(30), [5])
+                self.assertEqual(world.wait(), [5])
 
 
 class Elsewhere(unittest.TestCase):
@@ -420,7 +444,7 @@ class Elsewhere(unittest.TestCase):
             env=environment(**changes),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=50,
+            timeout=280,
             text=True,
         )
 
@@ -433,7 +457,7 @@ class Elsewhere(unittest.TestCase):
             "assert list(s.ElasticSampler(3, 2, shuffle=False)) == [[0, 1], [2]]\n"
             "assert s.wait_event() is None and s.wait_event(0.01) is None\n"
             "assert s.request_nodes(1) is None and s.release_nodes('n1') is None\n"
-            "assert s.request_result(timeout=60) is None and s.request_result('1.0.1') is None\n"
+            "assert s.request_result(timeout=280) is None and s.request_result('1.0.1') is None\n"
             "assert not s.cancel_request('1.0.1') and not s.checkpoint_done()\n"
             "assert not s.report_progress(1, 2)\n"
         )
@@ -556,7 +580,7 @@ class Package(unittest.TestCase):
                     *("--target", target, copy),
                 ],
                 check=True,
-                timeout=50,
+                timeout=280,
                 stdout=sys.stderr,
             )
             code = "import slurm_elastic as s; print(s.__file__, s.batch_sizes(7, 3))"
@@ -564,7 +588,7 @@ class Package(unittest.TestCase):
                 [sys.executable, "-c", code],
                 env=environment(PYTHONPATH=target),
                 stdout=subprocess.PIPE,
-                timeout=30,
+                timeout=280,
                 text=True,
             )
             self.assertEqual(done.stdout, f"{target}/slurm_elastic/__init__.py [3, 2, 2]\n")

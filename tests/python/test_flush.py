@@ -87,7 +87,7 @@ class Base(unittest.TestCase):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=50,
+            timeout=280,
             **more,
         )
         out, err = done.stdout.decode(), done.stderr.decode()
@@ -505,13 +505,13 @@ class Removing(Base):
         self.buffer(0)
         self.checkpoint.write_text("no directory")
         self.flush(
-            "--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory"
+            "--remove", "--max-age=5000", status=1, says="cannot open the checkpoint directory"
         )
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         for path in (self.run_dir, *self.run_dir.rglob("*")):
             os.utime(path, (0, 0))  # its user may say so, and nobody believes it
         self.flush(
-            "--remove", "--max-age=50", status=1, says="cannot open the checkpoint directory"
+            "--remove", "--max-age=5000", status=1, says="cannot open the checkpoint directory"
         )
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         time.sleep(2.1)
@@ -522,7 +522,7 @@ class Removing(Base):
         """Nobody keeps the memory of the node with half a snapshot."""
         TORN["another byte"][0](self.buffer(0, {"state.pt": b"newer"}))
         (self.run_dir / "large").write_bytes(b"x" * 1000)
-        self.flush("--remove", "--max-age=50", status=1, says="no snapshot can be used")
+        self.flush("--remove", "--max-age=5000", status=1, says="no snapshot can be used")
         self.assertFalse(self.run_dir.exists())
 
     def test_deep_trees(self):
@@ -580,7 +580,7 @@ class Removing(Base):
         self.assertEqual([each.poll() for each in mine], [None] * 3)
         self.run_dir.mkdir(0o700)
         self.flush("--remove", "--kill", says="nothing to flush")
-        self.assertEqual([each.wait(timeout=20) for each in mine], [-signal.SIGKILL] * 3)
+        self.assertEqual([each.wait(timeout=280) for each in mine], [-signal.SIGKILL] * 3)
         self.assertEqual([each.poll() for each in others], [None] * len(others))
 
     def test_out_of_time_and_old(self):
@@ -589,7 +589,7 @@ class Removing(Base):
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
         self.flush(
-            "--remove", "--keep-time=1", "--max-age=50", status=3, says="out of time after 1 s"
+            "--remove", "--keep-time=1", "--max-age=5000", status=3, says="out of time after 1 s"
         )
         self.assertTrue(self.run_dir.exists())
         time.sleep(1.1)
@@ -619,7 +619,7 @@ class Removing(Base):
         )
         for make in kinds:
             make(self.run_dir / "agent.lock")
-            self.flush("--sweep", "--max-age=50", says="it is in use")
+            self.flush("--sweep", "--max-age=5000", says="it is in use")
             if make is not kinds[-1]:
                 os.rename(self.run_dir / "agent.lock", self.directory / f"moved-{time.monotonic()}")
         # What no agent has used belongs to nobody after a while.
@@ -671,7 +671,7 @@ class Removing(Base):
         done = subprocess.run(
             [str(FLUSH), "--sweep", "--keep-bytes=12000", *map(str, paths)],
             stderr=subprocess.PIPE,
-            timeout=20,
+            timeout=280,
         )
         lines = done.stderr.decode().splitlines()
         self.assertEqual([path.exists() for path in paths], [True, True, False])
@@ -690,7 +690,7 @@ class Removing(Base):
             f" now.tv_sec += {seconds}; if (at) *at = now.tv_sec; return now.tv_sec; }}\n"
         )
         library = self.directory / "later.so"
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=50)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=280)
         return {**os.environ, "LD_PRELOAD": str(library)}
 
     def test_without_a_lock_nothing_stays_for_long(self):
@@ -714,9 +714,9 @@ class Removing(Base):
         fd = os.open(self.run_dir, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        command = [str(FLUSH), "--background", "--remove", "--keep-time=50", str(self.run_dir)]
+        command = [str(FLUSH), "--background", "--remove", "--keep-time=500", str(self.run_dir)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            self.assertEqual(process.wait(timeout=20), 0)
+            self.assertEqual(process.wait(timeout=280), 0)
             self.assertEqual(self.names(), [])
             while not self.is_locked(lock):
                 time.sleep(0.01)
@@ -728,7 +728,7 @@ class Removing(Base):
 
 class Options(Base):
     def test_help(self):
-        done = subprocess.run([str(FLUSH), "--help"], stdout=subprocess.PIPE, timeout=20)
+        done = subprocess.run([str(FLUSH), "--help"], stdout=subprocess.PIPE, timeout=280)
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"Usage: elastic-flush [OPTION]... RUN_DIR...\n", done.stdout)
 
@@ -809,12 +809,12 @@ class Users(Base):
         fd = os.open(self.run_dir, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        command = [self.program, "--keep-time=50", str(self.run_dir)]
+        command = [self.program, "--keep-time=500", str(self.run_dir)]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, preexec_fn=self.become_stranger
         ) as process:
             self.addCleanup(process.kill)
-            end = time.monotonic() + 20
+            end = time.monotonic() + 250
             # What may be traced belongs to its user.
             while os.stat(f"/proc/{process.pid}/environ").st_uid != 0 and time.monotonic() < end:
                 time.sleep(0.01)
@@ -861,7 +861,7 @@ class Users(Base):
             ["unshare", "--mount", "sh", "-c", code, "sh", str(FLUSH), str(self.run_dir)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=50,
+            timeout=280,
         )
         self.assertEqual(done.stdout, b"1 \n")
         self.assertIn(
@@ -885,7 +885,7 @@ class Interrupted(Base):
 
     def stopped_while_it_writes(self, *options):
         """A process that was stopped in the middle; a fast one may be through before."""
-        for _ in range(50):
+        for _ in range(500):
             shutil.rmtree(self.checkpoint, ignore_errors=True)
             process = self.start(*options)
             self.addCleanup(process.kill)
@@ -900,7 +900,7 @@ class Interrupted(Base):
         self.fail("it is always through before it can be stopped")
 
     def finish(self, process):
-        out, err = process.communicate(timeout=50)
+        out, err = process.communicate(timeout=280)
         return process.returncode, out, err
 
     def test_sigterm(self):
@@ -959,11 +959,16 @@ class Interrupted(Base):
         rng = random.Random(5)
         files = {"a": b"a" * (6 << 20), "b": b"b" * (2 << 20)}
         self.buffer(0, files)
-        began = time.monotonic()
-        self.flush(says="flushed")
-        usual = time.monotonic() - began
+        usual = float("inf")
+        for _ in range(3):
+            began = time.monotonic()
+            self.flush()
+            usual = min(usual, time.monotonic() - began)
+            shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1")
         left = complete = 0
-        for _ in range(60):
+        for n in itertools.count():
+            if (n >= 60 and left > 0) or n >= 600:
+                break
             shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1", ignore_errors=True)
             process = self.start()
             time.sleep(rng.random() * usual)

@@ -295,7 +295,7 @@ class Outline(Case):
             env={**os.environ, "PYTHONHASHSEED": "5"},
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=280,
         )
         self.assertEqual(done.stdout, f"{self.digest(self.model, self.optimizer)}\n", done.stderr)
 

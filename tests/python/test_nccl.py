@@ -21,7 +21,7 @@ try:
 except ImportError:
     torch = None
 
-LIMIT = 10  # seconds
+LIMIT = 200  # seconds
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ class Pictures(unittest.TestCase):
                 *options,
             ],
             check=True,
-            timeout=20,
+            timeout=280,
         )
         return svg.read_text("ascii"), html.read_text("ascii")
 
@@ -125,7 +125,7 @@ class Pictures(unittest.TestCase):
             check=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=50,
+            timeout=280,
         ).stdout.decode()
 
     def shown(self, svg):
@@ -160,13 +160,16 @@ class Pictures(unittest.TestCase):
         (self.place / "history.jsonl").write_text("{}\n")
         run = [SELASTIC, "history", "7", "--state-dir", self.place]
         nothing = subprocess.run(
-            [*run, "--svg", self.place / "a.svg"], capture_output=True, text=True, timeout=20
+            [*run, "--svg", self.place / "a.svg"], capture_output=True, text=True, timeout=280
         )
         self.assertEqual(nothing.returncode, 1)
         self.assertIn("job 7 has no generation that could be drawn", nothing.stderr)
         self.draw(HISTORY)
         lost = subprocess.run(
-            [*run, "--svg", self.place / "no" / "a.svg"], capture_output=True, text=True, timeout=20
+            [*run, "--svg", self.place / "no" / "a.svg"],
+            capture_output=True,
+            text=True,
+            timeout=280,
         )
         self.assertEqual((lost.returncode, lost.stdout), (1, ""))
         self.assertFalse((self.place / "a.svg").exists())
@@ -308,7 +311,10 @@ class Pictures(unittest.TestCase):
         }
         svg = self.place / "usage.svg"
         subprocess.run(
-            [SELASTIC, "usage", "--all", "--svg", svg], check=True, timeout=20, env=environment
+            [SELASTIC, "usage", "--all", "--until=now", "--svg", svg],
+            check=True,
+            timeout=280,
+            env=environment,
         )
         shown = self.shown(svg.read_text("ascii"))
         bars = {}

@@ -5,10 +5,10 @@ doc/admin/others.md says. If this fails, PyTorch asks who connects, and that pag
 """
 
 import os
-import socket
 import unittest
 from datetime import timedelta
 
+import fake_agent
 import tap
 
 NOBODY = 65534
@@ -46,12 +46,14 @@ class Rendezvous(unittest.TestCase):
 
         def work():
             port = int(os.read(reader, 16))
-            store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=20))
+            store = dist.TCPStore(
+                "127.0.0.1", port, is_master=False, timeout=timedelta(seconds=250)
+            )
             found = store.get("secret").decode()
             store.set("where", "at mine")
             return found
 
-        port = free_port()
+        port = fake_agent.free_port()
         pid = os.fork()
         if pid == 0:
             store = dist.TCPStore(
@@ -59,19 +61,13 @@ class Rendezvous(unittest.TestCase):
                 port,
                 is_master=True,
                 wait_for_workers=False,
-                timeout=timedelta(seconds=20),
+                timeout=timedelta(seconds=250),
             )
             store.set("secret", "of rank 0")
             os.write(writer, str(port).encode())
             os._exit(0 if store.get("where") == b"at mine" else 1)
         self.assertEqual(as_nobody(work), "of rank 0")
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 if __name__ == "__main__":

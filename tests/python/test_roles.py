@@ -87,7 +87,7 @@ class Roles(unittest.TestCase):
             roles.wait("pair", 2, timeout=0.3)
         later = threading.Timer(0.5, self.write, [replica("server", 0), replica("server", 1)])
         later.start()
-        self.assertEqual(len(roles.wait("server", 2, timeout=20)), 2)
+        self.assertEqual(len(roles.wait("server", 2, timeout=280)), 2)
         later.join()
 
 

@@ -239,7 +239,7 @@ class Use(unittest.TestCase):
                 env={**clean, **environment},
                 capture_output=True,
                 text=True,
-                timeout=30,
+                timeout=280,
             )
 
         self.assertEqual(child().stdout, "0 1\n")
@@ -271,11 +271,13 @@ class Use(unittest.TestCase):
 
 
 LOADER = """
-import random, sys
+import multiprocessing, random, sys
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 from slurm_elastic import ElasticSampler
 
+# It makes many loaders. Processes that are not forked import torch anew, each for itself.
+multiprocessing.set_start_method("fork")
 workers, mode = int(sys.argv[1]), sys.argv[2]
 data = TensorDataset(torch.arange(103))
 rng = random.Random(1)
@@ -320,7 +322,7 @@ class Loader(unittest.TestCase):
 
     def check(self, workers, mode="new"):
         loader = preloaded.Worker(["-c", LOADER, str(workers), mode], dict(os.environ))
-        self.assertEqual(loader.wait(50), 0)
+        self.assertEqual(loader.wait(280), 0)
 
     def test_no_workers(self):
         self.check(0)

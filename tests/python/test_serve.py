@@ -77,7 +77,7 @@ class Serving(unittest.TestCase):
         """Status and answer. With a body it is a POST."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, data), timeout=60) as answer:
+            with urllib.request.urlopen(urllib.request.Request(url, data), timeout=280) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)

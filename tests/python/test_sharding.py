@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A live.State that is sharded by fully_shard(), over gloo: worlds of several processes that grow
-and shrink, against a training that does not. With elastic jobs: tests/system/sharded.bats.
+and shrink, against a training that does not. With elastic jobs: tests/pypi/sharded.bats.
 """
 
 import os

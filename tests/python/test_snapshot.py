@@ -187,7 +187,7 @@ class Snapshot(unittest.TestCase):
 
     def test_it_has_the_state_of_that_moment(self):
         with self.world(1, 3) as world:
-            self.assertEqual(world.wait(60), [0])
+            self.assertEqual(world.wait(), [0])
         found = self.buffers()
         self.assertEqual({name: state["n"] for name, (_, state) in found.items()}, {"0": 3, "1": 2})
         manifest, state = found["0"]
@@ -205,7 +205,7 @@ class Snapshot(unittest.TestCase):
         self.assertEqual(_snapshot._older_of(self.directory / "snapshot"), 0)
         for count in (3, 1):
             with self.world(1, count) as world:
-                self.assertEqual(world.wait(50), [0])
+                self.assertEqual(world.wait(), [0])
         self.assertEqual(
             {name: state["n"] for name, (_, state) in self.buffers().items()}, {"0": 3, "1": 1}
         )
@@ -226,7 +226,7 @@ class Snapshot(unittest.TestCase):
 
     def test_who_writes(self):
         with self.world(3, 1, stdout=subprocess.PIPE, text=True) as world:  # all on one node
-            said = [worker.communicate(timeout=60)[0].splitlines()[-1] for worker in world.workers]
+            said = [worker.communicate(timeout=280)[0].splitlines()[-1] for worker in world.workers]
         self.assertEqual(said, ["[true]", "[false]", "[false]"])
         for size, slots, writers in (
             (1, 1, [0]),
@@ -251,7 +251,7 @@ class Snapshot(unittest.TestCase):
 
     def test_one_at_a_time(self):
         with self.world(1, 50, "at once", stdout=subprocess.PIPE, text=True) as world:
-            said = world.workers[0].communicate(timeout=60)[0].splitlines()[-1]
+            said = world.workers[0].communicate(timeout=280)[0].splitlines()[-1]
         written = json.loads(said)
         self.assertTrue(written[0])
         self.assertIn(False, written)
@@ -278,7 +278,7 @@ class Snapshot(unittest.TestCase):
             self.skipTest("mounting is not allowed here")
         try:
             with self.world(1, 5, stderr=subprocess.PIPE, text=True) as world:
-                said = world.workers[0].communicate(timeout=60)[1]
+                said = world.workers[0].communicate(timeout=280)[1]
                 self.assertEqual(world.workers[0].returncode, 0)
             self.assertEqual(said.count("no snapshot: [Errno 28]"), 1, said)
             self.assertEqual([state["n"] for _, state in self.buffers().values()], [1])
@@ -295,7 +295,7 @@ class Snapshot(unittest.TestCase):
             env=environment,
             stdout=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=280,
         )
         self.assertEqual(done.stdout, "False None\n")
 

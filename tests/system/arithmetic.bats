@@ -3,8 +3,6 @@
 # Exact arithmetic: a training that was resized four times is the training that never was.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=500
 load helpers
 load elastic
 
@@ -15,6 +13,7 @@ STEPS=240
 
 setup_file() {
     testbed_up --nodes 5
+    patient
     cp "$TREE"/examples/digits/*.py "$TREE/tests/system/arithmetic.py" "$TB_WORK/"
     chmod 0755 "$TB_WORK"
 }
@@ -45,9 +44,9 @@ arithmetic() { as_user "$PYTHON" -u arithmetic.py "$@"; }
 @test "through four resizes each step's loss is that of a run without, and all ranks are alike" {
     local size world=1
     # All other nodes are taken until the job has been told which size is wanted first.
-    rigid=$(submit -N3 --exclusive --wrap 'sleep 1000')
+    rigid=$(submit -N3 --exclusive -t 60 --wrap 'sleep 3600')
     wait_for 30 job_is "$rigid" RUNNING
-    job=$(submit --elastic=2,3,5 --elastic-grow-delay=1 --exclusive -t 15 --wrap "srun elasticrun \
+    job=$(submit --elastic=2,3,5 --elastic-grow-delay=1 --exclusive -t 60 --wrap "srun elasticrun \
         $PYTHON -u arithmetic.py train steps-\$SLURM_JOB_ID $STEPS $SIZES; echo \$? > ended-\$SLURM_JOB_ID")
     for size in $(tr ',' ' ' <<<"${SIZES#*,}"); do
         resize "$job" "$world" "$size"

@@ -13,7 +13,7 @@ metadata_up() {
     mkdir "$CLOUD"
     python3 "$TREE/tests/system/metadata.py" "$CLOUD" 3>&- >"$CLOUD/said" 2>&1 &
     export CLOUD_PID=$!
-    wait_for 10 test -e "$CLOUD/port"
+    wait_for 30 test -e "$CLOUD/port"
     ENDPOINT=http://127.0.0.1:$(<"$CLOUD/port")
     export ENDPOINT
 }

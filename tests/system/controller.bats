@@ -3,8 +3,6 @@
 # slurmctld is away for 20 s while jobs grow: nothing is lost, and growth goes on.
 # Takes 120 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load slow
@@ -13,6 +11,7 @@ AWAY=20
 
 setup_file() {
     testbed_up --nodes 9
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     slow_things
 }
@@ -36,17 +35,15 @@ extension_is_at() { [[ -e $TB_WORK/at-$2.$(extensions_of "$1") ]]; }
 # Jobs of a node each that want another one, in different moments of growth. (With the filler they have all nine nodes.
 # One of its two is for the job that loses one: Slurm takes long to clear a node whose job has ended while it was away.)
 jobs_grow() {
-    filler=$(submit -N2 --exclusive -t 20 --wrap 'sleep 1200')
+    filler=$(submit -N2 --exclusive -t 60 --wrap 'sleep 3600')
     grown=$(slow_train grown 1:2)
     wait_for 60 size_is "$grown" 2
-    hold agent joining
-    joining=$(slow_train joining 1:2)
-    wait_for 60 extension_is_at "$joining" agent
     hold srun starting
     starting=$(slow_train starting 1:2)
     wait_for 60 extension_is_at "$starting" srun
-    pending=$(slow_train pending 1:2)
-    wait_for 60 has_pending_extension "$pending"
+    hold agent joining
+    joining=$(slow_train joining 1:2 --elastic-grow=ask)
+    pending=$(slow_train pending 1:2 --elastic-grow=ask)
     jobs=("$pending" "$joining" "$starting" "$grown")
     for job in "${jobs[@]}"; do
         wait_for 60 steps_exceed "$job" 0
@@ -54,11 +51,15 @@ jobs_grow() {
     extension=$(extensions_of "$grown")
     agent=$(agent_of "$extension")
     [[ -n $agent ]]
+    # From here on all is soon: a minute after its nodes are up, an extension that has not joined is given up.
+    as_user selastic resize "$joining" 2
+    wait_for 60 extension_is_at "$joining" agent
+    as_user selastic resize "$pending" 2
+    wait_for 60 has_pending_extension "$pending"
 }
 
 # What happens while the controller is away, since $begun.
 meanwhile() {
-    let_go joining # its agent joins without Slurm's help
     wait_for 60 world_is "$joining" 2 || {
         tail -n 20 "$TB_WORK/$joining.out" "$TB_DIR/jobs/$TB_USER-$joining"/extension-*.log
         return 1
@@ -95,6 +96,7 @@ all_grow() {
     jobs_grow
     "$TESTBED" stop-controller --dir "$TB_DIR"
     begun=$EPOCHREALTIME
+    let_go joining # its agent joins without Slurm's help
     # The starting one's step cannot be made, and its extension fails: Slurm hears of it, or its leader gives it up, within a minute.
     let_go starting
     # Another one is lost, and sbatch for its successor fails.
@@ -111,6 +113,7 @@ all_grow() {
     stopped=$(controller)
     kill -STOP "$stopped"
     begun=$EPOCHREALTIME
+    let_go joining
     meanwhile
     let_go starting
     kill -CONT "$stopped"

@@ -42,7 +42,7 @@ roles:
     grow: ask
     pool: elastic
     after: [program]
-    drain: {signal: CONT, within: 30s}
+    drain: {signal: CONT, within: 50s}
 YAML
     chmod 0644 "$TB_WORK/dask.yaml"
     job=$(submit_roles dask.yaml 1)

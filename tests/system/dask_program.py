@@ -2,9 +2,9 @@
 """The program of dask.bats: 2,000 short tasks whose results are all needed at the end.
 
 Each task appends its number to $LOG/computed as it ends. $LOG/begun appears after 300 of them. The
-second half waits for $LOG/go. $LOG/result says: the result, how many tasks finished more than once
-as the scheduler sees it, how many tasks ran to their end more than once, how many workers came, and
-how many had left before the second half.
+second half waits for $LOG/go, and until a worker has left. $LOG/result says: the result, how many
+tasks finished more than once as the scheduler sees it, how many tasks ran to their end more than
+once, how many workers came, and how many had left before the second half.
 """
 
 import collections
@@ -57,7 +57,7 @@ if __name__ == "__main__":
         cluster.adapt(minimum=0, maximum=12)
         futures = client.map(square, range(TASKS // 2))
         wait(futures)
-        while not (LOG / "go").exists():
+        while not ((LOG / "go").exists() and finished.left):
             time.sleep(0.05)
         left = finished.left
         futures += client.map(square, range(TASKS // 2, TASKS))

@@ -21,7 +21,7 @@ LIST = f"{REPLICAS}?namespace={JOB}&coordinator=coordinator-0"
 class Client:
     def __init__(self):
         """One connection, which is kept."""
-        self.connection = http.client.HTTPConnection(URL.hostname, URL.port, timeout=60)
+        self.connection = http.client.HTTPConnection(URL.hostname, URL.port, timeout=300)
 
     def ask(self, method, path, body, verb):
         """The data of the reply. It has the body of GET, and no Content-Type, as DI-engine's."""
@@ -45,7 +45,7 @@ class Client:
 
     def wait(self, expected):
         """Until the collectors are as expected."""
-        for _ in range(300):
+        for _ in range(3000):
             if expected(self.collectors()):
                 return
             time.sleep(0.1)

@@ -6,5 +6,5 @@ import sys
 
 for url in sys.argv[1:]:
     host, port = url.split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         print(connection.makefile().readline(), end="")

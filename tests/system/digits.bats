@@ -3,14 +3,15 @@
 # Real PyTorch DDP training through resizes: every sample of each epoch is committed exactly once.
 # Takes 70 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 6
+    patient
     cp "$TREE"/examples/digits/*.py "$TB_WORK/"
+    PACED=$(paced_python)
+    export PACED
 }
 
 teardown_file() { testbed_down; }
@@ -21,8 +22,8 @@ teardown() { cancel_all; }
 digits() {
     local script=$1 sizes=$2
     shift 2
-    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 10 --wrap \
-        "srun elasticrun $ELASTICRUN $PYTHON -u $script --log $TB_WORK/steps-\$SLURM_JOB_ID $*"
+    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 30 --wrap \
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $ELASTICRUN $PYTHON -u $script --log $TB_WORK/steps-\$SLURM_JOB_ID $*"
 }
 
 has_stepped_at() { grep -q "world $2 loss" "$TB_WORK/$1.out"; }
@@ -43,12 +44,14 @@ accuracy_is_good() {
 
 # Slurm signals the three nodes one after the other: worlds are left that have hardly formed.
 @test "live, 2 to 6, preempted down to 3, back to 6: the processes stay, and so do those of their data loaders" {
-    job=$(digits train_elastic.py 2:6 --epochs 25 --step-time 0.15 --num-workers 1 --dtype float64)
+    job=$(digits train_elastic.py 2:6 --epochs 25 --step-time 1 --num-workers 1 --dtype float64)
     wait_for 120 has_stepped_at "$job" 6
     loaders=$(data_loaders_of "$job")
-    rival=$(submit -p batch -N3 --exclusive -t 1 --wrap 'srun sleep 1')
+    rival=$(submit -p batch -N3 --exclusive -t 10 --wrap 'srun sleep 1')
     wait_for 60 job_is "$rival" COMPLETED
     left=$(data_loaders_of "$job")
+    wait_for 120 size_is "$job" 6
+    steps_are_fast
     wait_for 200 job_is "$job" COMPLETED
     run sizes_of "$job"
     [[ $output == 2,*6,*3,*6 ]]

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Workers of the next world are started early and wait at their gate; whatever becomes of them, no step is lost.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 
@@ -11,7 +9,10 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 5 --grace "$GRACE"
+    patient
     cp "$TREE/tests/system/steps.py" "$TREE/tests/system/early.py" "$TB_WORK/"
+    # The test keeps newcomers from their gates for as long as it needs.
+    sed -i '1a newcomer_timeout = 600' "$TB_DIR/etc/elastic.conf"
 }
 
 teardown_file() { testbed_down; }
@@ -26,9 +27,8 @@ teardown() { cancel_all; }
 # A job of 2 nodes that does not grow before it is told to. It grows by 2 nodes at a time, so that
 # both join together.
 small_job() {
-    job=$(submit --elastic=2,4 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2,4 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 30 --wrap \
         "srun elasticrun /usr/bin/python3 $TB_WORK/early.py $HERE $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
-    wait_for 60 as_user selastic resize "$job" 2
     wait_for 60 size_is "$job" 2
     wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
     now=$(generation_of "$job")
@@ -65,7 +65,7 @@ one_after_the_other() {
     one_after_the_other $((now + 1))
     steps_were_made_once "$job"
     # The same on the way down, by a node that Slurm takes: the survivors' next workers start while the old ones save.
-    rival=$(submit -p batch -N2 --exclusive -t 5 --wrap 'srun sleep 300')
+    rival=$(submit -p batch -N2 --exclusive -t 30 --wrap 'srun sleep 1800')
     wait_for 60 job_is "$rival" RUNNING
     wait_for 60 steps_made_by "$job" $((now + 2))
     one_after_the_other $((now + 2))

@@ -12,7 +12,7 @@ train() {
         shift
     fi
     [[ ${1:-} != -- ]] || shift
-    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 10 "$@" --wrap \
+    submit --elastic="$sizes" --elastic-grow-delay=2 --exclusive -t 60 "$@" --wrap \
         "srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID $steps $seconds $mode"
 }
 
@@ -58,6 +58,22 @@ enough() {
     as_user touch "$TB_WORK/log-$1.enough"
     wait_for 60 job_is "$1" COMPLETED
 }
+
+# lasting SBATCH-OPTION...: a job that ends well when it is told to, by over JOB; prints its id once it runs.
+lasting() {
+    local job
+    job=$(submit -t 60 "$@" --wrap "until [ -e $TB_WORK/over.\$SLURM_JOB_ID ]; do sleep 0.2; done") &&
+        wait_for 60 job_is "$job" RUNNING && printf '%s\n' "$job"
+}
+
+over() {
+    as_user touch "$TB_WORK/over.$1"
+    wait_for 60 job_is "$1" COMPLETED
+}
+
+# patient: agents that stand still for a while, as this machine has other work, do not count as lost. For files whose jobs lose no
+# leader: the next one would wait as long.
+patient() { sed -i '1aheartbeat_timeout = 20' "$TB_DIR/etc/elastic.conf"; }
 
 show_json() { as_user selastic show "$1" --json 2>/dev/null; }
 
@@ -214,3 +230,23 @@ nothing_is_left_of() {
     left=$(remains_of "$1")
     [[ -z $left ]] || { echo "$left"; return 1; }
 }
+
+# keep_mails ELASTIC_MAIL: from now on, Slurm's mails go through that program into files.
+keep_mails() {
+    mkdir -m 1777 "$TB_HOME/mails"
+    cat >"$TB_HOME/mail" <<SH
+#!/bin/bash
+cd "$TB_HOME/mails" && { printf '%s\n' "\$2" "to \$3" && cat; } >".new.\$\$" && mv ".new.\$\$" "\$SLURM_JOB_ID.\$\$"
+SH
+    # What the site's own script says: which program sends.
+    printf '#!/bin/bash\n%s\nexec %s "$@"\n' "$TB_ENV" "$1 $TB_HOME/mail" >"$TB_HOME/mailprog"
+    chmod 755 "$TB_HOME/mail" "$TB_HOME/mailprog"
+    sed -i "s|^MailProg=.*|MailProg=$TB_HOME/mailprog|" "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+}
+
+# has_mail JOB WORD: Slurm has sent one of the job with this word; prints the subject, whom it is for, and its text.
+has_mail() { grep -lE "^Slurm Job_id=$1 .* $2" "$TB_HOME"/mails/* 2>/dev/null | xargs -r cat | grep .; }
+
+# mailing_jobs: those of which there are mails.
+mailing_jobs() { (cd "$TB_HOME/mails" && printf '%s\n' * | cut -d. -f1 | sort -nu | xargs); }

@@ -20,7 +20,7 @@ roles:
     replicas: $2
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
+    ready: {http: /ready, within: 300s, every: 200ms}
     drain: {within: 5s}
     restart: {backoff: 200ms..1s}
     update: {max-surge: 1, max-unavailable: 0, fail-fast: 2}
@@ -35,6 +35,9 @@ runs_it() { as_user selastic shard "$SERVICE" >/dev/null 2>&1; }
 
 # data NAME WORDS...: what a model is trained on.
 data() { as_user sh -c 'echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"; }
+
+# go_on FILE...: what waits for these files goes on.
+go_on() { as_user touch "${@/#/$TB_WORK/}"; }
 
 # fit NAME OPTION...: a training on that data, which waits for its end.
 fit() { as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/$1" --wait "${@:2}"; }

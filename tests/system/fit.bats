@@ -13,8 +13,8 @@ load fit
 setup_file() {
     export SERVICE=f$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 2 --cpus-per-node 8
-    fit_file fit 2 'cpus: 2' 'within: {start: 60s, fit: 60s, target: 60s}' 'keep: 3'
-    submit -N2 --exclusive -t 10 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+    fit_file fit 2 'cpus: 2' 'within: {start: 600s, fit: 600s, target: 600s}' 'keep: 3'
+    submit -N2 --exclusive -t 90 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
 }
 
 setup() { job=$(<"$TB_WORK/job"); }
@@ -48,23 +48,29 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
     if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
     begin_router
     wait_for 40 serves "127.0.0.1:$port" 000001
-    hey -z 10m -c 4 -q 15 "http://127.0.0.1:$port/m" >"$TB_WORK/hey.log" 2>&1 3>&- &
+    hey -z 60m -c 4 -q 15 -t 120 "http://127.0.0.1:$port/m" >"$TB_WORK/hey.log" 2>&1 3>&- &
     echo $! >"$TB_WORK/hey.pid"
 }
 
 @test "a second fit gets the state before; its replicas are new ones, and answers change once" {
     before=$(servers | sort)
-    data second B sleep 1
+    data second B until "$TB_WORK/second"
     as_user sh -c "echo '{\"rate\": 0.1}' >$TB_WORK/data/config.json"
     begin second --config="$TB_WORK/data/config.json"
     if [[ -s $TB_WORK/port ]]; then
-        until ended_as SUCCESS; do curl -s "http://127.0.0.1:$(<"$TB_WORK/port")/m" && echo; done >"$TB_WORK/answers"
+        ask() { curl -s "http://127.0.0.1:$(<"$TB_WORK/port")/m" && echo; }
+        ask >"$TB_WORK/answers"
+        go_on second
+        until ended_as SUCCESS; do ask; done >>"$TB_WORK/answers"
+        wait_for 20 serves "127.0.0.1:$(<"$TB_WORK/port")" 000002
+        ask >>"$TB_WORK/answers"
         # New ones and old ones answer side by side while replicas are replaced.
         [[ $(head -n 1 "$TB_WORK/answers") == 000001 && $(tail -n 1 "$TB_WORK/answers") == 000002 ]]
         [[ $(sort -u "$TB_WORK/answers" | tr '\n' ' ') == "000001 000002 " ]]
     fi
+    go_on second
     wait_for 60 ended_as SUCCESS
-    serves_all 000002 2
+    wait_for 20 serves_all 000002 2
     [[ $(as_user cat "$TB_WORK/models/m/000002/model") == "A B" ]]
     [[ -z $(comm -12 <(echo "$before") <(servers | sort)) ]]
     [[ $(as_user selastic fit log "$SERVICE") == *"'rate': 0.1"*"/m/000001" ]]
@@ -82,7 +88,7 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
     data third C
     fit third
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C" ]]
-    serves_all "$(current)" 2
+    wait_for 20 serves_all "$(current)" 2
 }
 
 @test "replicas that do not get ready with the new state bring the old one back" {
@@ -91,12 +97,12 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
     run -1 fit broken
     [[ $output == *"FAILED: shard_1 did not get ready with "*": 2 new replicas in a row did not get ready" ]]
     [[ $(current) == "$old" ]]
-    serves_all "$old" 2
+    wait_for 20 serves_all "$old" 2
 }
 
 @test "a fit can be cancelled, and its time can be over; nothing of it stays" {
     old=$(current)
-    data long X sleep 50
+    data long X until "$TB_WORK/never"
     begin long
     wait_for 30 acts fit
     run -0 as_user selastic fit cancel "$SERVICE" --reason="not needed"
@@ -111,37 +117,44 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
 }
 
 @test "a runner that is killed at each step is followed by another one, which goes on" {
-    data killed D sleep 2
+    # Three of its actions last until the runner of each has been killed.
+    data killed D staged "$TB_WORK/staged" until "$TB_WORK/killed" slow "$TB_WORK/served"
     begin killed
     while [[ ${status:=} != SUCCESS ]]; do
         read -r status action < <(fit_json | json_value 's["status"], s["action"]')
         [[ $status != FAILED ]]
-        if [[ $action != "${last:-}" ]]; then
-            read -ra pids < <(processes run | tr '\n' ' ') || true
-            ((${#pids[@]} == 0)) || as_user kill -KILL "${pids[@]}" || true
+        mapfile -t pids < <(processes run)
+        if [[ $action != "${last:-}" ]] && ((${#pids[@]} > 0)); then
+            as_user kill -KILL "${pids[@]}" || true
             echo "killed ${pids[*]} at $action"
             last=$action
+            case $action in
+            stage) go_on staged ;;
+            fit) go_on killed ;;
+            replace) go_on served.all ;;
+            esac
             kills=$((${kills:-0} + 1))
         fi
         sleep 0.1
     done
-    ((kills >= 4))
+    ((kills >= 3))
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
     [[ $(partials) == 0 ]]
-    serves_all "$(current)" 2
+    wait_for 20 serves_all "$(current)" 2
 }
 
 @test "a trainer that is killed trains once more, and not a third time" {
-    data again E sleep 3
+    data again E until "$TB_WORK/again"
     begin again
     wait_for 30 acts fit
     trains() { [[ $(as_user selastic fit log "$SERVICE" 2>/dev/null | grep -c ^trains) == "$1" ]]; }
     wait_for 20 trains 1
     as_user kill -KILL "$(processes train)"
     wait_for 20 trains 2
+    go_on again
     wait_for 60 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D E" ]]
-    data thrice X sleep 20
+    data thrice X until "$TB_WORK/never"
     begin thrice
     for n in 1 2; do
         wait_for 30 trains "$n"
@@ -152,13 +165,14 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
 }
 
 @test "the leader is killed while a fit goes on: the next one has it end well" {
-    data led F sleep 4
+    data led F until "$TB_WORK/led"
     begin led
     wait_for 30 acts fit
     term=$(show_json "$job" | json_value 's["term"]')
     as_user kill -KILL "$(agent_of "$job" "$(show_json "$job" | json_value 's["leader"]')")"
     led_on() { (($(show_json "$job" | json_value 's["term"]') > term)); }
     wait_for 60 led_on
+    go_on led
     wait_for 60 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D E F" ]]
     wait_for 40 serves_all "$(current)" 2
@@ -201,12 +215,13 @@ refused() {
 }
 
 @test "the job ends in the middle of a fit: the next job of the service goes on with it" {
-    data last G sleep 3
+    data last G until "$TB_WORK/last"
     begin last
     wait_for 30 acts fit
     as_user scancel "$job"
     wait_for 30 job_ended "$job"
-    next=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml")
+    go_on last
+    next=$(submit -N2 --exclusive -t 30 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml")
     echo "$next" >"$TB_WORK/job"
     wait_for 100 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D E F G" ]]

@@ -3,8 +3,6 @@
 # A fit goes on when slurmctld is away, when a node is lost, and when its job is requeued.
 # Takes 150 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load roles
@@ -14,13 +12,13 @@ load fit
 setup_file() {
     export SERVICE=ff$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 4 --cpus-per-node 8
-    fit_file fit 2 'cpus: 7' 'within: {start: 100s, fit: 100s, target: 100s}'
+    fit_file fit 2 'cpus: 7' 'within: {start: 600s, fit: 600s, target: 600s}'
     begin_job
 }
 
 # begin_job: the next job of the service.
 begin_job() {
-    submit --requeue --open-mode=append -N4 --exclusive -t 20 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+    submit --requeue --open-mode=append -N4 --exclusive -t 90 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
     job=$(<"$TB_WORK/job")
     wait_for 40 runs_it
 }
@@ -62,10 +60,10 @@ trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^S
 @test "slurmctld is killed, and the runner too; both come back while the training goes on" {
     touch "$TB_WORK/asked"
     as_user scontrol update jobid="$job" comment=runs
-    wait_for 20 written_down
+    wait_for 60 written_down
     data first A
     fit first
-    data second B sleep 8
+    data second B until "$TB_WORK/second"
     begin second
     wait_for 30 trains_on_try 1
     kill -KILL "$("$TESTBED" status --dir "$TB_DIR" | awk '$1 == "slurmctld" { print $2 }')"
@@ -76,17 +74,19 @@ trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^S
     wait_for 30 runs_again
     "$TESTBED" start-controller --dir "$TB_DIR"
     away=
+    go_on second
     ended_well "A B"
     trains_on_try 1
 }
 
 @test "the node of the trainer is lost: the training begins once more on another one" {
-    data third C sleep 4
+    data third C until "$TB_WORK/third"
     begin third
     wait_for 30 trains_on_try 1
     crashed=$(trainer_node)
     "$TESTBED" crash --dir "$TB_DIR" "$crashed"
     wait_for 60 trains_on_try 2
+    go_on third
     ended_well "A B C"
 }
 
@@ -96,22 +96,24 @@ trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^S
     wait_for 30 job_ended "$job"
     begin_job
     wait_for 40 serves_all "$(current)" 2
-    data fourth D sleep 4
+    data fourth D until "$TB_WORK/fourth"
     begin fourth
     wait_for 30 trains_on_try 1
     as_user scontrol requeue "$job"
     wait_for 60 starts_again "$job"
+    go_on fourth
     ended_well "A B C D"
     trains_on_try 2
 }
 
 @test "the node of the leader and of the runner is lost while replicas are replaced" {
-    data fifth E slow 4
+    data fifth E slow "$TB_WORK/fifth"
     begin fifth
     wait_for 60 acts replace
     crashed=$(leader)
     "$TESTBED" crash --dir "$TB_DIR" "$crashed"
     led_by_another() { local now; now=$(leader) && [[ $now && $now != "$crashed" ]]; }
     wait_for 60 led_by_another
+    go_on fifth.all
     ended_well "A B C D E"
 }

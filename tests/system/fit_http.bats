@@ -13,8 +13,8 @@ setup_file() {
     export SERVICE=g$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 1 --cpus-per-node 8
     cp "$TREE/tests/system/openai_fits.cjs" "$TB_WORK/"
-    fit_file fit 1 'within: {start: 60s, fit: 60s, target: 60s}'
-    submit -N1 --exclusive -t 10 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+    fit_file fit 1 'within: {start: 600s, fit: 600s, target: 600s}'
+    submit -N1 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
 }
 
 setup() {
@@ -40,7 +40,7 @@ answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
 @test "a training is started, watched, and its log is read" {
     wait_for 40 runs_it
     as_user sh -c "echo \$\$ >proxy.pid; exec selastic proxy $job" >"$TB_HOME/proxy.out" 3>&- &
-    wait_for 10 test -s "$TB_HOME/proxy.out"
+    wait_for 30 test -s "$TB_HOME/proxy.out"
     read -r url <"$TB_HOME/proxy.out"
     wait_for 30 answers
     data first A
@@ -57,7 +57,7 @@ answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
 }
 
 @test "a training that goes on is cancelled" {
-    data long X sleep 50
+    data long X until "$TB_WORK/never"
     run -0 asks POST /v1/fits '{"model": "m", "data": "'"$TB_WORK/data/long"'"}'
     run -0 asks POST /v1/fits/2/cancel '{"reason": "not needed"}'
     [[ ${lines[-1]} == 200 ]]

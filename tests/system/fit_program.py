@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The training of fit.bats: fit_program.py [stage].
 
-The data is a file with lines of words. "sleep S" takes so long. "fail" ends with status 3. "empty"
-writes nothing. "broken" makes a model that no server loads. "slow S" makes one whose servers take S
-seconds to start. The model is a file "model": what it was trained from, and its data.
+The data is a file with lines of words. "staged FILE" is not staged before there is this file.
+"until FILE" goes on until there is this file. "fail" ends with status 3. "empty" writes nothing.
+"broken" makes a model that no server loads. "slow FILE" makes one whose servers start when there
+is FILE.all, or remove FILE for that: each needs one of its own. The model is a file "model": what
+it was trained from, and its data.
 """
 
 import json
@@ -16,18 +18,25 @@ call = json.loads(Path(os.environ["ELASTIC_FIT"]).read_text())
 assert call["modelDir"] == os.environ["ELASTIC_MODEL_DIR"], call
 assert call["previousModelDir"] == os.environ.get("ELASTIC_PREVIOUS_MODEL_DIR"), call
 data = call["trainData"]
+
+
+def wait_for(word, words):
+    if word in words:
+        while not Path(words[words.index(word) + 1]).exists():
+            time.sleep(0.1)
+
+
 if sys.argv[1:] == ["stage"]:
-    Path(os.environ["ELASTIC_STAGED"], "data").write_text(
-        Path(data.removeprefix("test://")).read_text()
-    )
+    text = Path(data.removeprefix("test://")).read_text()
+    wait_for("staged", text.split())
+    Path(os.environ["ELASTIC_STAGED"], "data").write_text(text)
     print("staged")
     sys.exit(0)
 
 words = Path(os.environ["ELASTIC_STAGED"], "data").read_text().split()
 before = call["previousModelDir"]
 print("trains", call["config"], "from", before, flush=True)
-if "sleep" in words:
-    time.sleep(float(words[words.index("sleep") + 1]))
+wait_for("until", words)
 if "fail" in words:
     sys.exit(3)
 model = Path(call["modelDir"])

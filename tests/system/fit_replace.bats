@@ -26,8 +26,8 @@ teardown() {
 
 # begin_service REPLACE: its job, with three servers; $job.
 begin_service() {
-    fit_file "$1" 3 'within: {start: 60s, fit: 60s, target: 60s}' "replace: $1"
-    job=$(submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml")
+    fit_file "$1" 3 'within: {start: 600s, fit: 600s, target: 600s}' "replace: $1"
+    job=$(submit -N1 --exclusive -t 30 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml")
     wait_for 40 runs_it
 }
 
@@ -62,13 +62,18 @@ watch_table() {
     fit first
     wait_for 20 serve_all 000001
     before=$(answers)
-    data second B slow 3
+    data second B slow "$TB_WORK/turn"
     watch_table "$TB_WORK/seen" 000001 3>&- &
-    run -0 fit second
+    wait_for 40 grep -qx '3 0' "$TB_WORK/seen"
+    begin second
+    go_on turn
+    wait_for 60 grep -qx '0 1' "$TB_WORK/seen"
+    go_on turn.all
+    wait_for 60 ended_as SUCCESS
     touch "$TB_WORK/seen.end"
     wait $!
     cat "$TB_WORK/seen"
-    serve_all 000002
+    wait_for 20 serve_all 000002
     [[ -z $(comm -12 <(cut -d ' ' -f 1 <<<"$before") <(answers | cut -d ' ' -f 1)) ]]
     [[ $(head -n 1 "$TB_WORK/seen") == "3 0" && $(tail -n 1 "$TB_WORK/seen") == "0 3" ]]
     grep -qx "0 1" "$TB_WORK/seen"

@@ -3,8 +3,6 @@
 # Jobs with GPUs: each worker sees those of its own node, also on an extension's, and whoever needs the GPUs gets them.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 
@@ -13,6 +11,7 @@ GRACE=300
 setup_file() {
     ((UID == 0)) || skip "only root makes device nodes"
     testbed_up --nodes 3 --gpus-per-node 2 --grace "$GRACE"
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     script gpu_steps <<SH
 #!/bin/bash
@@ -86,7 +85,7 @@ has_field() { [[ $(job_field "$1" "$2") == "$3" ]]; }
 @test "jobs that share nodes each see only the GPU that is theirs" {
     # GPU 0 of every node is somebody else's.
     for node in n1 n2 n3; do
-        submit -w "$node" -N1 -n1 --gres=gpu:1 -t 10 --wrap 'sleep 600'
+        submit -w "$node" -N1 -n1 --gres=gpu:1 -t 30 --wrap 'sleep 1800'
     done
     wait_for 30 nodes_are 3 mixed
     job=$(submit --elastic=2:3 --elastic-grow-delay=2 -N2 --ntasks-per-node=1 --gres=gpu:1 -t 10 \

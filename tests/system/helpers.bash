@@ -25,7 +25,8 @@ TESTBED=$TREE/scripts/testbed
 export PYTHON=${PYTHON:-/usr/bin/python3}
 
 # A test that hangs fails. A file with longer tests sets its own limit before it loads this one.
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+# A test that passes does not get near it, however slow the machine is.
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-900}
 
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
@@ -53,6 +54,12 @@ testbed_up() {
     fi
     chown "$TB_USER" "$TB_WORK"
     know_user
+}
+
+# Processes that Slurm ends have a minute to say and save what they should, not ten seconds.
+long_kill_wait() {
+    sed -i 's/^KillWait=.*/KillWait=60/' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
 }
 
 # slurm_at_least YEAR.MONTH[.MICRO]: whether the testbed's Slurm is that or later. What tests expect of
@@ -196,6 +203,21 @@ job_processes() {
 nodes_are() {
     [[ $(on_testbed sinfo -h -p batch -t "$2" -o '%D') == "$1" ]] ||
         [[ $1 == 0 && -z $(on_testbed sinfo -h -p batch -t "$2" -o '%D') ]]
+}
+
+# free_port: prints one that nobody has. The kernel gives it to no client, which could take it in
+# between; testbeds, leaders and replicas have other ones.
+free_port() {
+    /usr/bin/python3 -I -S -c '
+import random, socket
+while True:
+    port = random.randrange(28100, 32700)
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        continue
+    print(port)
+    break'
 }
 
 # says FILE PATTERN: whether a line of the file matches the extended regular expression.

@@ -4,7 +4,6 @@
 # tests call the scripts as slurmd does, in a mount namespace of their own.
 
 bats_require_minimum_version 1.8.0
-export BATS_TEST_TIMEOUT=60
 
 setup() {
     [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
@@ -118,8 +117,8 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
         "$WORK/place/elastic-4294967298-1.0-n1" "$WORK/place/elastic-0-1.0-n1" \
         "$WORK/place/elastic-70001-1.0-n1" "$WORK/place/elastic-$USER_ID-x.0-n1"
     hook prolog 99
-    wait_for 10 test -s "$OUT"
-    wait_for 10 no_sweep
+    wait_for 30 test -s "$OUT"
+    wait_for 30 no_sweep
     cat "$OUT"
     [ "$(wc -l <"$OUT")" = 1 ]
     grep -q "^$USER_ID .*place/elastic-$USER_ID-12.0-n1$" "$OUT"
@@ -135,11 +134,11 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
         pids+=($!)
     done
     wait "${pids[@]}"
-    wait_for 10 test -s "$OUT"
+    wait_for 30 test -s "$OUT"
     (($(sweeps) <= 2))
     wait_for 30 no_sweep
     hook prolog 108
-    wait_for 10 no_sweep
+    wait_for 30 no_sweep
     cat "$OUT"
     [ "$(wc -l <"$OUT")" = 1 ] # each user's directories in one process, and no other while that hangs
     rm "$WORK/hangs"
@@ -156,7 +155,7 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
         pids+=($!)
     done
     wait "${pids[@]}"
-    wait_for 10 test -s "$OUT"
+    wait_for 30 test -s "$OUT"
     [ "$(wc -l <"$OUT")" -le 8 ]
     rm "$WORK/hangs"
 }
@@ -166,20 +165,21 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     leave 12 10000 "$WORK/checkpoint"
     install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
     hook epilog 12
+    wait_for 30 eval '[[ $(sed -n 2p "$OUT") ]]'
     pid=$(sed -n 2p "$OUT")
     echo "$pid" >>"$WORK/pids"
     as_user kill -STOP "$pid"
-    wait_for 10 is_gone "$pid"
+    wait_for 30 is_gone "$pid"
     [ -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
     STUB='' hook prolog 13
-    wait_for 10 no_sweep
-    [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
+    wait_for 30 test -e "$WORK/checkpoint/.flushed-1.0.1.1-n1"
+    wait_for 30 no_sweep
     [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
 @test "a file system of the user's own that never answers holds up neither prolog nor epilog" {
     [[ -e /dev/fuse ]] || skip 'no FUSE here'
-    run timeout -s KILL 40 unshare --mount bash -c '
+    run timeout -s KILL 200 unshare --mount bash -c '
         dir=$WORK/place/elastic-$USER_ID-12.0-n1
         own "${dir##*/}"
         python3 - "$dir" "$USER_ID" <<PY &
@@ -190,7 +190,7 @@ if ctypes.CDLL(None).mount(b"test", sys.argv[1].encode(), b"fuse", 6, options.en
     os._exit(77)
 os.read(fd, 65536)  # all that is asked waits from here on
 open(os.environ["OUT"], "w").close()
-time.sleep(300)
+time.sleep(1000)
 PY
         fuse=$!
         echo "$fuse" >>"$WORK/pids"
@@ -219,14 +219,12 @@ PY
         leave 13 10000000 /dev/null/x
         hook epilog 13
         hook prolog 99
-        wait_for 10 no_sweep
-        echo "after two: $(ls "$WORK/place")"
-        [[ $(ls "$WORK/place") == "elastic-$USER_ID-13.0-n1" ]]
+        wait_for 30 eval "[[ \$(ls $WORK/place) == elastic-$USER_ID-13.0-n1 ]]"
+        wait_for 30 no_sweep
         # Where somebody needs the place nothing stays that cannot be saved.
         head -c 40000000 /dev/zero >"$WORK/place/busy"
         hook prolog 99
-        wait_for 10 no_sweep
-        [[ $(ls "$WORK/place") == busy ]]'
+        wait_for 30 eval "[[ \$(ls $WORK/place) == busy ]]"'
 }
 
 @test "a place where others could replace a directory is not used" {
@@ -245,17 +243,28 @@ PY
     [ -d "$WORK/place/elastic-$USER_ID-13.0-n1" ]
 }
 
+@test "other users of the node do not learn from arguments what a job is called or commented" {
+    stub true
+    printf '#!/bin/bash\ntr "\\0" "\\n" <"/proc/$PPID/cmdline" >>%s\nexit 3\n' "$OUT" >"$STUB/elastic-runs"
+    chmod 755 "$STUB/elastic-runs"
+    hook prolog 12 SPANK_ELASTIC_SIZES=1:2 SPANK_TOKEN=private-1 SLURM_JOB_COMMENT=private-2 SLURM_JOB_NAME=private-3
+    hook epilog 13 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=elastic-extension-of=1.0/private-4
+    cat "$OUT"
+    grep -qx SLURM_JOB_ID=12 "$OUT" && grep -qx SLURM_JOB_ID=13 "$OUT"
+    run -1 grep private "$OUT"
+}
+
 @test "prolog and epilog end within the limit that slurm.conf has for them" {
     stub 'while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
-    printf '#!/bin/sh\nsleep 60\n' >"$STUB/elastic-notice"
+    printf '#!/bin/sh\nsleep 600\n' >"$STUB/elastic-notice"
     chmod 755 "$STUB/elastic-notice"
     touch "$WORK/hangs"
-    printf 'snapshot_dir = %s\nreclaim_drain = drain\n' "$WORK/place" >"$WORK/elastic.conf"
+    printf 'snapshot_dir = %s\nreclaim_drain = drain\nepilog_flush = 300\n' "$WORK/place" >"$WORK/elastic.conf"
     printf 'ClusterName=x # PrologEpilogTimeout=2\nInclude limits.conf\n' >"$WORK/slurm.conf"
     printf 'prologepilogtimeout = 6\n' >"$WORK/limits.conf"
     own "elastic-$USER_ID-12.0-n1"
-    # Without a limit it is 25 s.
-    timeout 12 bash -c 'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_CONF="$WORK/slurm.conf"'
+    # Without a limit it is five minutes.
+    timeout 100 bash -c 'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_CONF="$WORK/slurm.conf"'
     rm "$WORK/hangs"
 }
 
@@ -333,19 +342,20 @@ server = http.server.HTTPServer(("127.0.0.1", int(os.environ["port"])), Service)
 server.serve_forever()
 PY
     echo "$!" >>"$WORK/pids"
-    wait_for 10 answers
+    wait_for 30 answers
 }
 
 answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
 
 @test "a service of another user at an address of the node takes no node out of service" {
-    export port=$((20000 + $$ % 10000))
+    export port
+    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
     printf 'reclaim = http://127.0.0.1:%s\nreclaim_drain = drain\n' "$port" >"$WORK/elastic.conf"
     service "$USER_ID"
     run -1 "$LIBEXEC/elastic-notice" "$WORK/elastic.conf"
     [[ $output == *"a user other than root listens at port $port of this node"* ]]
     kill "$(tail -n 1 "$WORK/pids")"
-    wait_for 10 eval '! answers'
+    wait_for 30 eval '! answers'
     service 0
     run -0 "$LIBEXEC/elastic-notice" "$WORK/elastic.conf"
     [ -z "$output" ]

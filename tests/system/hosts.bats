@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What other launchers read while a job changes its size: Horovod's discover_hosts.sh, host files of MPI; and scale_config.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 
@@ -13,6 +11,7 @@ pids=()
 setup_file() {
     command -v mpirun >/dev/null || { echo "mpirun is not installed: scripts/setup installs it" && return 1; }
     testbed_up --nodes 4
+    patient
     cp "$TREE/tests/system/hosts.py" "$TB_WORK/"
 }
 
@@ -38,7 +37,7 @@ all_work() {
     local reader first state size
     as_user mkdir seen
     as_user tee policy.json <<<'{"scale_config": {"2": {"lr": 0.1, "note": "half \"as\" large; $HOME"}, "8": {"lr": [4, {"x": null}]}}}'
-    job=$(submit --elastic=1,2,4 --elastic-grow-delay=1 --elastic-config=policy.json --exclusive -t 10 --wrap \
+    job=$(submit --elastic=1,2,4 --elastic-grow-delay=1 --elastic-config=policy.json --exclusive -t 30 --wrap \
         "srun elasticrun --nproc-per-node=2 /usr/bin/python3 hosts.py work seen")
     state=$TB_DIR/jobs/$TB_USER-$job
     wait_for 60 test -e "$state/hostfile.mpich" # the last one to be written

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Level 0: a Slurm without any plugin, prolog or epilog of ours; only programs in a directory of the user's own.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
 load roles
@@ -16,6 +14,7 @@ setup_file() {
     chmod 0755 "$HOME_DIR"
     cp -R "${prefix:-$TREE/build/inst}" "$HOME_DIR/slurm-elastic"
     prefix=$HOME_DIR/slurm-elastic testbed_up --nodes 4 --stock --grace "$GRACE"
+    patient
     chown -R "$TB_USER" "$HOME_DIR"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     roles_up
@@ -32,14 +31,16 @@ teardown() { cancel_all; }
     run as_user scontrol show config
     [[ $output =~ JobSubmitPlugins\ +=\ \(null\) && $output =~ Prolog\ +=\ \(null\) && $output =~ Epilog\ +=\ \(null\) ]]
     run ! grep -v '^#' "$TB_DIR/etc/plugstack.conf"
-    [[ $(as_user which elasticrun selastic) == "$HOME_DIR/slurm-elastic/bin/elasticrun"$'\n'"$HOME_DIR/slurm-elastic/bin/selastic" ]]
+    run as_user which elasticrun selastic
+    echo "$output"
+    [[ $output == "$HOME_DIR/slurm-elastic/bin/elasticrun"$'\n'"$HOME_DIR/slurm-elastic/bin/selastic" ]]
     [[ $(stat -c %U "$HOME_DIR/slurm-elastic/bin/elasticrun") == "$TB_USER" ]]
 }
 
 @test "elasticrun --elastic=2:4 in a plain sbatch grows, finishes and leaves nothing" {
     run as_user sbatch --elastic=2:4 --wrap true
     ((status != 0)) # the plugin is really not there
-    job=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic --elastic-grow-delay=2 \
+    job=$(submit -N2 --exclusive -t 20 --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic --elastic-grow-delay=2 \
         /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.3")
     wait_for 60 size_is "$job" 4
     run as_user selastic list
@@ -47,11 +48,11 @@ teardown() { cancel_all; }
     enough "$job"
     sizes_are_among "$job" 2 3 4
     steps_were_made_once "$job"
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "it gives a node to a job of the higher tier long before grace ends, and gets it back" {
-    job=$(submit -N2 --exclusive -t 10 --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic --elastic-grow-delay=2 \
+    job=$(submit -N2 --exclusive -t 20 --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic --elastic-grow-delay=2 \
         /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.2")
     wait_for 60 size_is "$job" 4
     wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
@@ -69,6 +70,20 @@ teardown() { cancel_all; }
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
     steps_were_made_once "$job"
+}
+
+@test "mails are those of the base, as Slurm writes them; extensions send none" {
+    keep_mails "$TREE/scripts/elastic-mail"
+    job=$(submit -N2 --exclusive -t 5 --mail-type=ALL --mail-user=ada --wrap "srun elasticrun --elastic=2:4 --elastic-pool=elastic \
+        --elastic-grow-delay=2 /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.3")
+    wait_for 60 size_is "$job" 4
+    enough "$job"
+    wait_for 30 nothing_is_left_of "$job"
+    wait_for 60 has_mail "$job" Ended
+    run -0 has_mail "$job" '(Began|Ended)'
+    echo "$output"
+    [[ ${#lines[@]} == 4 && $output == *", COMPLETED, ExitCode 0"* && $output == *"to ada" && $output != *elastic* ]]
+    [[ $(mailing_jobs) == "$job" ]]
 }
 
 # The programs that run in a job.
@@ -89,7 +104,7 @@ programs_of() {
     api: yes
     pool: elastic
     ports: [http]
-    ready: {http: /healthz, within: 20s, every: 200ms}
+    ready: {http: /healthz, within: 120s, every: 200ms}
     drain: {within: 5s}
 YAML
     as_user selastic plan "$TB_WORK/level0.yaml" --partition=batch >"$TB_HOME/plan"
@@ -118,21 +133,21 @@ YAML
     wait_for 60 ready_are "$job" server 4
     echo 0 >"$TB_WORK/log-$job/end"
     wait_for 20 job_is "$job" COMPLETED
-    wait_for 15 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "wrong sizes and places are refused with one line" {
     run as_user elasticrun --elastic=2:4 true
     ((status == 2))
     [[ $output == *"not inside a Slurm job"* && ${#lines[@]} == 1 ]]
-    job=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --elastic=4:2 true")
+    job=$(submit -N2 --exclusive -t 20 --wrap "srun elasticrun --elastic=4:2 true")
     wait_for 30 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'elasticrun: .*4:2.*MIN'
     [[ $(grep -c elasticrun: "$TB_WORK/$job.out") == 1 ]]
-    job=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --elastic=3:4 true")
+    job=$(submit -N2 --exclusive -t 20 --wrap "srun elasticrun --elastic=3:4 true")
     wait_for 30 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'elasticrun: .*3:4 needs 3 nodes to start, this step has 2'
-    job=$(submit -N2 --exclusive -t 5 --wrap "elasticrun --elastic=2:4 true")
+    job=$(submit -N2 --exclusive -t 20 --wrap "elasticrun --elastic=2:4 true")
     wait_for 30 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'start it with srun'
 }

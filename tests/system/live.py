@@ -294,10 +294,12 @@ def resize(job, log_dir, seed, changes):
         wanted, commands = size, commands + 1
         if chance.random() < 0.2:
             continue
-        limit = time.monotonic() + 90
+        limit = time.monotonic() + 270
         while newest(log_dir)[0] <= step or newest(log_dir)[2] != size:
             if time.monotonic() > limit:
-                sys.exit(f"not {size} nodes after 90 s: step, world and size are {newest(log_dir)}")
+                sys.exit(
+                    f"not {size} nodes after 270 s: step, world and size are {newest(log_dir)}"
+                )
             time.sleep(0.05)
         with open(log_dir + ".agents", "a") as log:
             for pid in agents(job):

@@ -201,6 +201,7 @@ def newest(log_dir):
 
 
 def wait(limit, what, condition):
+    limit *= 3  # the machine may have other work
     until = now() + limit
     while now() < until:
         found = condition()

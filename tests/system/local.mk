@@ -37,8 +37,6 @@ EXTRA_DIST += \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
     tests/system/flush.bats \
-    tests/system/frameworks.bats \
-    tests/system/frameworks.py \
     tests/system/gpus.bats \
     tests/system/helpers.bash \
     tests/system/hook.bash \
@@ -50,16 +48,12 @@ EXTRA_DIST += \
     tests/system/live_faults.bats \
     tests/system/live_c.bats \
     tests/system/live.py \
-    tests/system/losses.py \
     tests/system/live_faults.py \
     tests/system/main_path.bats \
     tests/system/metrics.bats \
-    tests/system/mlflow.bats \
-    tests/system/mlflow_client.py \
     tests/system/metadata.py \
     tests/system/mixed.bats \
     tests/system/mpi.bats \
-    tests/system/newer_torch.bats \
     tests/system/mpi/collectives.c \
     tests/system/mpi/collectives.py \
     tests/system/mpi/names.c \
@@ -108,8 +102,6 @@ EXTRA_DIST += \
     tests/system/serve_handover_faults.bats \
     tests/system/openai_client.cjs \
     tests/system/openai_fits.cjs \
-    tests/system/ray.bats \
-    tests/system/ray_program.py \
     tests/system/rl.bats \
     tests/system/roles.bats \
     tests/system/roles.bash \
@@ -128,7 +120,6 @@ EXTRA_DIST += \
     tests/system/select.bash \
     tests/system/select.bats \
     tests/system/select_changes.bats \
-    tests/system/sharded.bats \
     tests/system/shield.bats \
     tests/system/signals.bats \
     tests/system/replica.py \
@@ -146,7 +137,6 @@ EXTRA_DIST += \
     tests/system/submit.bats \
     tests/system/testbed.bats \
     tests/system/topology.bats \
-    tests/system/units.bats \
     tests/system/wake.bats
 
 check_PROGRAMS += tests/system/fake_leader

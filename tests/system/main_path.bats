@@ -3,13 +3,11 @@
 # The main path: jobs grow, give nodes back, share a cluster and end well.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 
 # Much longer than what a job that takes nodes waits for.
-GRACE=120
+GRACE=300
 
 setup_file() {
     testbed_up --nodes 8 --grace "$GRACE"
@@ -48,14 +46,14 @@ a_step_is_known() { (($(history_json "$1" | json_value 's["generations"][-1]["st
 
 @test "a job in the higher tier gets its nodes long before grace ends, and they come back" {
     # 2 rigid nodes keep the cluster full, so that the rival needs 3 of the extensions' nodes.
-    filler=$(submit -N2 --exclusive -t 5 --wrap 'srun sleep 300')
+    filler=$(submit -N2 --exclusive -t 30 --wrap 'srun sleep 1800')
     wait_for 20 job_is "$filler" RUNNING
     job=$(train 2:6 100000 0.2)
     wait_for 60 size_is "$job" 6
     wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
-    rival=$(submit -p batch -N3 --exclusive -t 5 --wrap "until [ -e $TB_WORK/rival.enough ]; do sleep 0.1; done")
+    rival=$(submit -p batch -N3 --exclusive -t 20 --wrap "until [ -e $TB_WORK/rival.enough ]; do sleep 0.1; done")
     wait_for 60 job_is "$rival" RUNNING
-    waited_less "$rival" $((GRACE / 2))
+    waited_less "$rival" $((GRACE / 3))
     job_is "$job" RUNNING || { cat "$TB_WORK/$job.out"; return 1; }
     wait_for 20 size_is "$job" 3
     goes_on "$job"
@@ -71,7 +69,7 @@ a_step_is_known() { (($(history_json "$1" | json_value 's["generations"][-1]["st
     first=$(train 2:6 100000 0.3)
     second=$(train 1:5 100000 0.3)
     wait_for 60 cluster_is_full
-    rigid=$(submit -p batch -N3 --exclusive -t 2 --wrap 'srun sleep 1')
+    rigid=$(submit -p batch -N3 --exclusive -t 10 --wrap 'srun sleep 1')
     wait_for 120 job_is "$rigid" COMPLETED
     wait_for 60 cluster_is_full
     as_user touch "$TB_WORK/log-$first.enough"
@@ -111,4 +109,23 @@ a_step_is_known() { (($(history_json "$1" | json_value 's["generations"][-1]["st
     as_user scancel "$job"
     wait_for 20 nothing_is_left_of "$job"
     steps_were_made_once "$job"
+}
+
+@test "a script finds its unit, in worlds of whole units" {
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow=ask --exclusive -t 60 --wrap \
+        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 3000'")
+    have_said() { (($(grep -c ' of 2 in 1$' "$TB_WORK/$job.out") == 2)); }
+    wait_for 60 have_said
+    as_user selastic resize "$job" 4
+    wait_for 60 job_is "$job" COMPLETED
+    sort "$TB_WORK/$job.out" | grep '^unit' >"$TB_WORK/units"
+    cat "$TB_WORK/units"
+    diff - "$TB_WORK/units" <<'END'
+unit 0 of 1, rank 0 of 2 in 1
+unit 0 of 1, rank 1 of 2 in 1
+unit 0 of 2, rank 0 of 2 in 2
+unit 0 of 2, rank 1 of 2 in 2
+unit 1 of 2, rank 0 of 2 in 2
+unit 1 of 2, rank 1 of 2 in 2
+END
 }

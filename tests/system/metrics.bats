@@ -4,15 +4,13 @@
 # is slow; scripts around training. Most of the time is waiting for the slow one.
 # Takes 120 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 4
     cp "$TREE/tests/system/slow_rank.py" "$TB_WORK/"
-    job=$(submit -J '<b id="taken">x</b>' -N2 --exclusive --elastic=2:3 -t 10 --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000")
+    job=$(submit -J '<b id="taken">x</b>' -N2 --exclusive --elastic=2:3 -t 60 --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000")
     export job
     wait_for 60 size_is "$job" 3
 }
@@ -36,7 +34,7 @@ teardown() {
 begin() {
     rm -f "$TB_HOME/$1.out" # of the test before
     as_user sh -c "echo \$\$ >$1.pid; exec ${*:2}" >"$TB_HOME/$1.out" 2>"$TB_HOME/$1.err" 3>&- &
-    wait_for 10 test -s "$TB_HOME/$1.out"
+    wait_for 30 test -s "$TB_HOME/$1.out"
     read -r url <"$TB_HOME/$1.out"
 }
 
@@ -47,6 +45,7 @@ succeeds() { [[ $(value_of elastic_exporter_success) == 1 ]]; }
 @test "selastic proxy serves a job without roles" {
     begin proxy selastic proxy "$job"
     wait_for 20 is_more "elastic_job_steps_total\{jobid=\"$job\"\}" 10
+    wait_for 20 is_more "elastic_job_pause_seconds_count\{jobid=\"$job\"\}" 0 # until the new world has made a step
     as_user curl -s "$url/metrics" >"$BATS_TEST_TMPDIR/text"
     for line in "elastic_job_nodes{jobid=\"$job\"} 3" "elastic_job_workers{jobid=\"$job\"} 3" \
         "elastic_job_worlds_total{jobid=\"$job\",kind=\"grow\"} 1" \
@@ -88,16 +87,17 @@ sockets_of_proxy() { find "/proc/$(<"$TB_WORK/proxy.pid")/fd" -lname 'socket:*' 
     # An answer that is known is waited for until it is another one: the job makes steps.
     as_user curl -s -D - "$url/jobs/$job" >"$BATS_TEST_TMPDIR/first"
     version=$(sed -nE 's/^ETag: "([0-9]+)".*/\1/p' "$BATS_TEST_TMPDIR/first")
-    run -0 as_user curl -s -m 24 -D - -o /dev/null "$url/jobs/$job?after=$version"
+    run -0 as_user curl -s -m 100 -D - -o /dev/null "$url/jobs/$job?after=$version"
     [[ $output =~ ETag:\ \"([0-9]+)\" ]] && ((BASH_REMATCH[1] > version))
     # Nothing is kept of a client that leaves while it waits: 25 s would be its time.
     sockets=$(sockets_of_proxy)
     run -28 as_user curl -s -m 1 "$url/jobs/99999999?after=1"
-    wait_for 5 eval '[[ $(sockets_of_proxy) == "$sockets" ]]'
+    wait_for 30 eval '[[ $(sockets_of_proxy) == "$sockets" ]]'
 }
 
 @test "selastic exporter tells of the site, and of Slurm that is away" {
-    on_testbed selastic exporter --once >"$BATS_TEST_TMPDIR/text"
+    answers_once() { on_testbed selastic exporter --once >"$BATS_TEST_TMPDIR/text" && grep -qxF 'elastic_exporter_jobs{answer="shown"} 1' "$BATS_TEST_TMPDIR/text"; }
+    wait_for 20 answers_once
     for line in 'elastic_site_jobs{state="running"} 1' 'elastic_site_nodes{kind="base"} 2' \
         'elastic_site_nodes{kind="extension"} 1' 'elastic_exporter_jobs{answer="shown"} 1' \
         "elastic_job_nodes{jobid=\"$job\",user=\"$TB_USER\"} 3"; do
@@ -105,8 +105,9 @@ sockets_of_proxy() { find "/proc/$(<"$TB_WORK/proxy.pid")/fd" -lname 'socket:*' 
     done
     ! command -v promtool >/dev/null || promtool check metrics <"$BATS_TEST_TMPDIR/text"
 
-    begin exporter selastic exporter --port=19842 --interval=5
-    [[ $url == http://127.0.0.1:19842/metrics ]]
+    port=$(free_port)
+    begin exporter selastic exporter --port="$port" --interval=5
+    [[ $url == http://127.0.0.1:$port/metrics ]]
     wait_for 20 succeeds
     [[ $(value_of "elastic_job_nodes\{jobid=\"$job\",user=\"$TB_USER\"\}") == 3 ]]
     run -0 curl -s -o /dev/null -w '%{http_code}' "${url%metrics}"
@@ -114,27 +115,28 @@ sockets_of_proxy() { find "/proc/$(<"$TB_WORK/proxy.pid")/fd" -lname 'socket:*' 
     run -0 curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url"
     [[ $output == 405 ]]
     # The port is taken.
-    run -1 as_user timeout 20 selastic exporter --port=19842
-    [[ $output == *'cannot listen at 127.0.0.1, port 19842'* ]]
+    run -1 as_user timeout 100 selastic exporter --port="$port"
+    [[ $output == *'cannot listen at 127.0.0.1, port '"$port"* ]]
 
     prometheus=$(command -v prometheus || true)
     if [[ -n $prometheus ]]; then
         cat >"$TB_WORK/prometheus.yml" <<YAML
 global: {scrape_interval: 1s}
-scrape_configs: [{job_name: elastic, static_configs: [{targets: ["127.0.0.1:19842"]}]}]
+scrape_configs: [{job_name: elastic, static_configs: [{targets: ["127.0.0.1:$port"]}]}]
 YAML
         chmod 0644 "$TB_WORK/prometheus.yml"
+        prometheus_port=$(free_port)
         as_user sh -c "echo \$\$ >prometheus.pid; exec $prometheus --config.file=$TB_WORK/prometheus.yml \
-            --storage.tsdb.path=$TB_WORK/prometheus --web.listen-address=127.0.0.1:19843" \
+            --storage.tsdb.path=$TB_WORK/prometheus --web.listen-address=127.0.0.1:$prometheus_port" \
             >"$TB_HOME/prometheus.err" 2>&1 3>&- &
         wait_for 30 knows "elastic_job_nodes{jobid=\"$job\"}" 3
-        wait_for 10 knows 'elastic_site_nodes{kind="extension"}' 1
+        wait_for 30 knows 'elastic_site_nodes{kind="extension"}' 1
     fi
 }
 
 # knows QUERY VALUE: so Prometheus says.
 knows() {
-    [[ $(curl -s -G --data-urlencode "query=$1" http://127.0.0.1:19843/api/v1/query |
+    [[ $(curl -s -G --data-urlencode "query=$1" "http://127.0.0.1:$prometheus_port/api/v1/query" |
         json_value 's["data"]["result"][0]["value"][1]' 2>/dev/null) == "$2" ]]
 }
 
@@ -142,7 +144,7 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
 
 @test "a slow worker is named" {
     wait_for 150 is_slow
-    wait_for 10 grep -q "rank 1 on n2 needs 2.5 times as long for a step as the others" "$TB_WORK/$job.out"
+    wait_for 30 grep -q "rank 1 on n2 needs 2.5 times as long for a step as the others" "$TB_WORK/$job.out"
     run -0 as_user selastic show "$job"
     [[ $output == *"Slow "*"rank 1 on n2 needs 2.5 times as long for a step as the others: its"* ]]
     run -0 as_user selastic history "$job"
@@ -170,7 +172,7 @@ open_page() {
     begin proxy selastic proxy
     page=$url
     begin chromedriver chromedriver --port=0
-    wait_for 10 says "$TB_HOME/chromedriver.out" 'successfully on port'
+    wait_for 30 says "$TB_HOME/chromedriver.out" 'successfully on port'
     session=$(browser open "http://127.0.0.1:$(sed -nE 's/.*successfully on port ([0-9]+).*/\1/p' "$TB_HOME/chromedriver.out")" "$page/")
 }
 

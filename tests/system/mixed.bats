@@ -3,8 +3,6 @@
 # Parts of two releases work together, or say why they do not: a rolling upgrade (doc/admin/upgrade.md).
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 

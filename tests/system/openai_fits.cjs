@@ -23,7 +23,7 @@ async function main() {
         method: { type: "supervised", supervised: { hyperparameters: { n_epochs: 1 } } },
     });
     console.log(`created ${job.model} ${job.status}`);
-    for (let i = 0; i < 120 && !["succeeded", "failed", "cancelled"].includes(job.status); i++) {
+    for (let i = 0; i < 1200 && !["succeeded", "failed", "cancelled"].includes(job.status); i++) {
         await pause(0.5);
         job = await jobs.retrieve(job.id);
     }

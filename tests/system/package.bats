@@ -3,13 +3,12 @@
 # The Python package, installed by pip into a user's own virtual environment, and an elastic job in it.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 4
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     # A clone that is not the user's: pip writes nothing into it.
     mkdir -p "$TB_WORK/slurm-elastic/client"

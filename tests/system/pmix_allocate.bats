@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs that change the size of their own job with PMIx_Allocation_request.
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 4
+    patient
     compile mpicc.openmpi pmix/resizer.c "$TB_WORK/resizer" pmix
 }
 
@@ -21,7 +20,7 @@ nodes_of() { as_user squeue -h -t R -o %N | tr '\n' ' '; }
 slurm_says() { [[ $(as_user squeue -h -t R -o %D | awk '{ n += $1 } END { print n }') == "$1" ]]; }
 
 @test "an MPI program asks for two nodes, goes on from its checkpoint on four, and gives one back by name" {
-    job=$(submit --elastic=2:4 --elastic-grow=ask --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 10 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
+    job=$(submit --elastic=2:4 --elastic-grow=ask --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 30 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
         srun elasticrun $TB_WORK/resizer $TB_WORK/checkpoint $TB_WORK/log n4")
     wait_for 60 says "$TB_WORK/log" '^more: SUCCESS'
     wait_for 60 says "$TB_WORK/log" '^4 nodes, step'
@@ -44,6 +43,6 @@ slurm_says() { [[ $(as_user squeue -h -t R -o %D | awk '{ n += $1 } END { print 
     done
     says "$TB_WORK/$job.out" "refused: 100 more nodes would make 102: the job may have 2:4"
     says "$TB_WORK/$job.out" "refused: n1 belongs to the base job, which keeps its nodes"
-    [[ $(sizes_of "$job") == 2,4,3 ]]
+    [[ $(sizes_of "$job") == 2,?(3,)4,3 ]] # the two may have come one after the other
     wait_for 30 nothing_is_left_of "$job"
 }

@@ -3,8 +3,6 @@
 # Programs that know PMIx and nothing else of us: events between processes and from the job, signals to each other.
 # Takes 25 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
 load helpers
 load elastic
 
@@ -12,6 +10,7 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 3 --grace "$GRACE"
+    patient
     compile gcc pmix/checkpointer.c "$TB_WORK/checkpointer" pmix
     compile gcc pmix/peers.c "$TB_WORK/peers" pmix
 }
@@ -30,15 +29,15 @@ log_is() { [[ $(log_of "$1") == "$2" ]]; }
 
 @test "the alert comes before a node is taken, and who answers that it has saved is not waited for" {
     as_user mkdir "$TB_WORK/saved"
-    job=$(submit --elastic=2:3 --elastic-grow-delay=2 -N2 --ntasks-per-node=1 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2:3 --elastic-grow-delay=2 -N2 --ntasks-per-node=1 --exclusive -t 30 --wrap \
         "srun elasticrun $TB_WORK/checkpointer $TB_WORK/saved 0.3")
     wait_for 60 size_is "$job" 3
     wait_for 60 says "$TB_WORK/saved/log-2" '^declared 0$'
     # To grow it was asked to save, and not told that it is being preempted.
     wait_for 20 log_is 0 'begins declared asked saved begins declared '
-    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 600')
+    rival=$(submit -N1 --exclusive -t 30 --wrap 'sleep 1800')
     wait_for 60 job_is "$rival" RUNNING
-    waited_less "$rival" $((GRACE / 6))
+    waited_less "$rival" $((GRACE / 3))
     wait_for 60 size_is "$job" 2
     wait_for 60 says "$TB_WORK/saved/log-0" '^begins [1-9]'
     tail -n 20 "$TB_WORK"/saved/log-* "$TB_WORK/$job.out"
@@ -56,7 +55,7 @@ log_is() { [[ $(log_of "$1") == "$2" ]]; }
 # Ranks 0 and 1 on the first node, 2 and 3 on the second.
 peers() {
     HERE=$(as_user mktemp -d "$TB_WORK/peers.XXXX")
-    job=$(submit --elastic=2:2 -N2 --ntasks-per-node=2 --exclusive -t 10 --wrap "srun elasticrun $TB_WORK/peers $HERE")
+    job=$(submit --elastic=2:2 -N2 --ntasks-per-node=2 --exclusive -t 30 --wrap "srun elasticrun $TB_WORK/peers $HERE")
     all_begin 1
 }
 
@@ -149,6 +148,7 @@ relays_again() {
     wait_for 30 says "$HERE/log-2" '^signal 10'
     order 0 control 10 none # whoever it does not name is meant
     wait_for 30 says "$HERE/log-0" '^signal 10'
+    wait_for 30 says "$HERE/log-0" '^control 10 none'
     for order in '10 4' '10 strangers' '0 1' '99 1' '9999 1' '19 1' '17 1' 'pause 1' 'resume 1' 'both 1'; do
         order 2 control "$order"
     done

@@ -3,8 +3,6 @@
 # Programs that ask for nodes, wait, report and say that they have saved through libelastic and the Python package.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 
@@ -12,6 +10,7 @@ GRACE=300
 
 setup_file() {
     testbed_up --nodes 5 --grace "$GRACE"
+    patient
     : "${prefix:=/usr/local}"
     gcc -O1 -Wall -Wextra -I"$prefix/include" -I"$TREE" -o "$TB_WORK/library" "$TREE/tests/system/pmix/library.c" \
         -L"$prefix/lib" -lelastic -Wl,-rpath,"$prefix/lib"
@@ -64,8 +63,8 @@ generation -1 rank -1 size -1 nodes -1'
 @test "where there is no elasticrun, every call says so at once; without PMIx, only those that need it" {
     run -0 as_user "$TB_WORK/library" once
     [[ $output == "$NOT_ELASTIC" ]]
-    job=$(submit -N1 -t 5 --wrap "srun -n1 $TB_WORK/library once && srun -n1 /usr/bin/python3 $TB_WORK/library.py once")
-    other=$(submit --elastic=1:2 -N1 --ntasks-per-node=1 -t 5 --wrap "srun elasticrun --pmix=no --max-restarts=0 $TB_WORK/library once
+    job=$(submit -N1 -t 20 --wrap "srun -n1 $TB_WORK/library once && srun -n1 /usr/bin/python3 $TB_WORK/library.py once")
+    other=$(submit --elastic=1:2 -N1 --ntasks-per-node=1 -t 20 --wrap "srun elasticrun --pmix=no --max-restarts=0 $TB_WORK/library once
         srun elasticrun --pmix=no --max-restarts=0 /usr/bin/python3 $TB_WORK/library.py once")
     wait_for 60 job_is "$job" COMPLETED
     cat "$TB_WORK/$job.out"
@@ -111,6 +110,7 @@ False None None None None False False False" ]]
     wait_for 60 says "$LOG" "^ready $job.0.2: "
     [[ " $(as_user squeue -h -t R -o %N | tr '\n' ' ') " != *" ${gone%%,*} "* ]]
     # What cannot be had now, and is not waited for.
+    wait_for 30 none_completing
     filler=$(submit -N"$(free_nodes)" --exclusive -t 20 --wrap 'sleep 1200')
     wait_for 30 job_is "$filler" RUNNING
     order extend 1
@@ -129,6 +129,8 @@ False None None None None False False False" ]]
     wait_for 30 nothing_is_left_of "$job"
 }
 
+none_completing() { [[ -z $(as_user sinfo -h -p batch -t completing -o %N) ]]; }
+
 free_nodes() { as_user sinfo -h -p batch -t idle -o %D; }
 
 @test "who has saved is not waited for; a server that is killed costs an error and nothing else" {
@@ -137,9 +139,9 @@ free_nodes() { as_user sinfo -h -p batch -t idle -o %D; }
     wait_for 60 says "$LOG" "^ready $job.0.1: 3 nodes"
     as_user touch "$HERE/linger"
     # From here on nobody ends by himself.
-    rival=$(submit -N3 --exclusive -t 5 --wrap 'sleep 600')
+    rival=$(submit -N3 --exclusive -t 30 --wrap 'sleep 1800')
     wait_for 60 job_is "$rival" RUNNING
-    waited_less "$rival" $((GRACE / 6))
+    waited_less "$rival" $((GRACE / 3))
     wait_for 60 says "$LOG" '^begins 2 nodes, step [1-9]'
     # The next world has its servers; then rank 0 has none.
     as_user rm "$HERE/linger"

@@ -3,14 +3,14 @@
 # Allocation requests at awkward moments: what other runtimes got wrong.
 # Takes 30 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 5
+    patient
     compile gcc pmix/asker.c "$TB_WORK/asker" pmix
+    long_kill_wait
 }
 
 teardown_file() { testbed_down; }

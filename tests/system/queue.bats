@@ -3,13 +3,12 @@
 # What extensions do in the queue: where they may start, behind whom, and how many wait.
 # Takes 30 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=150
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 8
+    patient
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
 }
 
@@ -22,7 +21,7 @@ teardown() {
 
 # fill COUNT: a rigid job has so many nodes. Sets filler.
 fill() {
-    filler=$(submit -N"$1" --exclusive -t 20 --wrap 'sleep 1200')
+    filler=$(submit -N"$1" --exclusive -t 90 --wrap 'sleep 5400')
     wait_for 30 job_is "$filler" RUNNING
 }
 

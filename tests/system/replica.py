@@ -61,13 +61,15 @@ def gang():
                 with server.accept()[0] as other:
                     other.sendall(b"met")
     else:
-        for _ in range(100):
+        for _ in range(3000):
             try:
-                with socket.create_connection(where, 5) as other:
+                with socket.create_connection(where, 120) as other:
                     assert other.recv(3) == b"met"
                     break
             except ConnectionRefusedError:
                 time.sleep(0.1)
+        else:
+            sys.exit("rank 0 is not there")
     names = ("RANK", "SLURMD_NODENAME", "SLURM_NODELIST")
     note(".met", " ".join(os.environ[name] for name in names))
     roles.ready()

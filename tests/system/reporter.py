@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The programs of roles_reports.bats: reporter.py tell COUNT | follow.
 
-tell reports COUNT times, one after the other, and writes the numbers into $LOG/told. follow writes
-a line "NUMBER PATH" into $LOG/followed for each report that it hears of.
+tell reports COUNT times, one after the other, and writes the numbers into $LOG/told. It waits for
+$LOG/go after the first one, and a moment after each as long as there is no $LOG/killed. follow
+writes a line "NUMBER PATH" into $LOG/followed for each report that it hears of.
 """
 
 import os
@@ -23,6 +24,8 @@ def tell(count):
             if i == 0:
                 while not (LOG / "go").exists():
                     time.sleep(0.1)
+            elif not (LOG / "killed").exists():
+                time.sleep(0.2)
 
 
 def follow():

@@ -9,6 +9,7 @@ load roles
 
 setup_file() {
     testbed_up --nodes 5 --cpus-per-node 4 --grace 60
+    patient
     cp "$TREE"/examples/rl/* "$TB_WORK/"
 }
 
@@ -44,12 +45,15 @@ programs() {
 # kinds PROGRAMS: how many of each.
 kinds() { cut -d' ' -f1 <<<"$1" | uniq -c | tr -s ' \n' ' '; }
 
+# handed_in JOB COUNT: so many collectors at least have said what they have handed in.
+handed_in() { (($(grep -c 'collector-[0-9]*: [0-9]* fragments' "$TB_WORK/$1.out") >= $2)); }
+
 updates_of() { sed -n 's/.*: update \([0-9]*\): .*/\1/p' "$TB_WORK/$1.out" | tail -n 1; }
 
 learns_on() {
     local before
     before=$(updates_of "$1")
-    wait_for 30 eval "((\$(updates_of $1) > ${before:-0} + 2))"
+    wait_for 60 eval "((\$(updates_of $1) > ${before:-0} + 2))"
 }
 
 # Each rank of each step has made it once.
@@ -72,7 +76,7 @@ PY
 @test "the pole stands: the coordinator asks for more collectors" {
     # So slow that two of them cannot feed the learners, however slow this machine makes these.
     job=$(STEP_TIME=0.02 rl --reward 300)
-    wait_for 100 job_is "$job" COMPLETED
+    wait_for 200 job_is "$job" COMPLETED
     says "$TB_WORK/$job.out" 'update 1: '
     says "$TB_WORK/$job.out" 'of ([4-9]|1[0-2]) collectors'
     grep -E 'reward=[34][0-9][0-9] samples=[0-9]+ seconds=[0-9]+' "$TB_WORK/$job.out"
@@ -89,18 +93,17 @@ PY
     base=$(as_user squeue -h -j "$job" -o %N)
     before=$(programs "$job" "$base")
     [ "$(kinds "$before")" = " 2 collector 1 coordinator 1 learner " ]
-    # Nodes of collectors and of a learner go to a job of the higher tier. It does not wait for long.
-    rival=$(submit -N3 --exclusive -t 5 --wrap 'sleep 3')
-    wait_for 25 job_is "$rival" RUNNING
+    # Nodes of collectors and of a learner go to a job of the higher tier.
+    rival=$(lasting -N3 --exclusive)
     learns_on "$job"
-    wait_for 15 job_is "$rival" COMPLETED
+    over "$rival"
     wait_for 60 ready_are "$job" collector 12
     run -0 as_user selastic scale "$job" collector=3
     wait_for 30 eval "[[ \$(programs $job | grep -c '^collector') == 3 ]]"
     learns_on "$job"
     [ "$(programs "$job" "$base")" = "$before" ]
     # A collector that is to go hands its fragment in.
-    [ "$(grep -c 'collector-[0-9]*: [0-9]* fragments' "$TB_WORK/$job.out")" -ge 9 ]
+    wait_for 20 handed_in "$job" 9
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
     each_step_once
@@ -108,11 +111,11 @@ PY
 
 @test "all learners are killed: others go on from the checkpoint, and the pole stands in the end" {
     job=$(rl --reward 250)
-    wait_for 40 eval "((\$(updates_of $job) > 12))"
+    wait_for 60 eval "((\$(updates_of $job) > 5))"
     # At once: the training does not go on for long.
     pgrep -f '^/usr/bin/python3 learner\.py' | while read -r pid; do
         grep -qzxF -e "SLURM_CONF=$TB_DIR/etc/slurm.conf" "/proc/$pid/environ" && echo "$pid"
     done | xargs kill -9
-    wait_for 100 job_is "$job" COMPLETED
+    wait_for 200 job_is "$job" COMPLETED
     grep -E 'reward=[2-4][0-9][0-9] ' "$TB_WORK/$job.out"
 }

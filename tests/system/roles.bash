@@ -16,7 +16,7 @@ job_file() {
 
 # run_roles FILE NODES: prints the job.
 run_roles() {
-    submit -N"$2" --exclusive -t 5 --wrap "
+    submit -N"$2" --exclusive -t 60 --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun --roles=$TB_WORK/$1"
@@ -24,7 +24,7 @@ run_roles() {
 
 # submit_roles FILE NODES SBATCH-OPTION...: the same with the plugins; prints the job.
 submit_roles() {
-    submit --elastic-roles="$TB_WORK/$1" -N"$2" --exclusive -t 5 "${@:3}" --wrap "
+    submit --elastic-roles="$TB_WORK/$1" -N"$2" --exclusive -t 60 "${@:3}" --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun"

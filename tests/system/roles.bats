@@ -26,8 +26,8 @@ teardown() {
     replicas: 2:5
     ports: [http]
     after: [coordinator]
-    ready: {http: /healthz, within: 20s, every: 200ms}
-    drain: {within: 5s}
+    ready: {http: /healthz, within: 120s, every: 200ms}
+    drain: {within: 50s}
     restart: {backoff: 200ms..1s}
 YAML
     # Without plugins, too, replicas for which the step has no room run in an extension.
@@ -36,12 +36,12 @@ YAML
     [ "$(endpoints "$job" | wc -l)" = 5 ]
     each_answers "$job"
     # Lines of output begin with the name.
-    wait_for 5 says "$TB_WORK/$job.out" '^server-4: started$'
+    for i in 0 1 2 3 4; do wait_for 20 says "$TB_WORK/$job.out" "^server-$i: started\$"; done
 
     run -0 as_user selastic logs "$job" server-4
     [ "$output" = 'server-4: started' ]
     [ "$(as_user selastic logs "$job" server | sort)" = "$(printf 'server-%s: started\n' 0 1 2 3 4)" ]
-    as_user timeout 60 selastic logs "$job" server-1 --follow >"$TB_HOME/followed" &
+    as_user timeout 900 selastic logs "$job" server-1 --follow >"$TB_HOME/followed" &
     follower=$!
 
     # Slurm's SIGTERM is not for them.
@@ -52,33 +52,33 @@ YAML
     others=$(for i in 0 2 3 4; do pid_of "$job" "server-$i"; done)
     old=$(pid_of "$job" server-1)
     as_user kill -KILL "$old"
-    wait_for 15 ready_are "$job" server 5
-    wait_for 15 eval "[[ \$(pid_of $job server-1) != $old ]]"
+    wait_for 30 ready_are "$job" server 5
+    wait_for 30 eval "[[ \$(pid_of $job server-1) != $old ]]"
     [ "$(for i in 0 2 3 4; do pid_of "$job" "server-$i"; done)" = "$others" ]
-    says "$TB_WORK/$job.out" 'server-1 on n[12]: '
+    wait_for 20 says "$TB_WORK/$job.out" 'server-1 on n[12]: '
 
     # Fewer, and more.
     run -0 as_user selastic scale "$job" server=2
     [[ $output == *"server: 2 replicas (was 5)"* ]]
-    wait_for 15 ready_are "$job" server 2
-    wait_for 5 eval "[[ \$(ls $TB_WORK/log-$job/*.drained | wc -l) == 3 ]]"
+    wait_for 30 ready_are "$job" server 2
+    wait_for 20 eval "[[ \$(ls $TB_WORK/log-$job/*.drained | wc -l) == 3 ]]"
     run -1 as_user selastic scale "$job" server=6
     [[ $output == *"6 replicas of server: allowed are 2 to 5"* ]]
     run -0 as_user selastic scale "$job" server=+1
-    wait_for 15 ready_are "$job" server 3
+    wait_for 30 ready_are "$job" server 3
     each_answers "$job"
 
     # Replaced because a user says so.
     old=$(pid_of "$job" server-0)
     run -0 as_user selastic fail "$job" server-0
-    wait_for 15 eval "[[ \$(pid_of $job server-0) != $old ]]"
-    wait_for 15 ready_are "$job" server 3
+    wait_for 30 eval "[[ \$(pid_of $job server-0) != $old ]]"
+    wait_for 30 ready_are "$job" server 3
 
     # The job ends as the leading replica ends, and drains the others.
     echo 7 >"$TB_WORK/log-$job/end"
-    wait_for 15 job_is "$job" FAILED
+    wait_for 40 job_is "$job" FAILED
     [[ $(job_field "$job" ExitCode) == 7:0 ]]
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
     drained=("$TB_WORK/log-$job"/*.drained)
     ((${#drained[@]} == 7))
     # It has seen both starts of that replica, and the end of the job.
@@ -109,7 +109,7 @@ YAML
     # scancel drains them all.
     as_user scancel "$job"
     wait_for 20 job_is "$job" CANCELLED
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "a lost node costs its replicas only; what fails for good is said" {
@@ -124,16 +124,21 @@ YAML
 YAML
     job=$(run_roles lost.yaml 3)
     wait_for 30 ready_are "$job" server 6
-    roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'broken'][0]" >"$TB_HOME/more"
-    says "$TB_HOME/more" 'broken-0 is not started again: .*/nonexistent/program'
+    broken_says_why() {
+        roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'broken'][0]" >"$TB_HOME/more"
+        says "$TB_HOME/more" 'broken-0 is not started again: .*/nonexistent/program'
+    }
+    wait_for 20 broken_says_why
     before=$(endpoints "$job" | awk '$2 != "" {print $1}' | wc -l)
     [ "$before" = 6 ]
     "$TESTBED" crash --dir "$TB_DIR" n3
-    wait_for 25 ready_are "$job" server 6
-    run ! grep -w n3 <(as_user selastic replicas "$job")
+    none_on_n3() { as_user selastic replicas "$job" >"$TB_HOME/replicas" && ! grep -qw n3 "$TB_HOME/replicas"; }
+    wait_for 40 none_on_n3
+    wait_for 40 ready_are "$job" server 6
+    none_on_n3
     "$TESTBED" boot --dir "$TB_DIR" n3
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 20 nothing_is_left_of "$job"
+    wait_for 40 nothing_is_left_of "$job"
 }
 
 @test "the leading node is lost: another node leads, and the replicas of the others go on" {
@@ -147,7 +152,9 @@ YAML
 YAML
     job=$(run_roles over.yaml 3)
     wait_for 30 ready_are "$job" server 4
-    [[ $(roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'big'][0]") == "1 more asked for" ]]
+    big_waits() { [[ $(roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'big'][0]") == "1 more asked for" ]]; }
+    wait_for 20 big_waits
+    wait_for 20 ready_are "$job" coordinator 1
     as_user selastic show "$job" | tee "$TB_HOME/show"
     says "$TB_HOME/show" ': running, 3 nodes'
     says "$TB_HOME/show" 'coordinator 1/1, server 4/4, big 0/1'
@@ -164,12 +171,12 @@ YAML
     [ "$(for name in $others; do echo "$name $(pid_of "$job" "$name")"; done)" = "$before" ]
     "$TESTBED" boot --dir "$TB_DIR" n1
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 20 nothing_is_left_of "$job"
+    wait_for 40 nothing_is_left_of "$job"
 }
 
 @test "what cannot be run is said in one line" {
     refused_with() {
-        run as_user srun -N1 -t 1 elasticrun "${@:2}"
+        run as_user srun -N1 -t 5 elasticrun "${@:2}"
         echo "$output"
         ((status != 0))
         [[ $output == *"$1"* ]]

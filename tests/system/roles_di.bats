@@ -13,9 +13,9 @@ setup_file() {
     cat >"$TB_WORK/di.yaml" <<YAML
 compat: di-engine
 roles:
-  coordinator: {leads: yes, run: [sleep, "300"]}
+  coordinator: {leads: yes, run: [sleep, "3000"]}
   # Where clients ask: not on the node of the first leader.
-  door: {run: [sh, -c, 'echo "\$ELASTIC_API" >"\$LOG/\$SLURMD_NODENAME.api"; exec sleep 300'], tasks: 2, per-node: 1, api: yes}
+  door: {run: [sh, -c, 'echo "\$ELASTIC_API" >"\$LOG/\$SLURMD_NODENAME.api"; exec sleep 3000'], tasks: 2, per-node: 1, api: yes}
   learner:
     run: [python3, $TB_WORK/di_program.py]
     replicas: 0:4
@@ -38,7 +38,7 @@ on_node() { as_user srun --overlap --jobid="$job" -N1 -n1 -w n2 --quiet "$@"; }
 
 # ask METHOD PATH BODY: the bytes of DI-engine's client.
 ask() {
-    on_node curl -s -m 60 -X "$1" -H 'Content-Type:' -d "$3" "$(<"$TB_WORK/log-$job/n2.api")/v1alpha1/replicas$2"
+    on_node curl -s -m 300 -X "$1" -H 'Content-Type:' -d "$3" "$(<"$TB_WORK/log-$job/n2.api")/v1alpha1/replicas$2"
 }
 
 # seen WHO: the learners that a coordinator or an aggregator sees, "" for none.
@@ -57,7 +57,7 @@ starts() {
 
 @test "an aggregator and its gang on two nodes: by name, reported, over a takeover, deleted" {
     local gang who start
-    job=$(submit -N2 --exclusive --gpus-per-node=2 -t 5 --wrap "
+    job=$(submit -N2 --exclusive --gpus-per-node=2 -t 60 --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun --roles=$TB_WORK/di.yaml")
@@ -68,7 +68,7 @@ starts() {
     run -0 ask POST "" "{\"learners\": {\"gpus\": \"3\", \"cpus\": 3, \"replicas\": 1}, $who}"
     [[ $output == '{"success":true,"code":0,"message":"successfully create replicas","data":'* ]]
     wait_for 30 seen_are coordinator-0 "aggregator-0.$job"
-    seen_are aggregator-0 "$gang"
+    wait_for 30 seen_are aggregator-0 "$gang"
     # Two of them on a node, as most nodes have two GPUs; their ports are in a row.
     run -0 seen aggregator-0
     [[ $output =~ learner-0\.$job:([0-9]+)\ learner-0\.1\.$job:([0-9]+)\  ]]
@@ -92,8 +92,10 @@ starts() {
     start=$(starts)
     run -0 ask POST /failed "{\"namespace\": \"$job\", \"coordinator\": \"aggregator-0\", \"collectors\": [], \"learners\": [\"learner-0.2\"]}"
     [[ $output == *'successfully recreate replicas'* ]]
+    started_anew() { [[ $(starts) != "$start" && " $(starts) " == *" learner-0="* ]]; }
+    wait_for 30 started_anew
     wait_for 30 seen_are coordinator-0 "aggregator-0.$job"
-    [[ $(starts) != "$start" && " $(starts) " == *" $(grep -o 'aggregator-0=[0-9]*' <<<"$start") "* ]]
+    [[ " $(starts) " == *" $(grep -o 'aggregator-0=[0-9]*' <<<"$start") "* ]]
     # The coordinator reports the aggregator: both do.
     start=$(starts)
     run -0 ask POST /failed "{$who, \"collectors\": [], \"learners\": [\"aggregator-0\"]}"
@@ -104,7 +106,7 @@ starts() {
     run -0 ask GET "?namespace=$job&coordinator=coordinator-0" '{}'
     [[ $output == '{"success":true,'* ]]
     wait_for 60 eval "[[ \$(seen coordinator-0) == aggregator-* ]]"
-    [[ $(seen "$(seen coordinator-0 | cut -d. -f1)" | wc -w) == 3 ]]
+    wait_for 30 eval '[[ $(seen "$(seen coordinator-0 | cut -d. -f1)" | wc -w) == 3 ]]'
 
     # A plain learner is deleted first, and alone.
     run -0 ask POST "" "{\"learners\": {\"gpus\": \"0\", \"replicas\": 1}, $who}"

@@ -10,6 +10,7 @@ load roles
 setup_file() {
     ((UID == 0)) || skip "only root makes device nodes"
     testbed_up --nodes 4 --gpus-per-node 4 --cpus-per-node 8
+    patient
     roles_up
 }
 
@@ -74,9 +75,9 @@ start_of() {
   tool: {run: [PROGRAM, serve, "{port}"], ports: [http], ready: {tcp: yes, every: 200ms}}
 YAML
     # GPU 0 of n1 is somebody else's.
-    submit -w n1 -N1 -n1 -c1 --gres=gpu:1 -t 5 --wrap 'sleep 300'
+    submit -w n1 -N1 -n1 -c1 --gres=gpu:1 -t 60 --wrap 'sleep 3000'
     wait_for 30 nodes_are 1 mixed
-    job=$(submit --elastic-roles="$TB_WORK/gpus.yaml" -w n1,n2 -N2 --ntasks-per-node=1 -c 6 --gres=gpu:3 -t 5 --wrap "
+    job=$(submit --elastic-roles="$TB_WORK/gpus.yaml" -w n1,n2 -N2 --ntasks-per-node=1 -c 6 --gres=gpu:3 -t 60 --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun")

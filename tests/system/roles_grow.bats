@@ -38,8 +38,8 @@ extension_nodes() { as_user squeue -h -t RUNNING -n "wrap+$2" -o '%i %D %C'; }
     cpus: 2
     pool: elastic
     ports: [http]
-    ready: {http: /healthz, within: 20s, every: 200ms}
-    drain: {within: 5s}
+    ready: {http: /healthz, within: 120s, every: 200ms}
+    drain: {within: 50s}
 YAML
     job=$(submit_roles grow.yaml 1)
     wait_for 40 ready_are "$job" server 8
@@ -48,14 +48,13 @@ YAML
     [[ $(extension_nodes "$job" server | awk '{print $2, $3}' | sort | uniq -c | tr -s ' ') == *"3 1 4"* ]]
     before=$(pids "$job")
     # A job of the higher tier takes a node of it.
-    rival=$(submit -N1 -c4 -t 5 --wrap 'sleep 3')
-    wait_for 15 job_is "$rival" RUNNING
+    rival=$(lasting -N1 -c4)
     drained=$(find "$TB_WORK/log-$job" -name "*.drained" | wc -l)
     ((drained >= 1 && drained <= 2))
     kept=$(pids "$job")
     [ "$(comm -12 <(sort <<<"$before") <(sort <<<"$kept") | wc -l)" = $((9 - drained)) ]
     # They come back when the node does.
-    wait_for 15 job_is "$rival" COMPLETED
+    over "$rival"
     wait_for 40 ready_are "$job" server 8
     # A smaller role gives its extensions back.
     run -0 as_user selastic scale "$job" server=1
@@ -71,8 +70,8 @@ YAML
     [[ $(extension_nodes "$job" server | awk '{print $2, $3}') == "1 4" ]]
     as_user kill "$(<"$TB_WORK/proxy.pid")"
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 15 job_is "$job" COMPLETED
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 40 job_is "$job" COMPLETED
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "a gang on several nodes has an extension of its own" {
@@ -84,17 +83,18 @@ YAML
     wait_for 20 ready_are "$job" coordinator 1
     as_user selastic scale "$job" pair=1
     wait_for 20 ready_are "$job" pair 1
-        [[ $(extension_nodes "$job" pair) == *" 2 8" ]]
+    [[ $(extension_nodes "$job" pair) == *" 2 8" ]]
     # The base has room for seven, and the only other node for four.
     as_user selastic scale "$job" server=12
     wait_for 20 ready_are "$job" server 11
-    [[ $(roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'server'][0]") == "1 more asked for" ]]
+    one_waits() { [[ $(roles_json "$job" | json_value "[r['more'] for r in s['roles'] if r['name'] == 'server'][0]") == "1 more asked for" ]]; }
+    wait_for 20 one_waits
     # When the gang ends, its extension goes back at once, and another one comes.
     as_user selastic scale "$job" pair=0
     wait_for 30 ready_are "$job" server 12
     [[ -z $(extension_nodes "$job" pair) ]]
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "another node leads: the extensions that run are used again" {
@@ -122,5 +122,5 @@ YAML
     wait_for 10 ready_are "$job" server 1
     "$TESTBED" boot --dir "$TB_DIR" n1
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 20 nothing_is_left_of "$job"
+    wait_for 40 nothing_is_left_of "$job"
 }

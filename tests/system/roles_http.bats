@@ -13,16 +13,16 @@ setup_file() {
     cat >"$TB_WORK/http.yaml" <<YAML
 compat: di-engine
 roles:
-  coordinator: {leads: yes, run: [sleep, "300"]}
+  coordinator: {leads: yes, run: [sleep, "3000"]}
   # A task on each node, which says what it finds.
   door:
     run: [sh, -c, 'curl -s "\$ELASTIC_API/v1/roles" >"\$LOG/\$SLURMD_NODENAME.roles";
-                   echo "\$ELASTIC_API \$KUBERNETES_POD_NAME.\$KUBERNETES_POD_NAMESPACE" >"\$LOG/\$SLURMD_NODENAME.api"; sleep 300']
+                   echo "\$ELASTIC_API \$KUBERNETES_POD_NAME.\$KUBERNETES_POD_NAMESPACE" >"\$LOG/\$SLURMD_NODENAME.api"; sleep 3000']
     tasks: 2
     per-node: 1
     api: yes
-  server: {run: [sleep, "300"], replicas: 1:4, grow: ask}
-  collector: {run: [sleep, "300"], replicas: 0:4, grow: ask, ports: [http]}
+  server: {run: [sleep, "3000"], replicas: 1:4, grow: ask}
+  collector: {run: [sleep, "3000"], replicas: 0:4, grow: ask, ports: [http]}
 YAML
     chmod 0644 "$TB_WORK/http.yaml"
 }
@@ -41,7 +41,7 @@ on() {
     shift
     read -r api _ <"$TB_WORK/log-$job/$node.api"
     as_user srun --overlap --jobid="$job" -N1 -n1 -w "$node" --quiet \
-        curl -s -m 60 -w '\n%{http_code}' "${@:1:$#-1}" "$api${!#}"
+        curl -s -m 300 -w '\n%{http_code}' "${@:1:$#-1}" "$api${!#}"
 }
 
 ready_are() {
@@ -53,7 +53,7 @@ cpus_of() { as_user selastic replicas "$job" "$1" --json | json_value "sorted(r[
 is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
 
 @test "tasks, selastic proxy and a takeover" {
-    job=$(submit -N2 --exclusive -t 5 --wrap "
+    job=$(submit -N2 --exclusive -t 60 --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun --roles=$TB_WORK/http.yaml")
@@ -120,7 +120,7 @@ is_listed() { as_user selastic replicas "$job" server | grep -qw "$1"; }
     # The leader is killed: a request waits for the next one, and is carried out.
     epoch=$(as_user curl -s "$url/v1/endpoints" | json_value "s['data']['epoch']")
     as_user kill -KILL "$(agent_of "$job" n1)"
-    run -0 as_user curl -s -m 60 -X POST -d '{"count": 1}' "$url/v1/roles/server/replicas"
+    run -0 as_user curl -s -m 300 -X POST -d '{"count": 1}' "$url/v1/roles/server/replicas"
     [[ $output == *"server: 4 replicas (was 3): 1 asked for"* ]]
     run -0 on n2 /v1/roles/server
     [[ $output == *'"target":4'*$'\n'200 ]]

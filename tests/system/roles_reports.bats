@@ -14,9 +14,9 @@ setup_file() {
     cp "$TREE/tests/system/reporter.py" "$TB_WORK/"
     cat >"$TB_WORK/reports.yaml" <<YAML
 roles:
-  coordinator: {leads: yes, run: [sleep, "300"]}
+  coordinator: {leads: yes, run: [sleep, "3000"]}
   # On each node a task, whose interface the programs of the test use.
-  door: {tasks: 2, per-node: 1, api: yes, run: [sh, -c, 'echo "\$ELASTIC_API" >"\$LOG/\$SLURMD_NODENAME.api"; sleep 300']}
+  door: {tasks: 2, per-node: 1, api: yes, run: [sh, -c, 'echo "\$ELASTIC_API" >"\$LOG/\$SLURMD_NODENAME.api"; sleep 3000']}
 YAML
     chmod 0644 "$TB_WORK/reports.yaml"
 }
@@ -64,15 +64,17 @@ post() { on_n2 curl -s -d "$2" "$(<"$log/n2.api")/v1/roles/$1/report"; }
     run -0 post door/replicas/door-0 '{"size": 5}'
     [[ $output == *'"code":400,"message":"the body is no report: path: '* ]]
 
-    as_user timeout 100 selastic reports "$job" --follow --json >"$TB_HOME/followed" 2>"$TB_HOME/follow.err" 3>&- &
+    as_user timeout 900 selastic reports "$job" --follow --json >"$TB_HOME/followed" 2>"$TB_HOME/follow.err" 3>&- &
     follower=$!
     wait_for 10 test -s "$TB_HOME/followed"
     touch "$log/go"
     wait_for 20 told_more_than 3
     as_user kill -KILL "$(agent_of "$job" n1)"
+    touch "$log/killed"
     wait_for 60 lines_are "$log/told" "$COUNT"
     diff "$log/told" <(seq 1 "$COUNT")
-    [[ $(as_user selastic show "$job" --json | json_value 's["term"]') == 1 ]]
+    led_on() { [[ $(show_json "$job" | json_value 's["term"]') == 1 ]]; }
+    wait_for 20 led_on
 
     # Who follows, selastic and the file agree: each is there once, in order.
     wait_for 10 lines_are "$log/followed" "$COUNT"
@@ -111,11 +113,11 @@ post() { on_n2 curl -s -d "$2" "$(<"$log/n2.api")/v1/roles/$1/report"; }
     cat >"$TB_WORK/world.yaml" <<YAML
 roles:
   # In the second run it ends once there is another report.
-  coordinator: {leads: yes, run: [bash, -c, '[[ \$SLURM_RESTART_COUNT ]] || exec sleep 300; until grep -q 2 "\$LOG/told"; do sleep 0.1; done']}
+  coordinator: {leads: yes, run: [bash, -c, '[[ \$SLURM_RESTART_COUNT ]] || exec sleep 3000; until grep -q 2 "\$LOG/told"; do sleep 0.1; done']}
   model: {kind: world, nodes: 1, cpus: 1, run: [python3, $TB_WORK/reporter.py, tell, "1"], api: yes}
 YAML
     chmod 0644 "$TB_WORK/world.yaml"
-    job=$(submit --requeue -N1 --exclusive -t 5 --wrap "
+    job=$(submit --requeue -N1 --exclusive -t 60 --wrap "
         export LOG=$TB_WORK/log-\$SLURM_JOB_ID
         mkdir -p \$LOG
         srun elasticrun --roles=$TB_WORK/world.yaml")

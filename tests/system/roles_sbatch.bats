@@ -142,7 +142,7 @@ refused() {
 
 @test "an extension of a job with roles has its own tasks, and no more nodes than are left" {
     job_file stay.yaml $'max-nodes: 3\nroles: {a: {leads: yes, run: [sleep, "600"]}}'
-    base=$(submit --elastic-roles=stay.yaml -w n1 -t 5 --wrap 'srun elasticrun')
+    base=$(submit --elastic-roles=stay.yaml -w n1 -t 60 --wrap 'srun elasticrun')
     wait_for 20 job_is "$base" RUNNING
     extend() {
         submit --elastic-extend="$base" --comment="elastic-extension-of=$base.0" --no-requeue \

@@ -10,6 +10,7 @@ load roles
 setup_file() {
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
     testbed_up --stock --nodes 1 --cpus-per-node 8
+    patient
     # A cluster on which everybody sees the jobs of all.
     sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
@@ -25,7 +26,7 @@ roles:
     grow: ask
     ports: [http, data, more]
     api: yes
-    ready: {http: /healthz, within: 20s, every: 200ms}
+    ready: {http: /healthz, within: 120s, every: 200ms}
 YAML
     done
     chmod 0700 "$TB_WORK" "$TB_HOME/other"
@@ -49,7 +50,7 @@ as_other() {
 
 # begin WHO DIRECTORY: prints the job. Each has half of the node.
 begin() {
-    "$1" sbatch --parsable -N1 -n1 -c4 --mem=100 -t 5 -o "$2/%j.out" --wrap "
+    "$1" sbatch --parsable -N1 -n1 -c4 --mem=100 -t 60 -o "$2/%j.out" --wrap "
         export LOG=$2/log-\$SLURM_JOB_ID
         mkdir \$LOG
         srun elasticrun --roles=$2/users.yaml"
@@ -78,7 +79,7 @@ refused_of() {
         shard apply flush repack handover; do
         # shellcheck disable=SC2086 # a list of words
         set -- "$1" "$2" "$3" $command
-        run -1 "$1" timeout 20 selastic "$4" "$2" "${@:5}"
+        run -1 "$1" timeout 300 selastic "$4" "$2" "${@:5}"
         [[ ${#lines[@]} == 1 && $output == "selastic: error: not permitted: job $2 belongs to $3" ]] ||
             { echo "$command: $output"; return 1; }
     done
@@ -115,7 +116,7 @@ refused_of() {
         read -r owner directory job stranger other <<<"$whose"
         api=$(variable "$directory" "$job" ELASTIC_API)
         socket=$(variable "$directory" "$job" ELASTIC_API_SOCKET)
-        inside() { "$1" srun --overlap --jobid="$2" -N1 -n1 --quiet curl -s -m 20 -o /dev/null -w '%{http_code}' "${@:3}"; }
+        inside() { "$1" srun --overlap --jobid="$2" -N1 -n1 --quiet curl -s -m 300 -o /dev/null -w '%{http_code}' "${@:3}"; }
         [[ $(inside "$owner" "$job" "$api/v1/roles") == 200 ]]
         [[ $(inside "$owner" "$job" --unix-socket "$socket" http://job/v1/roles) == 200 ]]
         run inside "$stranger" "$other" "$api/v1/roles"

@@ -51,8 +51,8 @@ extension_of() { as_user squeue -h -t RUNNING -n "wrap+$2" -o %i; }
     replicas: 2
     ports: [http]
     after: [learner]
-    ready: {http: /healthz, within: 20s, every: 200ms}
-    drain: {within: 5s}
+    ready: {http: /healthz, within: 120s, every: 200ms}
+    drain: {within: 50s}
 YAML
     job=$(submit_world rl.yaml 2)
     wait_for 40 ready_are "$job" learner 3
@@ -76,10 +76,9 @@ YAML
     ((status != 0))
     [[ $output == *"the size of learner cannot be set: it is the world; selastic resize sets it"* ]]
     # A job of the higher tier takes nodes of the world.
-    rival=$(submit -N2 --exclusive -t 5 --wrap 'sleep 3')
-    wait_for 30 job_is "$rival" RUNNING
+    rival=$(lasting -N2 --exclusive)
     wait_for 30 ready_are "$job" learner 2
-    wait_for 15 job_is "$rival" COMPLETED
+    over "$rival"
     wait_for 40 ready_are "$job" learner 3
     goes_on "$job"
     [ "$(pids_of "$job")" = "$before" ]
@@ -89,36 +88,34 @@ YAML
     wait_for 20 role_says "$job" learner size "it has ended"
     wait_for 20 eval "[[ \$(as_user squeue -h -o %A) == $job ]]"
     [ "$(pids_of "$job")" = "$before" ]
-    says "$TB_WORK/$job.out" 'learner has ended with 0'
+    wait_for 20 says "$TB_WORK/$job.out" 'learner has ended with 0'
     echo 3 >"$TB_WORK/log-$job/end"
-    wait_for 20 job_is "$job" FAILED
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 60 job_is "$job" FAILED
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "replicas come and go, and the world does not notice" {
     world_file grow.yaml 1 100000 'cpus: 2' <<'YAML'
-  server: {run: [PROGRAM, serve, "{port}"], replicas: 0:6, cpus: 2, pool: elastic, ports: [http], drain: {within: 5s}}
+  server: {run: [PROGRAM, serve, "{port}"], replicas: 0:6, cpus: 2, pool: elastic, ports: [http], drain: {within: 50s}}
 YAML
     job=$(submit_world grow.yaml 1)
     wait_for 40 ready_are "$job" server 6
     wait_for 20 ready_are "$job" learner 1
-    rival=$(submit -N2 --exclusive -t 5 --wrap 'sleep 2')
-    wait_for 15 job_is "$rival" RUNNING
+    rival=$(lasting -N2 --exclusive)
     goes_on "$job"
-    wait_for 15 job_is "$rival" COMPLETED
+    over "$rival"
     wait_for 40 ready_are "$job" server 6
     [ "$(generation_of "$job")" = 1 ]
     # The leading replica's end is the job's: the world saves, and ends.
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 20 job_is "$job" COMPLETED
+    wait_for 60 job_is "$job" COMPLETED
     grep -q '^told' "$TB_WORK/log-$job/rank-1-0"
     steps_were_made_once "$job"
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "what the world asks for waits in the queue, until the world is over" {
-    rival=$(submit -N4 --exclusive -t 5 --wrap 'sleep 300')
-    wait_for 15 job_is "$rival" RUNNING
+    rival=$(lasting -N4 --exclusive)
     world_file queue.yaml 1:2 100000 'cpus: 2' </dev/null
     job=$(submit_world queue.yaml 1)
     wait_for 40 ready_are "$job" learner 1
@@ -132,46 +129,57 @@ YAML
 }
 
 @test "a world that leads ends the job" {
-    world_file leads.yaml 1:2 40 'leads: yes' <<'YAML'
-  server: {run: [PROGRAM, serve, "{port}"], ports: [http], drain: {within: 5s}}
+    world_file leads.yaml 1:2 100000 'leads: yes' <<'YAML'
+  server: {run: [PROGRAM, serve, "{port}"], ports: [http], drain: {within: 50s}}
 YAML
     sed -i '/^  coordinator/d' "$TB_WORK/leads.yaml"
     job=$(submit_world leads.yaml 1)
-    wait_for 40 job_is "$job" COMPLETED
+    # A server that has written its number hears what it is told.
+    server_listens() { compgen -G "$TB_WORK/log-$job/server-0.0.*" >/dev/null; }
+    wait_for 40 server_listens
+    wait_for 40 steps_exceed "$job" 20
+    as_user touch "$TB_WORK/log-$job.enough"
+    wait_for 60 job_is "$job" COMPLETED
     [ "$(find "$TB_WORK/log-$job" -name 'server-0.*.drained' | wc -l)" = 1 ]
     steps_were_made_once "$job"
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "clean: none lets the world train on when the leading replica has ended" {
-    world_file none.yaml 1 60 'cpus: 2' </dev/null
+    world_file none.yaml 1 100000 'cpus: 2' </dev/null
     sed -i '1i clean: none' "$TB_WORK/none.yaml"
     job=$(submit_world none.yaml 1)
     wait_for 30 ready_are "$job" learner 1
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 40 job_is "$job" COMPLETED
-    [ "$(steps_of "$job")" = 60 ]
-    wait_for 10 nothing_is_left_of "$job"
+    wait_for 20 says "$TB_WORK/$job.out" 'coordinator-0 has ended with 0'
+    goes_on "$job"
+    job_is "$job" RUNNING
+    as_user touch "$TB_WORK/log-$job.enough"
+    wait_for 60 job_is "$job" COMPLETED
+    # Nobody has told the world to end.
+    run ! grep -q '^told' "$TB_WORK/log-$job/rank-1-0"
+    steps_were_made_once "$job"
+    wait_for 30 nothing_is_left_of "$job"
 }
 
 @test "clean: all leaves no state behind" {
     for clean in running all; do
-        world_file clean.yaml 1 60 'cpus: 2' </dev/null
+        world_file clean.yaml 1 100000 'cpus: 2' </dev/null
         sed -i "1i clean: $clean" "$TB_WORK/clean.yaml"
         job=$(submit_world clean.yaml 1)
         wait_for 30 ready_are "$job" learner 1
         dir=$(show_json "$job" | json_value 's["state_dir"]')
         [ -e "$dir/endpoints.json" ]
         echo 0 >"$TB_WORK/log-$job/end"
-        wait_for 40 job_is "$job" COMPLETED
-        wait_for 10 nothing_is_left_of "$job"
+        wait_for 60 job_is "$job" COMPLETED
+        wait_for 30 nothing_is_left_of "$job"
         if [[ $clean == all ]]; then [ ! -e "$dir" ]; else [ -e "$dir/endpoints.json" ]; fi
     done
 }
 
 @test "another node leads: the world and the replicas go on" {
     world_file over.yaml 2:3 100000 'cpus: 2' <<'YAML'
-  server: {run: [PROGRAM, serve, "{port}"], replicas: 4, cpus: 1, ports: [http], drain: {within: 5s}}
+  server: {run: [PROGRAM, serve, "{port}"], replicas: 4, cpus: 1, ports: [http], drain: {within: 50s}}
 YAML
     job=$(submit_world over.yaml 3)
     wait_for 40 ready_are "$job" learner 3
@@ -188,25 +196,25 @@ YAML
     as_user touch "$TB_WORK/log-$job.enough"
     wait_for 30 role_says "$job" learner size "it has ended"
     echo 0 >"$TB_WORK/log-$job/end"
-    wait_for 20 nothing_is_left_of "$job"
+    wait_for 40 nothing_is_left_of "$job"
 }
 
 @test "without room for the world or its leading role a job says so, and ends" {
     world_file large.yaml 2 100 'cpus: 4' </dev/null
     job=$(run_roles large.yaml 2)
-    wait_for 40 job_is "$job" FAILED
+    wait_for 60 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'the base has no room for coordinator'
     sed -i 's/cpus: 4/cpus: 5/' "$TB_WORK/large.yaml"
     job=$(run_roles large.yaml 2)
-    wait_for 40 job_is "$job" FAILED
+    wait_for 60 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'the base has no 2 nodes with room for learner'
     job_file wide.yaml </dev/null
     sed -i 's/leads: yes/leads: yes, cpus: 5/' "$TB_WORK/wide.yaml"
     job=$(run_roles wide.yaml 2)
-    wait_for 40 job_is "$job" FAILED
+    wait_for 60 job_is "$job" FAILED
     says "$TB_WORK/$job.out" 'the base has no room for coordinator'
     world_file many.yaml 3 100 'cpus: 1' </dev/null
-    run as_user srun -N2 -t 1 elasticrun --roles="$TB_WORK/many.yaml"
+    run as_user srun -N2 -t 10 elasticrun --roles="$TB_WORK/many.yaml"
     ((status != 0))
     [[ $output == *"role learner needs 3 nodes to start, this step has 2; use srun -N3"* ]]
 }

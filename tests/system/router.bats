@@ -45,19 +45,15 @@ replica() {
 
 port_of() { cat "$DIR/$1.port"; }
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # ask MODEL: prints who answers, and the status.
 ask() {
-    curl -s -m 10 -w ' %{http_code}\n' "${HEADER[@]}" -d "{\"model\": \"$1\"}" "http://127.0.0.1:$PORT/"
+    curl -s -m 60 -w ' %{http_code}\n' "${HEADER[@]}" -d "{\"model\": \"$1\"}" "http://127.0.0.1:$PORT/"
 }
 
 answers() { [[ $(ask "$1") == "$2" ]]; }
 
 # has_served NAME COUNT: it has had so many requests.
-has_served() { (($(curl -s -m 10 "http://127.0.0.1:$(port_of "$1")/count") >= $2)); }
+has_served() { (($(curl -s -m 60 "http://127.0.0.1:$(port_of "$1")/count") >= $2)); }
 
 need() {
     local program
@@ -69,7 +65,7 @@ need() {
 
 # 200 requests a second, by ten clients.
 begin_load() {
-    hey -z 100s -c 10 -q 20 "${HEADER[@]}" -m POST -d '{"model": "tenant_B"}' "http://127.0.0.1:$PORT/" \
+    hey -z 60m -t 120 -c 10 -q 20 "${HEADER[@]}" -m POST -d '{"model": "tenant_B"}' "http://127.0.0.1:$PORT/" \
         >"$DIR/hey.log" 2>&1 3>&- &
     load=$!
     pids+=("$load")
@@ -214,7 +210,7 @@ haproxy_is_another() { [[ $(haproxy_pid) != "$1" && $(haproxy_pid) != 0 ]]; }
     kill -KILL "$router"
     begin_router
     wait_for 20 answers tenant_A "second 200"
-    haproxy_is_another "$before"
+    wait_for 20 haproxy_is_another "$before"
     # A table that is none changes nothing.
     echo '{"service": "s"' >"$DIR/table"
     wait_for 20 router_says 'the table of routes: '
@@ -305,7 +301,7 @@ started() { [[ -e $DIR/starts ]] && (($(wc -l <"$DIR/starts") >= $1)); }
         printf '{"service": "\\u001b[2J"}' >"$DIR/theirs/status.json"
         touch "$DIR/theirs/lock"
         chown -R 65534 "$DIR/theirs"
-        begin flock --no-fork "$DIR/theirs/lock" sleep 100
+        begin flock --no-fork "$DIR/theirs/lock" sleep 3000
         wait_for 20 is_locked "$DIR/theirs/lock"
         run -1 "$prefix/bin/selastic" router s --run-dir "$DIR/theirs" --status
         [[ $output == *"no router of service s runs on this machine"* ]]
@@ -344,7 +340,7 @@ started() { [[ -e $DIR/starts ]] && (($(wc -l <"$DIR/starts") >= $1)); }
 
 # Requests that the program of a replica cannot answer, twenty a second.
 send_poison() {
-    while curl -s -o /dev/null -m 10 -d '{"model": "tenant_A", "poison": 1}' "http://127.0.0.1:$PORT/"; do
+    while curl -s -o /dev/null -m 60 -d '{"model": "tenant_A", "poison": 1}' "http://127.0.0.1:$PORT/"; do
         sleep 0.05
     done
 }
@@ -362,13 +358,13 @@ send_poison() {
     wait_for 20 answers tenant_A "first 200"
     for path in /v1/load_lora_adapter /v1//unload_lora_adapter/ /v1/%6coad_lora_adapter /v2/repository/index \
         /v2/repository/models/tenant_A/unload '//v2/%72epository//models/tenant_A/load?x=1' '/v2%2Frepository/models/a/load'; do
-        run -0 curl -s -m 10 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
+        run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 403 ]] || { echo "$path: $output" && false; }
     done
     # What only looks like it.
     for path in /v1/chat/completions /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer; do
-        run -0 curl -s -m 10 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
+        run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 200 ]] || { echo "$path: $output" && false; }
     done

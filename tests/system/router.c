@@ -19,7 +19,7 @@
 #include "lib/haproxy_text.h"
 #include "lib/text.h"
 
-#define PATIENCE 10.0 /* seconds */
+#define PATIENCE 120.0 /* seconds */
 #define OTHERS   10000
 
 static char map[96], sock[96], file[96], bind_to[32];

@@ -8,6 +8,7 @@
     get BUCKET KEY            print an object
     same BUCKET PREFIX DIR    compare all objects below a prefix with the files of a directory
     keys BUCKET PREFIX        print keys
+    remove BUCKET PREFIX      delete all objects below a prefix
     uploads BUCKET            print keys of uploads that were begun and not ended
     session BUCKET PREFIX     credentials for this prefix only, as NAME=VALUE lines
 
@@ -95,6 +96,9 @@ def main(command, *arguments):
     elif command == "keys":
         for each in objects(*arguments):
             print(each["Key"])
+    elif command == "remove":
+        for each in list(objects(*arguments)):
+            s3.delete_object(Bucket=arguments[0], Key=each["Key"])
     elif command == "uploads":
         for each in s3.list_multipart_uploads(Bucket=arguments[0]).get("Uploads", []):
             print(each["Key"])

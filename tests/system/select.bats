@@ -5,8 +5,6 @@
 # form is simple, since in the realistic one each allocation starts a slurmstepd on each of its nodes.
 # Takes 40 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
 load helpers
 load select
 
@@ -144,7 +142,7 @@ teardown() { cancel_all; }
 }
 
 @test "an extension keeps off nodes that have been left for a job that still waits" {
-    on_testbed scontrol update partitionname=spare gracetime=120
+    on_testbed scontrol update partitionname=spare gracetime=1200
     base=$(allocate --elastic=1:3 -w n1)
     slow=$(allocate -p spare -w n2)
     quick=$(extend "$base" 1)

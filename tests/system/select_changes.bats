@@ -6,8 +6,6 @@
 # simple: these tests start slurmctld and slurmd themselves, and nothing runs in the jobs.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load select
 
@@ -165,7 +163,7 @@ fails_with() {
         # shellcheck disable=SC2086
         fails_with 'unknown select plugin id: 209' as_user SLURM_CONF="$lacking/slurm.conf" $command
     done
-    job=$(as_user SLURM_CONF="$lacking/slurm.conf" sbatch --parsable -o /dev/null --wrap 'sleep 100')
+    job=$(as_user SLURM_CONF="$lacking/slurm.conf" sbatch --parsable -o /dev/null --wrap 'sleep 3000')
     wait_for 20 job_is "$job" RUNNING
     as_user SLURM_CONF="$lacking/slurm.conf" scancel "$job"
     wait_for 20 job_is "$job" CANCELLED

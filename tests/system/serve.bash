@@ -25,7 +25,7 @@ model() {
 
 # begin_router [PORT]: of the service, in the background; $port is its port, and $TB_WORK/port has it.
 begin_router() {
-    port=${1:-$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')}
+    port=${1:-$(free_port)}
     rm -f "$TB_WORK/router.own"
     echo "$port" >"$TB_WORK/port"
     as_user sh -c 'echo $$ >"$1/router.own"; exec selastic router "$2" --listen "127.0.0.1:$3" --no-tokens \

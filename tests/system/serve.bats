@@ -25,7 +25,7 @@ roles:
     scale: {max: 3, sessions: 4, calm: 2s}
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
+    ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}
     restart: {backoff: 200ms..1s}
     capacity: 10M
@@ -34,7 +34,7 @@ YAML
     chmod 0644 "$TB_WORK/serve.yaml"
     model one 1 4000000
     model two 1 3000000
-    submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
+    submit -N2 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
 }
 
 setup() { job=$(<"$TB_WORK/job"); }
@@ -71,7 +71,7 @@ servers() {
 @test "two models come into one shard, and have routes once its replicas are ready" {
     wait_for 40 routed one=shard_1 two=shard_1
     wait_for 20 answers one 000001 2
-    answers two 000001 2
+    wait_for 20 answers two 000001 2
     run -0 as_user selastic services
     [[ $output =~ $SERVICE\ +running\ +$job\ +1\ +n ]]
     run -0 as_user selastic shard "$job"
@@ -84,7 +84,7 @@ servers() {
     begin_router
     by_router() { [[ $(curl -s "http://127.0.0.1:$port/one") == 000001 ]]; }
     wait_for 40 by_router
-    hey -z 10m -c 4 -q 15 "http://127.0.0.1:$port/one" >"$TB_WORK/hey.log" 2>&1 3>&- &
+    hey -z 60m -t 120 -c 4 -q 15 "http://127.0.0.1:$port/one" >"$TB_WORK/hey.log" 2>&1 3>&- &
     echo $! >"$TB_WORK/hey.pid"
 }
 
@@ -95,7 +95,7 @@ servers() {
     [[ $(servers) == "$before" ]]
     model three 1 2000000
     wait_for 40 routed one=shard_1 three=shard_1 two=shard_1
-    answers three 000001 2
+    wait_for 20 answers three 000001 2
     as_user rm -r "$TB_WORK/models/two"
     wait_for 40 routed one=shard_1 three=shard_1
 }
@@ -125,7 +125,7 @@ servers() {
     local port
     port=$(<"$TB_WORK/port")
     # hey asks as many as 10 at the same time; each is on its way for half a second.
-    hey -z 5m -c 10 -H 'X-Sleep: 0.5' "http://127.0.0.1:$port/one" >"$TB_WORK/long.log" 2>&1 3>&- &
+    hey -z 60m -t 120 -c 10 -H 'X-Sleep: 0.5' "http://127.0.0.1:$port/one" >"$TB_WORK/long.log" 2>&1 3>&- &
     echo $! >"$TB_WORK/long.pid"
     wait_for 40 answers one 000002 3
     end_process "$TB_WORK/long.pid" INT
@@ -145,7 +145,8 @@ servers() {
     wait_for 60 led_on
     wait_for 60 answers one 000002 2
     routed one=shard_1
-    (($(table | json_value 's["revision"]') > revision))
+    is_later() { (($(table | json_value 's["revision"]') > revision)); }
+    wait_for 20 is_later
     # On the other node nothing was started anew.
     after=$(servers)
     for pid in $before; do [[ ! -d /proc/$pid ]] || grep -qx "$pid" <<<"$after"; done
@@ -160,9 +161,8 @@ servers() {
     grep -q 'Error distribution' "$TB_WORK/hey.log" && return 1
     [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
     (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > 200))
-    run -0 as_user selastic router "$SERVICE" --status --run-dir="$TB_WORK/router"
-    echo "$output"
-    [[ $output == *"job $job answers"* ]]
+    follows_it() { [[ $(as_user selastic router "$SERVICE" --status --run-dir="$TB_WORK/router") == *"job $job answers"* ]]; }
+    wait_for 20 follows_it
     end_process "$TB_WORK/router.pid" TERM
 }
 
@@ -191,7 +191,7 @@ servers() {
 @test "another job of the service waits for the end of this one, and has all it had" {
     as_user rm -r "$TB_WORK/models/bad"
     as_user scancel "$job"
-    next=$(submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml")
+    next=$(submit -N2 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml")
     echo "$next" >"$TB_WORK/job"
     runs_it() { [[ $(as_user selastic services --json | json_value '*(x["job"] for x in s["services"] if x["service"] == "'"$SERVICE"'")') == "$next" ]]; }
     wait_for 60 runs_it

@@ -22,10 +22,10 @@ roles:
     kind: shards
     shards: 1
     replicas: 1
-    scale: {idle: 15s}
+    scale: {idle: 25s}
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
+    ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}
     capacity: 10M
     window: 5m
@@ -33,7 +33,7 @@ YAML
     chmod 0644 "$TB_WORK/serve.yaml"
     model one 1 6000000
     model two 1 6000000
-    submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
+    submit -N1 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
     # shellcheck disable=SC2317 # wait_for calls it
     runs() { shard_json >/dev/null; }
     wait_for 40 runs
@@ -70,7 +70,7 @@ served() {
     wait_for 40 has_status nobody 404
     no_shards
     routed
-    why_has one 'nobody asks for it'
+    wait_for 20 why_has one 'nobody asks for it'
     run -0 curl -s -i "$at/one"
     [[ $output == *"503"* && $output == *"etry-after: 2"* ]]
     wait_for 30 served one 000001
@@ -81,7 +81,7 @@ served() {
 @test "nothing has room for another model: the one that was not asked for the longest leaves" {
     wait_for 40 served two 000001
     routed two=shard_1
-    why_has one 'nobody asks for it'
+    wait_for 20 why_has one 'nobody asks for it'
     [[ $(shard_json | json_value '*(x["name"] for x in s["shards"])') == shard_1 ]]
 }
 

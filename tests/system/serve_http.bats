@@ -27,7 +27,7 @@ roles:
     shards: 2
     run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
-    ready: {http: /ready, within: 20s, every: 200ms}
+    ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}
     capacity: 10M
     window: 1h
@@ -37,7 +37,7 @@ YAML
     fi
     chmod 0644 "$TB_WORK/serve.yaml"
     model one 1 4000000
-    submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
+    submit -N1 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml" >"$TB_WORK/job"
 }
 
 setup() {
@@ -53,8 +53,9 @@ teardown_file() {
 
 teardown() { [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$TB_WORK"/*.out; }
 
-# asks METHOD PATH: prints the answer and, in a line of its own, the status.
-asks() { as_user curl -s -w '\n%{http_code}' -X "$1" "$url$2"; }
+# asks METHOD PATH [ARGUMENT...]: prints the answer and, in a line of its own, the status. Arguments are
+# of curl.
+asks() { as_user curl -s -w '\n%{http_code}' -X "$1" "${@:3}" "$url$2"; }
 
 # As as_user, for another user.
 as_other() {
@@ -86,6 +87,27 @@ as_other() {
     run -0 asks POST /v1/shards/flush
     [[ ${lines[1]} == 200 ]]
     wait_for 40 routed one=shard_1 two=shard_1
+}
+
+@test "a model is withdrawn and served by HTTP, by its name or by its key" {
+    run -0 asks DELETE /v1/models/two
+    [[ ${lines[0]} == *"model two is withdrawn"* && ${lines[1]} == 200 ]]
+    as_user selastic flush "$SERVICE"
+    wait_for 40 routed one=shard_1
+    why_has two "it has been withdrawn"
+    # It stays so when the repository is looked at again, and its record says it.
+    as_user selastic flush "$SERVICE"
+    [[ $(as_user cat "$(shard_json | json_value 's["dir"]')/record.json" | json_value "s['withdrawn']['two']") == two ]]
+    routed one=shard_1
+    run -0 asks PUT /v1/routes/two
+    [[ ${lines[0]} == *"model two is served"* && ${lines[1]} == 200 ]]
+    as_user selastic flush "$SERVICE"
+    wait_for 40 routed one=shard_1 two=shard_1
+    run -0 as_user selastic withdraw "$SERVICE" two
+    run -0 as_user selastic serve "$SERVICE" two
+    wait_for 40 routed one=shard_1 two=shard_1
+    run -1 as_user selastic withdraw "$SERVICE" three
+    [[ $output == *"there is no model 'three'"* ]]
 }
 
 # measured MODEL BYTES: its owner has measured it, and says so.
@@ -133,6 +155,14 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     [[ ${lines[0]} == *'known here is none'* && ${lines[1]} == 400 ]]
     run -0 asks GET /v1/shards/shard_1
     [[ ${lines[1]} == 404 ]]
+    run -0 asks POST /v1/models/one
+    [[ ${lines[0]} == *'allowed are GET, PUT, DELETE'* && ${lines[1]} == 405 ]]
+    run -0 asks DELETE /v1/models/three
+    [[ ${lines[0]} == *"there is no model 'three'"* && ${lines[1]} == 404 ]]
+    run -0 asks PUT /v1/models/one -d '{"version": "000001"}'
+    [[ ${lines[0]} == *"known here is shard"* && ${lines[1]} == 400 ]]
+    run -0 asks PUT /v1/models/one -d '{"shard": "shard_7"}'
+    [[ ${lines[0]} == *"there is no shard_7"* && ${lines[1]} == 409 ]]
     [[ $(as_user curl -s "$url/v1/shards" | json_value "s['data']['epoch']") == "$epoch" ]]
 }
 
@@ -146,7 +176,7 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     done
     run as_other curl -s -X POST "$url/v1/shards/flush"
     [[ $status == 5[26] && -z $output ]]
-    for command in shard apply flush repack "move one 1" proxy; do
+    for command in shard apply flush repack "move one 1" "withdraw one" handover proxy; do
         read -r -a words <<<"$command"
         run -1 as_other timeout 20 selastic "${words[0]}" "$job" "${words[@]:1}"
         [[ ${#lines[@]} == 1 && $output == "selastic: error: not permitted: job $job belongs to $TB_USER" ]]

@@ -13,11 +13,14 @@ load serve
 setup_file() {
     export SERVICE=l$$ OIP=l$$ LORA=v$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 2 --cpus-per-node 8
+    # The whole job may take as long to end as its router and its servers.
+    sed -i 's/^KillWait=.*/KillWait=40/' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
     mkdir "$TB_WORK/examples"
     cp -r "$TREE/examples/digits" "$TREE/examples/serve" "$TB_WORK/examples/"
     cp "$TREE"/tests/system/{lora_server.py,openai_client.cjs} "$TB_WORK/"
     job_file "$OIP" oip /v2/health/ready examples/serve/serve.py '--port, "{port}", --repository, "{models}"'
-    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"'
+    job_file "$LORA" vllm-lora /health lora_server.py '"{port}"' 15s
     if [[ -x $(PATH=$PATH:/usr/sbin command -v haproxy) ]]; then
         echo "  front: {kind: router, restart: {backoff: 200ms..1s}}" >>"$TB_WORK/$LORA.yaml"
     fi
@@ -28,7 +31,7 @@ setup_file() {
     start "$OIP"
 }
 
-# job_file SERVICE LOAD READY PROGRAM ARGUMENTS
+# job_file SERVICE LOAD READY PROGRAM ARGUMENTS [DRAIN]
 job_file() {
     as_user mkdir "$TB_WORK/$1"
     cat >"$TB_WORK/$1.yaml" <<YAML
@@ -41,8 +44,8 @@ roles:
     run: [/usr/bin/python3, $TB_WORK/$4, $5]
     ports: [http]
     load: $2
-    ready: {http: $3, within: 30s, every: 200ms}
-    drain: {within: 5s}
+    ready: {http: $3, within: 120s, every: 200ms}
+    drain: {within: ${6:-5s}}
     restart: {backoff: 200ms..1s}
     capacity: 1G
     window: 0
@@ -51,7 +54,7 @@ YAML
 }
 
 start() {
-    submit -N2 --exclusive -t 5 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml" >"$TB_WORK/job"
+    submit -N2 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/$1.yaml" >"$TB_WORK/job"
 }
 
 # trained NAME TASK STEPS
@@ -93,7 +96,16 @@ servers() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/.*$1 " | sort; }
 @test "oip: servers are ready once they have loaded their models" {
     wait_for 80 routed digit=shard_1 parity=shard_1
     wait_for 20 all_say digit 2 predicts digit digit 000001
-    all_say parity 2 predicts parity parity 000001
+    wait_for 20 all_say parity 2 predicts parity parity 000001
+}
+
+@test "oip: the size of a model is what its server says, and not what its files let expect" {
+    size_of() { shard_json | json_value "*(m['size'] for m in s['models'] if m['name'] == '$1')"; }
+    said=$(as_user curl -s -X POST -d '{}' "http://$(replicas_of digit | head -n 1)/v2/repository/index" |
+        json_value "[m['memory_usage'][0]['byte_size'] for m in s if m['name'] == 'digit'][0]")
+    ((said > 0))
+    is_measured() { [[ $(size_of digit) == "$said" ]]; }
+    wait_for 20 is_measured
 }
 
 @test "oip: a version and a model come, and a model goes, and no server is started anew" {
@@ -105,7 +117,7 @@ servers() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/.*$1 " | sort; }
     trained large large 60
     as_user selastic states push "$TB_WORK/$OIP/large" "$TB_WORK/trained/large"
     wait_for 30 routed digit=shard_1 large=shard_1 parity=shard_1
-    all_say large 2 predicts large large 000001
+    wait_for 20 all_say large 2 predicts large large 000001
     as_user rm -r "$TB_WORK/$OIP/parity"
     wait_for 30 routed digit=shard_1 large=shard_1
     wait_for 20 all_say digit 2 has_not parity
@@ -164,7 +176,7 @@ has_models() { [[ $(as_user curl -s "http://$2/v1/models" | json_value '*(m["id"
     wait_for 30 all_say ada 2 completes ada 000002
     adapter eve 1
     wait_for 30 routed ada=shard_1 bob=shard_1 eve=shard_1
-    all_say eve 2 completes eve 000001
+    wait_for 20 all_say eve 2 completes eve 000001
     as_user rm -r "$TB_WORK/$LORA/bob"
     wait_for 30 routed ada=shard_1 eve=shard_1
     wait_for 20 all_say ada 2 has_models "base ada eve"
@@ -233,7 +245,7 @@ scrape_configs:
   - {job_name: roles, file_sd_configs: [{files: [$TB_WORK/targets.json]}]}
 YAML
     chmod 0644 "$TB_WORK/prometheus.yml"
-    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    port=$(free_port)
     as_user sh -c "echo \$\$ >prometheus.own; exec $prometheus --config.file=prometheus.yml \
         --storage.tsdb.path=prometheus.data --web.listen-address=127.0.0.1:$port" >"$TB_WORK/prometheus.out" 2>&1 3>&- &
     wait_for 20 test -s "$TB_WORK/prometheus.own"
@@ -265,8 +277,11 @@ YAML
     asked $TOKEN ada slow >"$TB_WORK/slow.log" 3>&- &
     slow=$!
     begun() { for at in $(replicas_of ada); do as_user curl -s "http://$at/health"; done | grep -q '"busy": 1'; }
-    wait_for 10 begun
+    wait_for 40 begun
     as_user scancel "$job"
+    is_ending() { ! job_is "$job" RUNNING; }
+    wait_for 20 is_ending
+    as_user touch "$TB_WORK/answer"
     wait "$slow"
     [[ $(<"$TB_WORK/slow.log") == 200 ]]
     wait_for 60 job_ended "$job"

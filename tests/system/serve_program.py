@@ -4,7 +4,9 @@
 GET /MODEL is answered with the version of the model, or 404. GET /ready is 200 once all models of
 the file are loaded, GET /release says RELEASE. It reads the file again when it is another one. A
 model with a file "broken" cannot be loaded: at the start the server ends, later it keeps what it
-has. With a file "slow" a start takes so many seconds. A request with X-Sleep takes as many.
+has. A file "slow" has the seconds that a start takes, or the path of a FILE: then it waits until
+there is FILE.all, or FILE, which it removes. It also waits as long as there is a file "hold". A
+request with X-Sleep takes as many seconds as that says.
 """
 
 import http.server
@@ -51,6 +53,18 @@ def watch(last):
             load()
 
 
+def wait_as(slow):
+    if not slow.startswith("/"):
+        time.sleep(float(slow))
+        return
+    while not Path(slow + ".all").exists():
+        try:
+            Path(slow).unlink()
+            return
+        except FileNotFoundError:
+            time.sleep(0.1)
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         """Our models, and whether we are ready."""
@@ -70,7 +84,9 @@ first = stamp()
 for entry in json.loads(FILE.read_text())["models"]:
     slow = Path(entry["path"]) / "slow"
     if slow.exists():
-        time.sleep(float(slow.read_text()))
+        wait_as(slow.read_text().strip())
+    while (Path(entry["path"]) / "hold").exists():
+        time.sleep(0.1)
 if not load():
     sys.exit(1)
 threading.Thread(target=watch, args=(first,), daemon=True).start()

@@ -6,7 +6,7 @@
 # Takes 60 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=1200
+BATS_TEST_TIMEOUT=3000
 load helpers
 load elastic
 load roles
@@ -44,7 +44,7 @@ roles:
     ports: [http]
     pool: elastic
     shield: $2
-    ready: {http: /ready, within: 20s, every: 200ms}
+    ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 10s}
     restart: {backoff: 200ms..1s}
     capacity: 10M
@@ -158,14 +158,14 @@ preempt() {
     local rival extension
     wait_for 60 has_extension
     extension=$(running_extensions_of "$(leader_file 's["job"]')" | head -n 1)
-    rival=$(submit -p batch -w "$(job_nodes "$extension" | head -n 1)" --exclusive -t 1 --wrap 'sleep 3')
+    rival=$(submit -p batch -w "$(job_nodes "$extension" | head -n 1)" --exclusive -t 10 --wrap 'sleep 3')
     wait_for 60 job_is "$rival" COMPLETED
     ! job_is "$extension" RUNNING
 }
 
 # More requests at the same time, of a second hey.
 scale_up() {
-    begin hey-burst hey -z 20m -c 14 -H 'X-Sleep: 0.5' "$url/one"
+    begin hey-burst hey -z 60m -t 120 -c 14 -H 'X-Sleep: 0.5' "$url/one"
     wait_for 60 some_are_ready 4
     end_load hey-burst
     wait_for 60 ready_are_all 3
@@ -244,8 +244,8 @@ storm() {
     wait_for 40 by_router one 000001
     wait_for 40 by_router mover 000001
     began=$SECONDS
-    begin hey-one hey -z 20m -c 4 -q 25 "$url/one"
-    begin hey-mover hey -z 20m -c 4 -q 25 "$url/mover"
+    begin hey-one hey -z 60m -t 120 -c 4 -q 25 "$url/one"
+    begin hey-mover hey -z 60m -t 120 -c 4 -q 25 "$url/mover"
     begin asker /usr/bin/python3 "$TB_WORK/storm.py" ask "$url" "$TB_WORK/answers" one mover three
     until ((number > 1 && SECONDS - began >= STORM_SECONDS)); do
         number=$((number + 1))
@@ -267,10 +267,10 @@ storm() {
 @test "the control, without shield, drain and router, loses requests" {
     end_service
     job_file control no
-    job=$(submit --elastic-roles="$TB_WORK/control.yaml" -N1 --exclusive -t 5 --wrap "srun elasticrun")
+    job=$(submit --elastic-roles="$TB_WORK/control.yaml" -N1 --exclusive -t 60 --wrap "srun elasticrun")
     wait_for 60 routed mover=shard_1 one=shard_1
     wait_for 60 ready_are_all 3
-    port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    port=$(free_port)
     {
         printf 'defaults\n  mode http\n  retries 0\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n'
         printf 'listen all\n  bind 127.0.0.1:%s\n' "$port"
@@ -279,7 +279,7 @@ storm() {
     begin control "$(PATH=$PATH:/usr/sbin command -v haproxy)" -db -f "$TB_WORK/control.cfg"
     answers_one() { [[ -n $(curl -sf "http://127.0.0.1:$port/one") ]]; }
     wait_for 20 answers_one
-    begin hey-one hey -z 5m -c 4 -q 50 "http://127.0.0.1:$port/one"
+    begin hey-one hey -z 60m -t 120 -c 4 -q 50 "http://127.0.0.1:$port/one"
     kill_server
     preempt
     end_process "$TB_WORK/hey-one.pid" INT

@@ -8,7 +8,10 @@ load elastic
 
 # With linuxproc slurmstepd signals every process of the step.
 setup_file() {
-    testbed_up --stock --nodes 2 --proctrack linuxproc --grace 60
+    testbed_up --stock --nodes 2 --proctrack linuxproc --grace 600
+    # The programs end when they are told, and not before.
+    sed -i 's/^KillWait=.*/KillWait=600/' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
     script signalled.py <<'PY'
 import os, signal, sys
 
@@ -27,7 +30,10 @@ mkdir "\$log"
 trap : TERM
 echo \$PPID >"\$log/stepd"
 python3 $TB_WORK/signalled.py "\$log/signals" &
-unshare -Ur --pid --fork --kill-child python3 $TB_WORK/signalled.py "\$log/signals-elsewhere" &
+if unshare -Ur --pid --fork --kill-child true; then
+    touch "\$log/elsewhere"
+    unshare -Ur --pid --fork --kill-child python3 $TB_WORK/signalled.py "\$log/signals-elsewhere" &
+fi
 sleep 1000 &
 echo \$! >"\$log/bare"
 export ELASTIC_SHIELD=\$PPID LD_PRELOAD=$(find "$prefix" -name libelastic-shield.so)
@@ -58,7 +64,8 @@ start() {
     job=$(submit -N1 --exclusive "$@" --wrap "srun --overlap $TB_WORK/step.sh")
     log=$TB_WORK/log-$job
     wait_for 30 test -s "$log/bash"
-    wait_for 30 grep -q ready "$log/signals" "$log/server" "$log/trapped"
+    for name in signals server trapped; do wait_for 30 says "$log/$name" ready; done
+    [[ ! -e $log/elsewhere ]] || wait_for 30 says "$log/signals-elsewhere" ready
 }
 
 pid_of() { cat "$log/$1"; }
@@ -71,7 +78,7 @@ only_the_bare_one_ends() {
     wait_for 60 has_ended bare
     wait_for 20 grep -qx "15 0 $(pid_of stepd) 0" "$log/signals"
     # In a pid namespace the sender has no pid, in a user namespace it is nobody. Not every machine allows users these.
-    ! grep -q ready "$log/signals-elsewhere" || wait_for 20 grep -qx '15 0 0 65534' "$log/signals-elsewhere"
+    [[ ! -e $log/elsewhere ]] || wait_for 20 grep -qx '15 0 0 65534' "$log/signals-elsewhere"
     for name in sleep python bash; do
         run ! has_ended "$name"
     done

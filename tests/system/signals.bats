@@ -3,14 +3,16 @@
 # Signals and ends under each ProctrackType (doc/internals/signals.md). Slurm does not signal the same processes with each.
 # Takes 65 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=180
 load helpers
 load elastic
 
 # Slurm looks at time limits every 30 s: the jobs for the last test wait for that while the others run.
 setup_file() {
     testbed_up --nodes 5
+    patient
+    # Workers that stand still for a while save all the same.
+    sed -i 's/^KillWait=.*/KillWait=30/' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
     cp "$TREE/tests/system/"{steps,signals}.py "$TB_WORK/"
     script batch.sh <<SH
 #!/bin/bash
@@ -19,9 +21,9 @@ $(command_of_job) &
 wait
 wait
 SH
-    start 1:1 -w n4 -t 2 --signal=USR1@110
+    start 1:1 -w n4 -t 60 --signal=USR1@3590
     limited=$job
-    limited_script=$(submit --elastic=1:1 --exclusive -w n5 -t 2 --signal=B:USR1@110 "$TB_WORK/batch.sh")
+    limited_script=$(submit --elastic=1:1 --exclusive -w n5 -t 60 --signal=B:USR1@3590 "$TB_WORK/batch.sh")
     export limited limited_script
 }
 
@@ -33,7 +35,7 @@ command_of_job() { printf 'srun elasticrun /usr/bin/python3 %s/signals.py %s/ste
 
 # start SIZES SBATCH-OPTION...: sets job.
 start() {
-    job=$(submit --elastic="$1" --elastic-grow-delay=1 --exclusive -t 10 "${@:2}" --wrap "$(command_of_job)")
+    job=$(submit --elastic="$1" --elastic-grow-delay=1 --exclusive -t 60 "${@:2}" --wrap "$(command_of_job)")
 }
 
 # The ranks that have got the signal, a copy each.
@@ -58,9 +60,9 @@ signals_and_scancel() {
     agents=$(agents "$job")
     wait_for 30 steps_made_by "$job" "$generation"
     as_user scancel --signal=USR1 "$job"
-    wait_for 10 are_signalled "$job" SIGUSR1 0,1
+    wait_for 20 are_signalled "$job" SIGUSR1 0,1
     as_user scancel --signal=HUP "$(extensions_of "$job")"
-    wait_for 10 are_signalled "$job" SIGHUP 2
+    wait_for 20 are_signalled "$job" SIGHUP 2
     goes_on "$job"
     # Copies that Slurm's way of signalling makes have come by now, and nothing has ended.
     are_signalled "$job" SIGUSR1 0,1
@@ -68,7 +70,7 @@ signals_and_scancel() {
     [[ $(generation_of "$job") == "$generation" && $(agents "$job") == "$agents" ]]
     as_user scancel "$job"
     was_saved "$job" "$generation"
-    wait_for 10 job_is "$job" CANCELLED
+    wait_for 40 job_is "$job" CANCELLED
 }
 
 @test "scancel and scancel --signal with the testbed's own ProctrackType" {
@@ -112,7 +114,7 @@ stands_still() { [[ $(ps -o stat= -p "$(agent_of "$1" "$2")") == [DT]* ]]; }
     kill -s STOP "$(sed -n 's/^start .* pid=//p' "$TB_WORK/log-$job/rank-$generation-0")"
     as_user scancel "$job"
     wait_for 60 nothing_is_left_of "$job"
-    wait_for 10 job_is "$job" CANCELLED
+    wait_for 40 job_is "$job" CANCELLED
     steps_were_made_once "$job"
 }
 
@@ -120,13 +122,13 @@ stands_still() { [[ $(ps -o stat= -p "$(agent_of "$1" "$2")") == [DT]* ]]; }
     start 2:3 -p spare
     wait_for 60 size_is "$job" 3
     wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
-    rival=$(submit -N1 --exclusive -t 5 --wrap 'sleep 600')
+    rival=$(submit -N1 --exclusive -t 60 --wrap 'sleep 3000')
     wait_for 30 job_is "$rival" RUNNING
     wait_for 60 size_is "$job" 2
     wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
     local generation
     generation=$(generation_of "$job")
-    second=$(submit -N2 --exclusive -t 5 --wrap 'sleep 600')
+    second=$(submit -N2 --exclusive -t 60 --wrap 'sleep 3000')
     wait_for 30 job_is "$second" RUNNING
     was_saved "$job" "$generation"
 }
@@ -141,7 +143,7 @@ stands_still() { [[ $(ps -o stat= -p "$(agent_of "$1" "$2")") == [DT]* ]]; }
     wait_for 10 says "$TB_WORK/$job.out" 'rank 1 on n[0-9] failed: (out of memory: .*)?SIGKILL|failed: out of memory'
     as_user touch "$TB_WORK/log-$job.enough"
     # Slurm's judgement of a step in which there was such an end, however well the tasks have ended.
-    wait_for 30 job_is "$job" FAILED || { on_testbed scontrol show job "$job"; cat "$TB_WORK/$job.out"; return 1; } >&2
+    wait_for 60 job_is "$job" FAILED || { on_testbed scontrol show job "$job"; cat "$TB_WORK/$job.out"; return 1; } >&2
     wait_for 10 says "$TB_WORK/$job.out" 'Out Of Memory'
 }
 

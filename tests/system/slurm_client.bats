@@ -34,8 +34,8 @@ seconds() { date -d "$(job_field "$1" "$2")" +%s; }
 
 running() {
     local id
-    id=$(submit "$@" --wrap 'sleep 300')
-    wait_for 10 job_is "$id" RUNNING
+    id=$(submit "$@" --wrap 'sleep 3000')
+    wait_for 40 job_is "$id" RUNNING
     printf '%s\n' "$id"
 }
 
@@ -95,7 +95,7 @@ running() {
 }
 
 @test "a job that is preempted says since when" {
-    id=$(submit -N4 --exclusive -p elastic --wrap 'trap "" TERM; srun sleep 300')
+    id=$(submit -N4 --exclusive -p elastic --wrap 'trap "" TERM; srun sleep 3000')
     wait_for 10 job_is "$id" RUNNING
     has "$id" preempt_time=0
     submit -N4 --exclusive -p batch --wrap true
@@ -135,7 +135,7 @@ running() {
 
 @test "another user's job cannot be cancelled" {
     [ "$(id -u)" = 0 ] || skip "needs a second user: root"
-    id=$(on_testbed sbatch --parsable -o /dev/null --wrap 'sleep 300')
+    id=$(on_testbed sbatch --parsable -o /dev/null --wrap 'sleep 3000')
     run -1 probe cancel "$id"
     [ "$output" = "probe: Slurm cannot cancel job $id: Access/permission denied" ]
 }
@@ -144,11 +144,11 @@ running() {
     mark=--comment=elastic-extension-of
     for options in "-p elastic" "-p elastic" "--begin=now+1hour" "--dependency=afterany:1 -H"; do
         # shellcheck disable=SC2086
-        submit -N1 $mark=77.0 $options --wrap 'sleep 300'
+        submit -N1 $mark=77.0 $options --wrap 'sleep 3000'
     done
-    other=$(submit -N1 $mark=77.1 --wrap 'sleep 300')
-    longer=$(submit -N1 "$mark=77.0 " --begin=now+1hour --wrap 'sleep 300')
-    own=$(submit -N1 --wrap 'sleep 300')
+    other=$(submit -N1 $mark=77.1 --wrap 'sleep 3000')
+    longer=$(submit -N1 "$mark=77.0 " --begin=now+1hour --wrap 'sleep 3000')
+    own=$(submit -N1 --wrap 'sleep 3000')
     run -0 probe cancel-extensions 77 0 "$(id -u "$TB_USER")"
     [ "$output" = 4 ]
     run -0 probe cancel-extensions 77 0 "$(id -u "$TB_USER")"
@@ -199,7 +199,7 @@ running() {
 
 @test "nodes that are kept for another job are idle until then" {
     running -N1
-    waiting=$(submit -N4 --exclusive -t 5 --wrap 'sleep 300')
+    waiting=$(submit -N4 --exclusive -t 5 --wrap 'sleep 3000')
     planned() { [ "$(probe idle batch)" = 0 ]; }
     wait_for 30 planned
     [ "$(probe idle-or-planned batch)" = 3 ]

@@ -17,7 +17,7 @@ import struct
 import sys
 import time
 
-LIMIT = datetime.timedelta(seconds=60)
+LIMIT = datetime.timedelta(seconds=300)
 
 
 def descriptors():

@@ -27,7 +27,7 @@ def ask_once(connection, key):
 def ask(url, key, lines):
     where = urlsplit(url)
     while not ended.wait(PAUSE):
-        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=300)
         begin = time.time()
         try:
             status, version = ask_once(connection, key)

@@ -4,13 +4,12 @@
 # time is waiting until that is sure. tests/sim/scenarios/straggler_* have more.
 # Takes 110 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 
 setup_file() {
     testbed_up --nodes 8
+    patient
     cp "$TREE/tests/system/slow_rank.py" "$TB_WORK/"
     ext=$(slow_job n3 -N1 -w n1 --elastic=1:3)
     wait_for 60 size_is "$ext" 3
@@ -30,7 +29,7 @@ teardown() {
 
 # slow_job NODE SBATCH-ARGUMENT...: a training that is slow on this node.
 slow_job() {
-    submit --exclusive -t 10 --elastic-straggler=replace "${@:2}" \
+    submit --exclusive -t 60 --elastic-straggler=replace "${@:2}" \
         --wrap "srun elasticrun $PYTHON $TB_WORK/slow_rank.py 100000 $1"
 }
 
@@ -38,8 +37,8 @@ says_of() { grep -qE "job $1: rank [0-9] on $2 needs [2-3]\.[0-9] times as long 
 
 @test "a slow node of an extension is given back, and another one takes its place, at MAX too" {
     wait_for 150 says_of "$ext" n3 'another node takes its place'
-    wait_for 60 size_is "$ext" 3
     wait_for 60 nodes_are_free n3
+    wait_for 60 size_is "$ext" 3
     show_json "$ext" >"$BATS_TEST_TMPDIR/show"
     [[ $(json_value '*sorted(m["node"] for m in s["members"])' <"$BATS_TEST_TMPDIR/show") != *n3* ]]
     [[ $(json_value 's["why_not_more"], s["left_out"]' <"$BATS_TEST_TMPDIR/show") == 'MAX is 3 n3 (slow)' ]]

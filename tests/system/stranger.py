@@ -8,7 +8,8 @@ no-munge          a handshake with a credential that munge has not made
 credential        a true handshake, with a credential of whoever runs this; ARGUMENT: munge's socket
                   and the uid of the job's user, "SOCKET UID"
 crowd             ARGUMENT connections at once that say nothing, until stdin ends
-squat             listens on all ports from PORT to BASE and says nothing, until stdin ends
+squat             listens on BASE ports in a row, from PORT on or from where they are free, and
+                  says nothing, until stdin ends
 
 Each connection is waited for until the leader ends it; what the leader says is printed. Exit status
 1 if it does not end one within PATIENCE seconds.
@@ -24,7 +25,7 @@ import struct
 import subprocess
 import sys
 
-PATIENCE = 60
+PATIENCE = 180
 NONCE = "ab" * 32
 
 
@@ -165,9 +166,15 @@ def crowd(address, port, _, argument):
             held.pop(fd).close()
 
 
-def squat(_address, port, last, _argument):
-    held = [socket.create_server(("", number)) for number in range(port, int(last) + 1)]
-    print(f"listening on {len(held)}", flush=True)
+def squat(_address, port, count, _argument):
+    held = []
+    while len(held) < int(count):
+        try:
+            held.append(socket.create_server(("", port + len(held))))
+        except OSError:
+            port += len(held) + 1
+            held.clear()
+    print(f"listening on {port}-{port + len(held) - 1}", flush=True)
     sys.stdin.read()
 
 

@@ -30,7 +30,7 @@ faults() { as_user "$PYTHON" "$TB_WORK/live_faults.py" "$@"; }
 
 # training SIZES: a live one, on MIN nodes of its own.
 training() {
-    job=$(submit --elastic="$1" --elastic-grow-delay=0 --elastic-fault-wait=30 --exclusive -t 20 --wrap \
+    job=$(submit --elastic="$1" --elastic-grow-delay=0 --elastic-fault-wait=30 --exclusive -t 60 --wrap \
         "srun elasticrun --max-restarts=20 $TB_WORK/says $TB_WORK/log-\$SLURM_JOB_ID")
     LOG=$TB_WORK/log-$job
 }

@@ -3,8 +3,6 @@
 # The leading agent is lost: another one of the base leads.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load takeover

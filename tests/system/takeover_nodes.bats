@@ -4,8 +4,6 @@
 # tests/sim/scenarios/takeover_without_controller.sim.
 # Takes 50 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 load helpers
 load elastic
 load takeover
@@ -21,12 +19,13 @@ load takeover
     trains_on
     wait_for 20 led_by "$job" n2
     # It knows what the one before was told to.
-    [[ $(show_json "$job" | json_value 's["target"]') == 4 ]]
+    knows_target() { [[ $(show_json "$job" | json_value 's["target"]') == 4 ]]; }
+    wait_for 20 knows_target
     went_well
     wait_for 60 says "$TB_WORK/$job.out" "srun is lost with its node: output goes on in .*/$job.out"
-    says "$TB_WORK/$job.out" 'generation [0-9]+: 3 nodes, 3 workers \(fault: the leading node was lost\)'
+    wait_for 20 says "$TB_WORK/$job.out" 'generation [0-9]+: 3 nodes, 3 workers \(fault: the leading node was lost\)'
     for node in n2 n3; do
-        says "$TB_WORK/$job.out" "^through on $node"
+        wait_for 20 says "$TB_WORK/$job.out" "^through on $node"
     done
     # Slurm waits for the lost node, or until it takes it for down.
     "$TESTBED" boot --dir "$TB_DIR" n1

@@ -4,7 +4,7 @@
 
 A step is a line: `see TEXT` waits until the program has written TEXT since the step before, `press
 TEXT` types it (\\e: Escape, \\r: Enter). The exit status is the program's, 124 where a text does
-not come within 30 seconds."""
+not come within 120 seconds."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ import sys
 import termios
 import time
 
-LIMIT = 30
+LIMIT = 120
 
 
 class Terminal:

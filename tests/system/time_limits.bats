@@ -3,8 +3,6 @@
 # How long extensions may run: as long as their base where that is possible, less where other jobs wait.
 # Takes 100 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
 load helpers
 load elastic
 

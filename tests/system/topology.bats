@@ -4,7 +4,6 @@
 # the site's TaskProlog, which gives each node's task the hwloc topology that it is to find (HWLOC_XMLFILE).
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=120
 bats_require_minimum_version 1.5.0
 load helpers
 load elastic
@@ -90,14 +89,14 @@ shapes() { json_value 's["nodes"]' <"${1:-$TB_DIR/etc/elastic-shapes.json}"; }
     run -0 collect --json
     echo "$output"
     on_testbed scontrol update nodename=n2 state=drain reason=test
-    busy=$(submit -w n3 --exclusive --wrap 'sleep 100')
+    busy=$(submit -w n3 --exclusive --wrap 'sleep 3000')
     wait_for 20 job_is "$busy" RUNNING
     touch "$TB_WORK/hang-n4"
     lose_gpu n1
     lose_gpu n4
     rm "$TB_WORK/machine-n5.xml"
     echo nonsense >"$TB_WORK/machine-n6.xml"
-    run -0 on_testbed selastic topology collect --timeout=4
+    run -0 on_testbed selastic topology collect --timeout=20
     echo "$output"
     [[ $output == *'n2: drained (its shape of before is kept)'* ]]
     [[ $output == *'n3: all of it in use (its shape of before is kept)'* ]]
@@ -142,7 +141,7 @@ shapes() { json_value 's["nodes"]' <"${1:-$TB_DIR/etc/elastic-shapes.json}"; }
 
 @test "newcomers have their ranks along the tree, beginning at the leaf of the last that stays" {
     on_testbed scontrol update nodename='n[7-8]' state=drain reason=test
-    job=$(submit --elastic=2,6 --elastic-grow-delay=2 -w 'n[4-5]' --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2,6 --elastic-grow-delay=2 -w 'n[4-5]' --exclusive -t 60 --wrap \
         "srun elasticrun /usr/bin/python3 $TB_WORK/steps.py $TB_WORK/log-\$SLURM_JOB_ID 100000 0.1")
     wait_for 60 size_is "$job" 6
     run -0 json_value '[m["node"] for m in sorted(s["members"], key=lambda m: m["first_rank"])]' < <(show_json "$job")

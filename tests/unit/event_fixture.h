@@ -12,7 +12,7 @@
 #include "client/elastic.h"
 #include "client/event.h"
 
-#define WAIT_MS        20000 /* for anything that takes milliseconds when all is well */
+#define WAIT_MS        120000 /* for anything that takes milliseconds when all is well */
 #define EVENT_PATH_MAX 64
 
 /* Of each test's page; nothing is there yet. */

@@ -149,6 +149,16 @@ tests_unit_test_watch_CFLAGS = $(AM_CFLAGS) -Wno-shadow
 tests_unit_test_watch_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
 endif
 
+EXTRA_DIST += tests/unit/test_select_jobs.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_select_jobs
+tests_unit_test_select_jobs_SOURCES = tests/unit/test_select_jobs.c plugins/select/jobs.c
+tests_unit_test_select_jobs_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_select_jobs_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_select_jobs_LDFLAGS = -Wl,--wrap=slurm_bit_or
+tests_unit_test_select_jobs_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+endif
+
 EXTRA_DIST += tests/unit/test_waiting.c
 if HAVE_SLURM_SOURCE
 UNIT_TESTS += tests/unit/test_waiting
@@ -344,6 +354,7 @@ UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash tests/unit/tes
 FIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 tests_unit_test_fit_files_SOURCES = tests/unit/test_fit_files.c
 tests_unit_test_fit_files_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_files_LDFLAGS = -Wl,--wrap=kill
 tests_unit_test_fit_files_LDADD = fit/libfit.la $(UNIT_LIBS)
 tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
 tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
@@ -352,6 +363,10 @@ tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write
 tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_crew
+tests_unit_test_crew_SOURCES = tests/unit/test_crew.c
+tests_unit_test_crew_LDADD = common/libelastics3client.la $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
 tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
@@ -776,6 +791,11 @@ tests_unit_test_route_table_LDADD = router/librouter.la $(UNIT_LIBS) $(JSONC_LIB
 tests_unit_test_router_plan_SOURCES = tests/unit/test_router_plan.c
 tests_unit_test_router_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_router_plan_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+UNIT_TESTS += tests/unit/test_router_files
+tests_unit_test_router_files_SOURCES = tests/unit/test_router_files.c
+tests_unit_test_router_files_CPPFLAGS = $(AM_CPPFLAGS) $(LIBUV_CFLAGS)
+tests_unit_test_router_files_LDFLAGS = -Wl,--wrap=getuid
+tests_unit_test_router_files_LDADD = router/librouter.la $(UNIT_LIBS) $(LIBUV_LIBS)
 UNIT_TESTS += tests/unit/test_router_sources
 tests_unit_test_router_sources_SOURCES = tests/unit/test_router_sources.c $(LINK_TEST_FIXTURE)
 tests_unit_test_router_sources_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
@@ -798,6 +818,7 @@ UNIT_TESTS += \
     tests/unit/test_api_request \
     tests/unit/test_di \
     tests/unit/test_fit_http \
+    tests/unit/test_http_table \
     tests/unit/test_reports
 tests_unit_test_api_call_SOURCES = tests/unit/test_api_call.c
 tests_unit_test_api_call_CPPFLAGS = $(ROLES_CPPFLAGS)
@@ -808,6 +829,9 @@ tests_unit_test_api_request_LDADD = $(ROLES_LIBS)
 tests_unit_test_fit_http_SOURCES = tests/unit/test_fit_http.c
 tests_unit_test_fit_http_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_fit_http_LDADD = $(ROLES_LIBS)
+tests_unit_test_http_table_SOURCES = tests/unit/test_http_table.c
+tests_unit_test_http_table_CPPFLAGS = $(ROLES_CPPFLAGS)
+tests_unit_test_http_table_LDADD = $(ROLES_LIBS)
 tests_unit_test_di_SOURCES = tests/unit/test_di.c
 tests_unit_test_di_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_di_LDADD = $(ROLES_LIBS)

@@ -90,6 +90,7 @@ static struct doctor_facts good_site(const struct conf *conf)
         .state_dir = "/home/ada/.slurm-elastic/cluster-1",
         .release = "0.1.0",
         .python_release = "0.1.0",
+        .torch_release = "2.13.0",
     };
 }
 
@@ -134,6 +135,7 @@ CHANGE(state_unsafe, f->state_unsafe = "/scratch")
 CHANGE(ephemeral, f->local_port_first = 1024)
 CHANGE(no_pmix, f->pmix_error = "libpmix.so.2: cannot open shared object file")
 CHANGE(old_python, f->python_release = "0.0.9")
+CHANGE(no_libuv, f->torch_release = "2.6.0+debian")
 CHANGE(few_jobs, f->association = "physics|1||||\n")
 CHANGE(few_submits, f->association = "physics||1||\n")
 CHANGE(no_qos, f->qos = "normal|00:00:00|cluster\n")
@@ -183,6 +185,8 @@ static const struct row {
     {"snapshot-absent", NULL, NULL, "snapshot_dir = /snap\n" CONF, snapshot_absent, DOCTOR_MISTAKE,
      "mkdir -m 711 /snap"},
     {"snapshot-container", NULL, NULL, NULL, not_mounted, DOCTOR_NOTE, "at boot"},
+    {"snapshot-container", "JobContainerType = (null)\nNamespaceType = namespace/tmpfs\n", NULL,
+     NULL, not_mounted, DOCTOR_NOTE, "at boot"},
     {"munge", NULL, NULL, NULL, no_munge, DOCTOR_MISTAKE, "start munged"},
     {"clock", NULL, NULL, NULL, clock_ahead, DOCTOR_NOTE, "chronyd"},
     {"clock", NULL, NULL, NULL, clock_wrong, DOCTOR_MISTAKE, "chronyd"},
@@ -192,6 +196,7 @@ static const struct row {
     {"ports-slurm", "SlurmdPort=23500\n", NULL, NULL, NULL, DOCTOR_MISTAKE, "port_range"},
     {"pmix", NULL, NULL, NULL, no_pmix, DOCTOR_NOTE, "--pmix=no"},
     {"python-release", NULL, NULL, NULL, old_python, DOCTOR_MISTAKE, "same release"},
+    {"torch-rendezvous", NULL, NULL, NULL, no_libuv, DOCTOR_NOTE, "USE_LIBUV=0"},
     {"proctrack", "ProctrackType = proctrack/pgid\n", NULL, NULL, NULL, DOCTOR_MISTAKE,
      "ProctrackType=proctrack/cgroup"},
     {"cgroup-task", "TaskPlugin = task/affinity\n", NULL, NULL, NULL, DOCTOR_NOTE, "TaskPlugin="},
@@ -459,6 +464,8 @@ static void test_texts_of_slurm(void **unused)
     assert_int_equal(doctor_spank_line("  optional\tspank_elastic.so x\n", path, sizeof(path)),
                      DOCTOR_SPANK_OPTIONAL);
     assert_string_equal(path, "spank_elastic.so");
+    /* A user may not be allowed to read it. */
+    assert_int_equal(doctor_spank_line(NULL, path, sizeof(path)), DOCTOR_SPANK_NONE);
     assert_int_equal(doctor_spank_line("include x\nignore /x/spank_elastic.so", path, sizeof(path)),
                      DOCTOR_SPANK_NONE);
     assert_string_equal(path, "");

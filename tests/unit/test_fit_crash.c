@@ -126,10 +126,17 @@ int service_look(struct service_link *link, const char *model, struct service_lo
     return 0;
 }
 
+/* It would try a state once more that has failed. */
 int service_flush(struct service_link *link, struct error *err)
 {
+    char current[64], broken[64];
+
     (void)link;
     (void)err;
+    see_current(current);
+    get_text("broken", broken, sizeof(broken));
+    if (broken[0] != '\0' && strcmp(current, broken) == 0)
+        set_text("retried", broken);
     return 0;
 }
 
@@ -307,14 +314,14 @@ static void run_once(void)
     struct runner *runner;
     struct error err = {""};
     int64_t claim;
-    bool busy;
+    enum runner_sees sees;
 
     if (home_claim(&home, &claim, &err) != 0)
         _exit(1);
     runner = runner_create(&(struct runner_options){.home = &home, .claim = claim, .job = 7});
     for (int i = 0; i < LOOKS_MAX; i++) {
         train();
-        if (runner_look(runner, &busy, &err) != 0) {
+        if (runner_look(runner, &sees, &err) != 0) {
             fprintf(stderr, "%s\n", err.text);
             _exit(1);
         }
@@ -374,7 +381,7 @@ static void check_end(void)
                                            [REPLICAS_FAIL] = FIT_FAILED,
                                            [IS_CANCELLED] = FIT_CANCELLED};
     struct home_record record;
-    char current[64], served[64], trainers[8];
+    char current[64], served[64], trainers[8], retried[64];
 
     assert_int_equal(home_record_read(&home, 1, &record, NULL), 0);
     assert_int_equal(record.fit.status, ends[wanted]);
@@ -383,7 +390,9 @@ static void check_end(void)
     get_text("trainers", trainers, sizeof(trainers));
     assert_string_equal(current, wanted == ENDS_WELL ? "000002" : "000001");
     assert_string_equal(served, current);
+    get_text("retried", retried, sizeof(retried));
     assert_string_equal(trainers, "");
+    assert_string_equal(retried, "");
     assert_int_equal(record.previous, 1);
     assert_int_equal(record.fit.mode, multi ? FIT_MULTI : FIT_SINGLE);
     if (multi)

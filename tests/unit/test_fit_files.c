@@ -3,10 +3,12 @@
 #include "tests/unit/support.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -217,6 +219,23 @@ static void test_links(void **state)
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
+static int kills, stray; /* of groups; those whose number may be another program's by then */
+
+/* In the place of kill() (tests/unit/local.mk). */
+int __real_kill(pid_t pid, int number);
+int __wrap_kill(pid_t pid, int number);
+
+int __wrap_kill(pid_t pid, int number)
+{
+    siginfo_t info;
+
+    if (pid < 0) {
+        kills++;
+        stray += waitid(P_PID, (id_t)-pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0;
+    }
+    return __real_kill(pid, number);
+}
+
 static bool after_looks(void *looks)
 {
     return --*(int *)looks == 0;
@@ -254,6 +273,8 @@ static void test_programs(void **state)
     looks = 2;
     assert_false(program_run(&program, &code, &why));
     assert_int_equal(code, 128 + 15);
+    assert_int_equal(kills, 5); /* each one's at its end, and the last one's SIGTERM */
+    assert_int_equal(stray, 0);
 }
 
 int main(void)

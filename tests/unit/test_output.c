@@ -19,7 +19,7 @@
 
 #include "agent/output.h"
 
-#define LIMIT_SECONDS 20
+#define LIMIT_SECONDS 120
 
 /* ---- in the child ---------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ static void test_nothing_of_another_server_is_left(void **state)
         "A=1", "PMIX_X", "PMIX_", "PMIX_NAMESPACE=7", long_name, "PMIXX=2", "PMIX_MCA_gds=shmem",
         NULL};
 
-    alarm(20); /* as it once did not come back */
+    alarm(120); /* as it once did not come back */
     memset(long_name + 5, 'N', 200);
     strcat(long_name, "=1");
     environ = entries;

@@ -10,8 +10,8 @@
 
 #include "tests/unit/support.h"
 
-#define PATIENCE_MS 2000 /* for a notice that is to come */
-#define SILENCE_MS  700  /* for one that is not */
+#define PATIENCE_MS 60000 /* for a notice that is to come */
+#define SILENCE_MS  700   /* for one that is not */
 
 /* A server that gives one answer to every request, or none at all. */
 struct server {
@@ -400,13 +400,13 @@ static void test_a_program_that_forks(void **state)
     free(s.conf->reclaim.url);
     s.conf->reclaim.url = NULL;
     s.conf->reclaim.program = strdup(path);
-    scene_run(&s, SILENCE_MS, NULL);
+    scene_run(&s, 3000, NULL); /* it has begun by then */
     snprintf(name, sizeof(name), "%s.child", path);
     file = fopen(name, "r");
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%d", &pid), 1);
     fclose(file);
-    for (int i = 0; kill(pid, 0) == 0 && i < 500; i++)
+    for (int i = 0; kill(pid, 0) == 0 && i < 12000; i++)
         nanosleep(&nap, NULL);
     assert_int_equal(kill(pid, 0), -1);
     unlink(name);

@@ -135,9 +135,15 @@ static void test_refusals(void **state)
          "2:1: models: it has no repository; write repository: and a directory"},
         {"service: a\nmodels: x\n" SHARD,
          "2:1: models: it is not a map; write a map such as {repository: ./models, every: 10s}"},
-        {"service: a\nmodels: {repository: s3://b/p}\n" SHARD,
-         "2:10: models.repository: models of S3 are not built yet; write a directory that all "
-         "nodes see"},
+        {"service: a\nmodels: {repository: \"s3:/b\"}\n" SHARD,
+         "2:10: models.repository: s3:/b: a place on S3 is s3://BUCKET/PREFIX"},
+        {"service: a\nmodels: {repository: x, copies: /c}\n" SHARD,
+         "2:25: models.copies: there are copies only of a repository s3://…; leave it out"},
+        {"service: a\nmodels: {repository: x, copies-max: 1G}\n" SHARD,
+         "2:25: models.copies-max: there are copies only of a repository s3://…; leave it out"},
+        {"service: a\nmodels: {repository: s3://bucket/p}\nfit: {run: [a]}\n" SHARD
+         "    capacity: 1G\n",
+         "3:1: fit: a fit needs models in a directory, and not on S3"},
         {"service: a\nmodels: {repository: x, every: 10ms}\n" SHARD,
          "2:25: models.every: '10ms' is not a time from 1s to 365 days; write a time such as "
          "500ms, 30s, 10m, 2h or 1d"},
@@ -223,7 +229,7 @@ static void test_refusals(void **state)
         {JOB "fit: {run: [x], replace: some}\n",
          "10:17: fit.replace: 'some' is not allowed; write rolling, all or load"},
         {JOB "fit: {run: [x], state: s}\n",
-         "10:17: fit.state: there is no such key of fit; did you mean 'stage'?"},
+         "10:17: fit.state: there is no such key of fit; did you mean 'stage' or 'states'?"},
         {JOB "fit: {run: [x], within: 1h}\n",
          "10:17: fit.within: it is not a map; write a map such as {start: 1h, fit: 12h, target: "
          "1h}"},

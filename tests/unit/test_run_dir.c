@@ -50,7 +50,7 @@ static int remove_root(void **state)
  * left. */
 static _Noreturn void look_for_ever(void)
 {
-    alarm(60);
+    alarm(600);
     for (;;) {
         struct stat st, named;
         int fd = open(lock_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -127,6 +127,10 @@ static void test_parts(void **unused)
             assert_true(size > 0 || sizes[i] == 0);
             sum += size;
         }
+        assert_in_range(s3_parts_lanes(&parts), 1, S3_LANES);
+        assert_true(s3_parts_lanes(&parts) <= parts.count);
+        assert_true(s3_parts_lanes(&parts) == 1 ||
+                    s3_parts_lanes(&parts) * parts.part <= S3_LANES * S3_PART_BYTES);
         assert_true(sum == sizes[i]);
         assert_true(parts.part >= (int64_t)5 << 20);
     }
@@ -182,7 +186,7 @@ static void test_listings(void **unused)
 {
     static const char text[] = LIST(
         "<Name>b</Name><IsTruncated>true</IsTruncated><Contents><Key>a%20b</Key>"
-        "<Size>5</Size><Owner><ID>Key</ID></Owner></Contents>"
+        "<Size>5</Size><ETag>&quot;e&quot;</ETag><Owner><ID>Key</ID></Owner></Contents>"
         "<NextContinuationToken>t&amp;/+=</NextContinuationToken>"
         "<CommonPrefixes><Prefix>p%2F</Prefix></CommonPrefixes>");
     struct s3_listing listing;
@@ -193,6 +197,7 @@ static void test_listings(void **unused)
     assert_int_equal(listing.count, 2);
     assert_string_equal(listing.entries[0].key, "a b");
     assert_true(listing.entries[0].bytes == 5);
+    assert_string_equal(listing.entries[0].etag, "\"e\"");
     assert_string_equal(listing.entries[1].key, "p/");
     assert_true(listing.entries[1].bytes == -1);
     assert_string_equal(listing.next, "t&/+=");

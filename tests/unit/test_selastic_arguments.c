@@ -137,6 +137,7 @@ static void test_usage(void **unused)
 static void test_top(void **unused)
 {
     assert_int_equal(good("top").interval, 0);
+    assert_true(good("top --json --interval=2").json);
     assert_int_equal(good("top --all --interval 2").interval, 2);
     assert_refused("top --interval 1", "--interval=1: give seconds from 2 to 3600");
     assert_refused("top 12", "'top' takes no arguments besides options");
@@ -168,6 +169,7 @@ static void test_topology(void **unused)
     assert_string_equal(good("topology check --file=/x").file, "/x");
     assert_int_equal(good("topology check").action, TOPOLOGY_CHECK);
     assert_true(good("topology describe --pieces").pieces);
+    assert_true(good("topology describe --json").json);
     assert_true(good("topology --help").help);
     assert_true(good("topology show --help").help);
     assert_refused("topology",
@@ -366,8 +368,10 @@ static void test_endpoints(void **unused)
     assert_refused("endpoints 12 --format=", "--format= is not allowed; give text, json, hosts, "
                                              "prometheus or haproxy");
     assert_refused("endpoints 12 --role=a,b", "'a,b' is not a role; give its name (collector)");
-    assert_refused("endpoints 12 --json",
-                   "unknown option '--json' of 'endpoints'; see 'selastic endpoints --help'");
+    assert_true(good("endpoints 12 --json").json);
+    assert_true(good("endpoints 12 --json --format=json").json);
+    assert_refused("endpoints 12 --json --format=hosts",
+                   "'endpoints' takes --json, or another --format");
 }
 
 static void test_exporter(void **unused)
@@ -417,6 +421,7 @@ static void test_logs(void **unused)
     assert_string_equal(good("logs 12 collector").name, "collector");
     assert_string_equal(good("logs 12 pair-0.1 -f").name, "pair-0.1");
     assert_true(good("logs 12 --follow").follow);
+    assert_true(good("logs 12 --json").json);
     assert_refused("logs 12 a/b",
                    "'a/b' is not a role or replica; give its name (collector, collector-3), or "
                    "that of a task (pair-0.1)");
@@ -477,12 +482,17 @@ static void assert_printed(struct logs logs, const char *text, size_t size, cons
 static void test_logs_as_they_are_printed(void **unused)
 {
     struct logs of_role = {.name = "pair"}, clean = {.clean = true}, raw = {.name = NULL};
+    struct logs json = {.name = "pair", .json = true, .clean = true};
 
     PRINTED(of_role, "pair-0: a\nother\npair-1: b\npair-1: c", "pair-0: a\npair-1: b\n",
             "pair-0: a\npair-1: b\npair-1: c");
     PRINTED(raw, "\x1b]0;x\a\n", "\x1b]0;x\a\n", "\x1b]0;x\a\n");
     PRINTED(clean, "a\tb\x1b[2J\r\n\0c\n\xff", "a\tb\\x1b[2J\\x0d\n\\x00c\n",
             "a\tb\\x1b[2J\\x0d\n\\x00c\n\\xff");
+#define A_PAIR "{ \"line\": \"pair-0: \\u0000\\u001b\\u00e9\\ufffd\\ufffd/\", \"ends\": true }\n"
+    PRINTED(json, "pair-0: \0\x1b\xc3\xa9\xff\xc3/\nother\npair-1: \"b", A_PAIR,
+            A_PAIR "{ \"line\": \"pair-1: \\\"b\", \"ends\": false }\n");
+#undef A_PAIR
 }
 
 /* A job can write a line of gigabytes. */
@@ -549,7 +559,8 @@ static void test_bad_options(void **unused)
         "delete 12",
         "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
         "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, exporter, "
-        "services, shard, apply, flush, repack, move, handover, clean, plan, states, fit, router, "
+        "services, shard, apply, flush, repack, move, withdraw, serve, handover, clean, plan, "
+        "states, fit, router, "
         "doctor, "
         "topology, "
         "help");

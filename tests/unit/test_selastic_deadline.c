@@ -6,7 +6,7 @@
 
 #include "cmd/deadline.h"
 #undef DEADLINE_MS
-#define DEADLINE_MS 600
+#define DEADLINE_MS 1800
 #include "cmd/deadline.c"
 #include "tests/unit/support.h"
 
@@ -45,7 +45,7 @@ static void test_slurm_that_hangs(void **state)
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), STATUS_FAILED);
     assert_string_equal(said,
-                        "selastic: Slurm did not answer within 0.6 s; see whether squeue works\n");
+                        "selastic: Slurm did not answer within 1.8 s; see whether squeue works\n");
 }
 
 static void test_a_thread_that_hangs(void **state)
@@ -66,7 +66,7 @@ static void test_what_ends_in_time_goes_on(void **state)
     deadline_enter_slurm();
     deadline_leave();
     deadline_leave(); /* harmless */
-    usleep(800 * 1000);
+    usleep(2000 * 1000);
     assert_true(deadline_over());
     assert_int_equal(deadline_left(), 500);
 }

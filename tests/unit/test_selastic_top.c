@@ -53,6 +53,32 @@ static int chosen_line(void)
     return found;
 }
 
+/* As JSON: rate -1: not known. */
+static void assert_stream(const struct top *top, int job, double rate)
+{
+    json_object *look = top_json(top, NOW), *first;
+    double found;
+
+    first = json_object_array_get_idx(json_object_object_get(look, "jobs"), 0);
+    assert_near(json_object_get_double(json_object_object_get(look, "time")), NOW, 1e-6);
+    assert_int_equal(json_object_get_int(json_object_object_get(first, "job")), job);
+    found = json_object_object_get(first, "steps_per_s") == NULL
+                ? -1
+                : json_object_get_double(json_object_object_get(first, "steps_per_s"));
+    assert_near(found, rate, 1e-6);
+    json_object_put(look);
+}
+
+static void assert_stream_of_trouble(const struct top *top)
+{
+    json_object *look = top_json(top, NOW);
+
+    assert_string_equal(json_object_get_string(json_object_object_get(look, "error")),
+                        "Slurm cannot\x1b[2J answer");
+    assert_null(json_object_object_get(look, "jobs"));
+    json_object_put(look);
+}
+
 static void test_list(void **state)
 {
     struct top top = {.view = TOP_LIST};
@@ -78,11 +104,15 @@ static void test_list(void **state)
     top_take(&top, TOP_LIST, 0, jobs_of(7, 2, 10), NULL, NOW + 8);
     draw(&top);
     assert_non_null(strstr(lines[2].text, "2:8        -"));
+    assert_stream(&top, 7, -1);
+    top_take(&top, TOP_LIST, 0, jobs_of(7, 2, 40), NULL, NOW + 12);
+    assert_stream(&top, 7, 7.5);
     /* What failed is said, and the list stays. */
-    top_take(&top, TOP_LIST, 0, NULL, "Slurm cannot\x1b[2J answer", NOW + 12);
+    top_take(&top, TOP_LIST, 0, NULL, "Slurm cannot\x1b[2J answer", NOW + 16);
     draw(&top);
     assert_non_null(strstr(lines[0].text, "Slurm cannot\\x1b[2J answer"));
     assert_non_null(strstr(lines[2].text, "train"));
+    assert_stream_of_trouble(&top);
     top_clear(&top);
 }
 

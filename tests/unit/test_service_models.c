@@ -10,7 +10,7 @@
 static char names[MOST + 3][16];
 static struct service_model models[MOST + 3];
 
-static struct service *service_of(double idle)
+static struct service *service_from(double idle, json_object *record)
 {
     const struct service_options options = {
         .brain = {.capacity = MOST, .max_shards = 1, .default_size = 1, .idle = idle},
@@ -22,10 +22,15 @@ static struct service *service_of(double idle)
         .application = "a",
     };
     struct error err = {""};
-    struct service *s = service_create(&options, NULL, NULL, 1000, &err);
+    struct service *s = service_create(&options, record, NULL, 1000, &err);
 
     assert_string_equal(err.text, "");
     return s;
+}
+
+static struct service *service_of(double idle)
+{
+    return service_from(idle, NULL);
 }
 
 static void name_models(void)
@@ -147,11 +152,161 @@ static void test_asked(void **state)
     service_destroy(s);
 }
 
+/* What the next leader reads; NULL: nothing was written. */
+static json_object *record_of(struct service *s)
+{
+    struct service_actions actions = {0};
+    json_object *record = NULL;
+    bool again = true;
+
+    while (again) {
+        assert_int_equal(service_run(s, 1000, NULL, 0, &actions, &again), 0);
+        for (int i = 0; i < actions.count; i++)
+            if (actions.list[i].kind == SERVICE_RECORD) {
+                json_object_put(record);
+                record = json_tokener_parse(actions.list[i].text);
+            }
+        service_actions_clear(&actions);
+    }
+    return record;
+}
+
+static struct service *next_leader(struct service *s)
+{
+    json_object *record = record_of(s);
+    struct service *next = service_from(0, record);
+
+    assert_non_null(record);
+    json_object_put(record);
+    service_destroy(s);
+    return next;
+}
+
+/* It stays until the shard's commands have been carried out. */
+static bool is_to_be_served(struct service *s, const char *name)
+{
+    struct shard_model_view view = shard_commands_named(service_brain(s), name);
+
+    return view.name != NULL && !view.removed;
+}
+
+/* A model that a user has withdrawn stays so for the next leaders, until a user wants it, or the
+ * repository does not have it any more. */
+static void test_withdrawn(void **state)
+{
+    struct service *s = service_of(0);
+    struct error err = {""};
+    char line[300];
+
+    (void)state;
+    name_models();
+    models[0].key = "tenant/a";
+    say(s, 0, 2);
+    json_object_put(record_of(s));
+    assert_null(service_model(s, "m000009", NULL, &err));
+    assert_string_equal(err.text, "there is no model 'm000009'");
+    assert_null(service_model(s, NULL, "m000000", &err));
+    assert_string_equal(err.text, "there is no model with the key 'm000000'");
+    assert_null(service_model(s, "../x", NULL, &err));
+    assert_null(service_model(s, NULL, NULL, &err));
+    assert_string_equal(service_model(s, NULL, "tenant/a", &err), "m000000");
+    assert_int_equal(service_withdraw(s, "m000000", 1000), 0);
+    assert_int_equal(service_withdraw(s, "m000000", 1000), 0);
+    s = next_leader(s);
+    say(s, 0, 2);
+    refusal(s, line, sizeof(line));
+    assert_string_equal(line, "m000000: it has been withdrawn: `selastic serve` serves it");
+    json_object_put(record_of(s));
+    assert_false(is_to_be_served(s, "m000000"));
+    assert_true(is_to_be_served(s, "m000001"));
+    assert_string_equal(service_model(s, NULL, "tenant/a", &err), "m000000");
+    service_serve(s, "m000000");
+    say(s, 0, 2);
+    refusal(s, line, sizeof(line));
+    assert_string_equal(line, "");
+    assert_true(is_to_be_served(s, "m000000"));
+    /* Of a model that was removed meanwhile nothing is known. */
+    assert_int_equal(service_withdraw(s, "m000001", 1000), 0);
+    say(s, 0, 1);
+    s = next_leader(s);
+    say(s, 0, 2);
+    assert_true(is_to_be_served(s, "m000001"));
+    models[0].key = NULL;
+    service_destroy(s);
+}
+
+/* What is on a shard's list, and what is to come there. */
+static void test_used(void **state)
+{
+    struct service *s = service_of(0);
+    char *used;
+
+    (void)state;
+    name_models();
+    say(s, 0, 1);
+    json_object_put(record_of(s));
+    models[0].version = "v2";
+    say(s, 0, 2);
+    used = service_used(s);
+    assert_non_null(strstr(used, "m000000/v1\n"));
+    assert_non_null(strstr(used, "m000000/v2\n"));
+    assert_non_null(strstr(used, "m000001/v1\n"));
+    free(used);
+    service_destroy(s);
+}
+
+static void measure(struct service *s, const char *text)
+{
+    json_object *sizes = json_tokener_parse(text);
+
+    service_measured(s, sizes, 1000);
+    json_object_put(sizes);
+}
+
+static int64_t size_of(struct service *s, const char *name)
+{
+    return shard_commands_named(service_brain(s), name).size;
+}
+
+/* What servers say takes the place of what files let expect: the largest, of the version that there
+ * should be. What the repository says comes before it. */
+static void test_measured(void **state)
+{
+    struct service *s = service_of(0);
+
+    (void)state;
+    name_models();
+    models[0].given = 0;
+    models[0].files = 10;
+    say(s, 0, 2);
+    assert_int_equal(size_of(s, "m000000"), 12);
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 7}, \"../x\": {}}");
+    assert_int_equal(size_of(s, "m000000"), 7);
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 6}}");
+    assert_int_equal(size_of(s, "m000000"), 7);
+    measure(s, "{\"m000000\": {\"version\": \"v0\", \"bytes\": 60}}");
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": -1}}");
+    measure(s, "[1]");
+    assert_int_equal(size_of(s, "m000000"), 7);
+    say(s, 0, 2); /* another look at the repository */
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 9}}");
+    assert_int_equal(size_of(s, "m000000"), 9);
+    measure(s, "{\"m000001\": {\"version\": \"v1\", \"bytes\": 9}}");
+    assert_int_equal(size_of(s, "m000001"), 1);
+    models[0].given = 5;
+    say(s, 0, 2);
+    assert_int_equal(size_of(s, "m000000"), 5);
+    measure(s, "{\"m000000\": {\"version\": \"v1\", \"bytes\": 11}}");
+    assert_int_equal(size_of(s, "m000000"), 5);
+    service_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_too_many),  cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_withdrawn), cmocka_unit_test(test_used),
+        cmocka_unit_test(test_measured),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,7 +399,7 @@ static _Noreturn void write_for_ever(void)
 {
     struct elastic_part parts[] = {{"one", calloc(1, LARGE / 8), LARGE / 8}, {"two", "x", 1}};
 
-    alarm(20);
+    alarm(120);
     if (parts[0].data == NULL || elastic_init() != 0)
         _exit(1);
     for (;;) {

@@ -21,9 +21,9 @@
 
 #include "client/sockets.h"
 
-#define WAIT_MS  10000 /* for what takes milliseconds when all is well */
-#define QUIET_MS 60    /* several looks of the thread */
-#define RANKS    3     /* of the world */
+#define WAIT_MS  120000 /* for what takes milliseconds when all is well */
+#define QUIET_MS 60     /* several looks of the thread */
+#define RANKS    3      /* of the world */
 
 struct connection {
     int client, server;

@@ -19,7 +19,7 @@
 
 #include "lib/json_get.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 120000
 #define SENT_MAX    8192
 #define TEXT        512
 #define MIB         (1 << 20)

@@ -13,7 +13,7 @@
 #include "agent/supervise.h"
 #include "lib/drain_notices.h"
 
-#define LIMIT 20 /* seconds for each process, which ends by SIGALRM else */
+#define LIMIT 120 /* seconds for each process, which ends by SIGALRM else */
 
 /* What an agent does; its exit status says what went wrong. */
 typedef void (*agent_part)(struct agent_handover *agent_handover);

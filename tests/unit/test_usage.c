@@ -37,7 +37,7 @@ static void read_list(const struct fields *list, size_t count, struct usage *usa
     struct error err = {""};
     char *text = text_of(list, count);
 
-    if (usage_read(text, SEPARATOR, usage, &err) != 0)
+    if (usage_read(text, SEPARATOR, NULL, 0, usage, &err) != 0)
         fail_msg("%s", err.text);
     free(text);
 }
@@ -173,11 +173,11 @@ static void test_wrong(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(usage_read(cases[i].text, SEPARATOR, &usage, &err), -1);
+        assert_int_equal(usage_read(cases[i].text, SEPARATOR, NULL, 0, &usage, &err), -1);
         assert_string_equal(err.text, cases[i].message);
         assert_int_equal(usage.count, 0);
     }
-    assert_int_equal(usage_read("", SEPARATOR, &usage, &err), 0);
+    assert_int_equal(usage_read("", SEPARATOR, NULL, 0, &usage, &err), 0);
     assert_int_equal(usage.count, 0);
     assert_null(usage_find(&usage, 1));
     usage_clear(&usage);
@@ -187,11 +187,120 @@ static void test_wrong(void **state)
                    1);
     for (size_t length = 0; length <= strlen(text); length++) {
         cut = strndup(text, length);
-        if (usage_read(cut, SEPARATOR, &usage, &err) == 0)
+        if (usage_read(cut, SEPARATOR, NULL, 0, &usage, &err) == 0)
             usage_clear(&usage);
         free(cut);
     }
     free(text);
+}
+
+/* Of a job that runs, slurmdbd has no comment yet; slurmctld has. */
+static void test_running(void **state)
+{
+    static const struct fields list[] = {
+        {"60", "ada", "batch", "RUNNING", "100", "2", "cpu=8", "", "", "mine"},
+        {"61", "ada", "spot", "RUNNING", "10", "3", "cpu=8", "", "", "mine+"},
+        {"62", "eve", "spot", "RUNNING", "10", "9", "cpu=8", "", "", "x"},
+        {"63", "ada", "batch", "RUNNING", "10", "1", "cpu=8", "", "", "rigid"},
+        /* It has ended: the same number, of a job long ago. */
+        {"64", "ada", "batch", "COMPLETED", "10", "1", "cpu=8", "", "", "rigid"},
+        {"65", "ada", "batch", "SUSPENDED", "10", "1", "cpu=8", "", "", "level 0"},
+        {"66", "ada", "spot", "RUNNING", "10", "1", "cpu=8", "", "", "level 0+"},
+    };
+    static const struct usage_mark marks[] = {
+        {60, "elastic=2:8", NULL},
+        {61, "elastic-extension-of=60.0 pool=cheap", "elastic-extension-of=60.0"},
+        {62, NULL, "elastic-extension-of=60.0"},
+        {63, "", ""},
+        {64, "elastic=1:2", NULL},
+        {66, NULL, "elastic-extension-of=65.0"},
+    };
+    char *text = text_of(list, sizeof(list) / sizeof(list[0]));
+    struct usage usage;
+    struct error err = {""};
+
+    (void)state;
+    assert_true(usage_needs_marks(text, SEPARATOR));
+    assert_int_equal(usage_read(text, SEPARATOR, NULL, 0, &usage, &err), 0);
+    assert_int_equal(usage.count, 0);
+    usage_clear(&usage);
+    assert_int_equal(
+        usage_read(text, SEPARATOR, marks, sizeof(marks) / sizeof(marks[0]), &usage, &err), 0);
+    assert_int_equal(usage.count, 2);
+    assert_near(usage_sum(usage_find(&usage, 60)).node_s, 230, 1e-9);
+    assert_near(part(usage_find(&usage, 60), "cheap")->node_s, 30, 1e-9);
+    assert_near(usage_sum(usage_find(&usage, 65)).node_s, 20, 1e-9);
+    usage_clear(&usage);
+    free(text);
+    text = text_of(&list[4], 1);
+    assert_false(usage_needs_marks(text, SEPARATOR));
+    assert_false(usage_needs_marks("sacct: a warning\n", SEPARATOR));
+    free(text);
+}
+
+/* ---- sizes over time ------------------------------------------------------------------------- */
+
+static struct usage_part parts[] = {{.pool = USAGE_BASE}, {.pool = "elastic"}};
+
+static int nodes_at(const struct usage_job *job, double time)
+{
+    int nodes = 0, bases = 0;
+
+    for (int i = 0; i < job->span_count; i++)
+        if (time >= job->spans[i].begin && time < job->spans[i].end) {
+            nodes += job->spans[i].nodes;
+            bases += job->spans[i].part == 0;
+        }
+    return bases > 0 ? nodes : 0;
+}
+
+static void test_sizes(void **state)
+{
+    struct usage_span spans[12];
+    struct usage_job job = {.parts = parts, .part_count = 2, .spans = spans};
+    uint64_t random = 1;
+
+    (void)state;
+    for (int round = 0; round < RANDOM_ROUNDS(2000); round++) {
+        int least = 0, most = 0, found_least, found_most;
+
+        job.span_count = (int)random_below(&random, 13);
+        for (int i = 0; i < job.span_count; i++) {
+            spans[i].begin = random_below(&random, 20);
+            spans[i].end = spans[i].begin + 1 + random_below(&random, 10);
+            spans[i].nodes = 1 + (int)random_below(&random, 5);
+            spans[i].part = random_below(&random, 3) > 0;
+        }
+        for (int time = 0; time < 40; time++) {
+            int nodes = nodes_at(&job, time);
+
+            least = nodes > 0 && (least == 0 || nodes < least) ? nodes : least;
+            most = nodes > most ? nodes : most;
+        }
+        usage_sizes(&job, &found_least, &found_most);
+        assert_int_equal(found_least, least);
+        assert_int_equal(found_most, most);
+    }
+}
+
+#define MANY 400000
+
+/* The square of this number would take minutes. */
+static void test_very_many_extensions(void **state)
+{
+    struct usage_job job = {.parts = parts, .part_count = 2, .span_count = MANY};
+    int least, most;
+
+    (void)state;
+    job.spans = calloc(MANY, sizeof(*job.spans));
+    assert_non_null(job.spans);
+    job.spans[0] = (struct usage_span){0, 10.0 * MANY, 2, 0};
+    for (int i = 1; i < MANY; i++)
+        job.spans[i] = (struct usage_span){10.0 * i, 10.0 * i + 15, 3, 1};
+    usage_sizes(&job, &least, &most);
+    assert_int_equal(least, 2);
+    assert_int_equal(most, 8);
+    free(job.spans);
 }
 
 int main(void)
@@ -200,7 +309,10 @@ int main(void)
         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_running),
         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_very_many_extensions),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -86,6 +86,6 @@ int main(void)
         cmocka_unit_test(test_else_it_is_waited_for),
     };
 
-    alarm(60);
+    alarm(600);
     return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }

@@ -554,7 +554,7 @@ static void test_agent_is_killed(void **state)
     assert_false(process_gone(daemon));
     kill(agent, SIGKILL);
     pclose(out);
-    for (int i = 0; i < 1000 && !(process_gone(worker) && process_gone(daemon)); i++)
+    for (int i = 0; i < 12000 && !(process_gone(worker) && process_gone(daemon)); i++)
         usleep(10000);
     assert_true(process_gone(worker));
     assert_true(process_gone(daemon));

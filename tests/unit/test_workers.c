@@ -168,7 +168,7 @@ static void test_destroy_at_the_gate(void **state)
     run->options.gated = true;
     run_start_act(run, "gate", "");
     AWAIT(run, run->ready > 0);
-    for (int i = 0; i < 10000 && workers_gate(run->workers) < EVENT_AT_GATE; i++)
+    for (int i = 0; i < 120000 && workers_gate(run->workers) < EVENT_AT_GATE; i++)
         nanosleep(&nap, NULL);
     assert_int_equal(workers_gate(run->workers), EVENT_AT_GATE);
     for (int i = 0; i < 200; i++)

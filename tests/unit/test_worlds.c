@@ -24,7 +24,7 @@
 #define WORLDS     8 /* of one training; they count from 1 */
 #define WORKERS    (RANKS * WORLDS)
 #define MESSAGES   512
-#define WAIT_MS    30000
+#define WAIT_MS    120000
 #define REPEAT_US  2000
 #define NETWORK_US 1500
 

@@ -16,7 +16,7 @@
 #include "agent/workers/exec_worker.h"
 #include "client/event_page.h"
 
-#define LIMIT_MS 20000
+#define LIMIT_MS 120000
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 

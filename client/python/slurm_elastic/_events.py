@@ -160,6 +160,16 @@ def _guard_data_loader(library: Any) -> None:
         _torch_compat.after_loader_signals(guard)
 
 
+def guard_forkserver() -> None:
+    """Let the "forkserver" of multiprocessing import this package, and so be guarded as well.
+
+    The processes of a DataLoader end with it, if it has started them. To be called before Python
+    starts it, for the first process.
+    """
+    if _library is not None and "multiprocessing" in sys.modules:
+        _torch_compat.preload_in_forkserver(__package__)
+
+
 def _show_stacks(library: ctypes.CDLL) -> None:
     """Let elasticrun make this worker print its stacks, when the training hangs."""
     number = int(signal.SIGRTMIN) + STACKS
@@ -226,6 +236,7 @@ def loading() -> None:
 def _pass_gate(function: str, said: str) -> bool:
     global _waited_in
     _waited_in = _waited_in or said
+    guard_forkserver()
     if getattr(_library, function)() < 0:
         raise SystemExit("slurm_elastic: " + _error(_library))
     return True

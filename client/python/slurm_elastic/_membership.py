@@ -27,6 +27,8 @@ def begin(state: State) -> None:
         sampler.set_world(dist.get_rank(), dist.get_world_size())
     if state._wrap and any(each.requires_grad for each in state.model.parameters()):
         wrap(state, is_shared)
+    elif state._sharding is not None:
+        state._clock.watch_sharded(state.model)
     state._mistakes.begin_world()
     for callback in state._callbacks:
         callback(state)

@@ -9,7 +9,12 @@ events are recorded, and read when they have come: nothing waits for the GPU.
 DistributedDataParallel sends buffers around before each forward pass, in which a rank waits for
 rank 0. That time is left out: it lies between the calls of the wrapper and of the model.
 
-Not measured: sharded models, models that the script wraps itself, and scripted ones with buffers.
+A rank of a sharded model waits for the parts of the others before the forward pass of each module
+that fully_shard() was called for. That time is left out: it lies between two hooks around that of
+fully_shard(). A backward pass waits as well, so only the first forward pass of a step counts.
+
+Not measured: models that the script wraps itself, and scripted ones with buffers. Of what
+torch.compile() has made, the waits are not seen.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from typing import Any, Deque, List, NamedTuple, Optional, Tuple
 
 import torch
 
+from . import _torch_compat
 from ._nodes import report_step_time
 
 _WAITING = 16
@@ -39,32 +45,56 @@ class StepClock:
     """The clock of one rank."""
 
     def __init__(self) -> None:
-        self._is_measured = self._on_gpu = False
+        self._is_measured = self._is_sharded = self._on_gpu = False
         self._begin: Any = None
         self._end: Any = None
-        self._called: Any = None  # the wrapper, in which the rank may wait now
+        self._called: Any = None  # what the rank may wait in now
         self._waits: List[Tuple[Any, Any]] = []
         self._steps: Deque[_Step] = collections.deque(maxlen=_WAITING)
-        self._hook: Any = None  # on the model, which outlives a world
+        self._hooks: List[Any] = []  # on the model, which outlives a world
 
-    def watch(self, wrapper: torch.nn.Module, model: torch.nn.Module) -> None:
-        """A world begins: wrapper is the DistributedDataParallel of model in it."""
+    def _forget(self) -> None:
+        """Of the world before."""
         self._begin = self._end = self._called = None
         self._waits = []
         self._steps.clear()
         self._is_measured = False
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    def watch(self, wrapper: torch.nn.Module, model: torch.nn.Module) -> None:
+        """A world begins: wrapper is the DistributedDataParallel of model in it."""
+        self._forget()
         if getattr(wrapper, "broadcast_buffers", True) and any(True for _ in model.buffers()):
             if isinstance(model, torch.jit.ScriptModule):
                 return  # it takes no hook
-            wrapper.register_forward_pre_hook(self._wrapper_begins)
-            self._hook = model.register_forward_pre_hook(self._model_begins)
+            wrapper.register_forward_pre_hook(self._wait_begins)
+            self._hooks = [model.register_forward_pre_hook(self._wait_ends)]
+        self._begin_world(model, is_sharded=False)
+        wrapper.register_forward_hook(self._forward_ends)
+
+    def watch_sharded(self, model: torch.nn.Module) -> None:
+        """A world begins, in which fully_shard() has been called for modules of model.
+
+        The hooks of fully_shard() come first, so the first of ours is put before them.
+        """
+        self._forget()
+        modules = [each for each in model.modules() if _torch_compat.is_fully_sharded(each)]
+        if not modules:
+            return
+        for each in modules:
+            self._hooks += [
+                each.register_forward_pre_hook(self._wait_begins, prepend=True),
+                each.register_forward_pre_hook(self._wait_ends),
+            ]
+        self._begin_world(model, is_sharded=True)
+        self._hooks.append(model.register_forward_hook(self._forward_ends))
+
+    def _begin_world(self, model: torch.nn.Module, is_sharded: bool) -> None:
         parameter = next(model.parameters(), None)
         self._on_gpu = parameter is not None and parameter.is_cuda
+        self._is_sharded = is_sharded
         self._is_measured = True
-        wrapper.register_forward_hook(self._forward_ends)
 
     def _now(self) -> Any:
         if not self._on_gpu:
@@ -73,17 +103,25 @@ class StepClock:
         event.record()
         return event
 
-    def _wrapper_begins(self, *_: Any) -> None:
-        self._called = self._now()
+    def _ignores(self) -> bool:
+        """Whether a hook has nothing to do: the compiler shall not see what reads a clock."""
+        if self._is_sharded:
+            return _torch_compat.is_compiling() or self._end is not None
+        return False
 
-    def _model_begins(self, *_: Any) -> None:
+    def _wait_begins(self, *_: Any) -> None:
+        if not self._ignores():
+            self._called = self._now()
+
+    def _wait_ends(self, *_: Any) -> None:
         """Not for a call of the model itself, past the wrapper."""
-        if self._called is not None:
+        if not self._ignores() and self._called is not None:
             self._waits.append((self._called, self._now()))
             self._called = None
 
     def _forward_ends(self, *_: Any) -> None:
-        self._end = self._now()
+        if not self._ignores():
+            self._end = self._now()
 
     def step_ends(self) -> None:
         """Report what is known. The first step of a world has no beginning."""

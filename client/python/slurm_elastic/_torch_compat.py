@@ -12,11 +12,14 @@ Importing this module does not import torch: scripts without torch use the packa
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import inspect
 import operator
 import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, List
+
+LOADER_SIGNALS = "torch.utils.data._utils.signal_handling"
 
 # ---- tensors and modules -------------------------------------------------------------------------
 
@@ -138,20 +141,62 @@ def load_mapped(path: str) -> Any:
 def after_loader_signals(function: Callable[[], Any]) -> None:
     """Call this in a DataLoader's process once PyTorch has installed its signal handlers there.
 
-    In this process only, and without effect where the module was not imported. The function that
-    installs them is _set_worker_signal_handlers of torch.utils.data._utils.signal_handling, in 1.x
-    and 2.x.
+    In this process, and in those that are forked from it. The function that installs them is
+    _set_worker_signal_handlers of torch.utils.data._utils.signal_handling, in 1.x and 2.x. A
+    process that was not forked from the worker may import that later.
     """
-    handling: Any = sys.modules.get("torch.utils.data._utils.signal_handling")
-    install = getattr(handling, "_set_worker_signal_handlers", None)
-    if install is None:
-        return
 
-    def install_and_call() -> None:
-        install()
-        function()
+    def patch(handling: Any) -> None:
+        install = getattr(handling, "_set_worker_signal_handlers", None)
+        if install is None or hasattr(install, "elastic"):
+            return
 
-    handling._set_worker_signal_handlers = install_and_call
+        def install_and_call() -> None:
+            install()
+            function()
+
+        install_and_call.elastic = True  # type: ignore[attr-defined]
+        handling._set_worker_signal_handlers = install_and_call
+
+    if LOADER_SIGNALS in sys.modules:
+        patch(sys.modules[LOADER_SIGNALS])
+    else:
+        sys.meta_path.insert(0, _AfterImport(LOADER_SIGNALS, patch))
+
+
+def preload_in_forkserver(name: str) -> None:
+    """Have the "forkserver" of multiprocessing import this module, beside what it imports anyway.
+
+    Its list can be set, but not read: _forkserver._preload_modules of multiprocessing.forkserver,
+    in Python 3.9 to 3.14. Without effect where there is none, and once the server runs.
+    """
+    from multiprocessing import forkserver
+
+    preloaded = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
+    if isinstance(preloaded, list) and name not in preloaded:
+        forkserver.set_forkserver_preload([*preloaded, name])
+
+
+class _AfterImport:
+    """A finder that calls a function with the module of this name when that has been imported."""
+
+    def __init__(self, name: str, function: Callable[[Any], None]) -> None:
+        self._name, self._function = name, function
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_call(module: Any) -> None:
+                execute(module)
+                self._function(module)
+
+            spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
+        return spec
 
 
 # ---- process groups ------------------------------------------------------------------------------
@@ -414,6 +459,17 @@ def mesh_line(mesh: Any, dimension: int) -> List[int]:
 def is_fully_sharded(module: Any) -> bool:
     """Whether fully_shard() was called for this module."""
     return _is_a(module, "torch.distributed.fsdp", "FSDPModule")
+
+
+def is_compiling() -> bool:
+    """Whether torch.compile() looks at what is being called: it takes the answer for a constant.
+
+    torch.compiler.is_compiling, since 2.1.
+    """
+    import torch
+
+    compiler = getattr(torch, "compiler", None)
+    return bool(compiler is not None and compiler.is_compiling())
 
 
 class Skeleton:

@@ -58,6 +58,7 @@ class ElasticSampler:
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
     ) -> None:
+        _events.guard_forkserver()
         self._samples = dataset if isinstance(dataset, int) else len(dataset)
         if self._samples < 1:
             raise ValueError(f"a dataset of {self._samples} samples: must have at least 1")

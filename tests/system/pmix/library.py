@@ -69,7 +69,7 @@ def main(directory):
             sys.exit(0)
         change("release", elastic.release_nodes, 1)
     if rank == 0:
-        result = elastic.request_result(timeout=60)
+        result = elastic.request_result(timeout=180)
         say("result", result.done, result.nodes, repr(result.reason))
     if "request" in done:
         return  # ranks may end one after the other: that is not a failure

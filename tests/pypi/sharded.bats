@@ -4,11 +4,9 @@
 # scripts/setup --python-env installs.
 # Takes 60 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 EPOCHS=10
@@ -16,7 +14,7 @@ EPOCHS=10
 setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 3
-    cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
+    cp "$TREE"/examples/digits/*.py "$TREE/tests/pypi/losses.py" "$TB_WORK/"
     PACED=$(paced_python)
     export PACED
     # The same training by one process, not sharded.
@@ -37,7 +35,7 @@ teardown() {
 # training SIZES NAME [OPTION...]: one that grows when it is told to.
 training() {
     steps_are_slow
-    job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic="$1" --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 60 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.5 --log $TB_WORK/$2 ${*:3}")
 }
 
@@ -103,7 +101,7 @@ loses() {
 
 @test "restart mode: a world of another size goes on from the parts that all have saved" {
     steps_are_slow
-    job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 60 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun --mode=restart $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.5 --log $TB_WORK/restarted")
     wait_for 60 has_stepped_at 2
     resize 3

@@ -3,14 +3,12 @@
 # A run of a real MLflow server goes with a job: over generations, a lost leader and a requeue. Servers that are away or hang.
 # Takes 90 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 setup_file() {
     testbed_up --nodes 3
-    cp "$TREE"/tests/system/{steps,mlflow_client}.py "$TB_WORK/"
+    cp "$TREE"/tests/{system/steps,pypi/mlflow_client}.py "$TB_WORK/"
     script train <<SH
 #!/bin/bash
 echo "rank \$RANK has run \$MLFLOW_RUN_ID at \$MLFLOW_TRACKING_URI"
@@ -46,12 +44,13 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 @test "one run: over generations, a lost leader and a requeue" {
     mlflow=$("$TREE/scripts/setup" --print-mlflow 2>/dev/null) || skip "MLflow is not installed (scripts/setup --python-env)"
     mkdir "$TB_HOME/mlflow"
+    port=$(free_port)
     MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false MLFLOW_DISABLE_TELEMETRY=true serve "$mlflow" -m mlflow server --workers 1 \
-        --backend-store-uri "sqlite:///$TB_HOME/mlflow/db" --artifacts-destination "$TB_HOME/mlflow/files" --host 127.0.0.1 --port 19844
-    url=http://127.0.0.1:19844
+        --backend-store-uri "sqlite:///$TB_HOME/mlflow/db" --artifacts-destination "$TB_HOME/mlflow/files" --host 127.0.0.1 --port "$port"
+    url=http://127.0.0.1:$port
     wait_for 90 answers "$url"
     job=$(submit -N2 --exclusive --elastic=2:3 --elastic-grow-delay=0 --elastic-mlflow="$url" --elastic-experiment="digits & co" \
-        --elastic-run-name="first try" -t 10 --requeue --open-mode=append --wrap "srun elasticrun --max-restarts=9 $TB_WORK/train")
+        --elastic-run-name="first try" -t 30 --requeue --open-mode=append --wrap "srun elasticrun --max-restarts=9 $TB_WORK/train")
     wait_for 60 size_is "$job" 3
     wait_for 20 lines "$job" "has run [0-9a-f]\{32\} at $url" 3
     run_id=$(sed -n 's/.*has run \([0-9a-f]*\) .*/\1/p' "$TB_WORK/$job.out" | sort -u)
@@ -80,14 +79,14 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
     # A job goes on with a run that is there, and makes none.
     mine=$(curl -s "$url/api/2.0/mlflow/runs/create" -H 'Content-Type: application/json' -d '{"experiment_id": "0", "run_name": "mine"}' |
         json_value 's["run"]["info"]["run_id"]')
-    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow="$url" --elastic-run-id="$mine" -t 10 --wrap "srun elasticrun $TB_WORK/train")
+    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow="$url" --elastic-run-id="$mine" -t 30 --wrap "srun elasticrun $TB_WORK/train")
     wait_for 60 lines "$job" "has run $mine at $url" 1
     enough "$job"
     run -0 curl -s "$url/api/2.0/mlflow/runs/search" -H 'Content-Type: application/json' -d '{"experiment_ids": ["0"]}'
     [[ $(json_value '*[(r["info"]["run_id"], r["info"]["run_name"], r["info"]["status"]) for r in s["runs"]]' <<<"$output") == "('$mine', 'mine', 'FINISHED')" ]]
     [[ $(json_value '*[t["value"] for r in s["runs"] for t in r["data"]["tags"] if t["key"] == "elastic.job"]' <<<"$output") == "$job" ]]
     # … and no other one where there is no such run: the training goes on without.
-    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow="$url" --elastic-run-id=0123456789abcdef0123456789abcdef -t 10 \
+    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow="$url" --elastic-run-id=0123456789abcdef0123456789abcdef -t 30 \
         --wrap "srun elasticrun $TB_WORK/train")
     wait_for 60 steps_exceed "$job" 20
     enough "$job"
@@ -97,17 +96,18 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 }
 
 @test "a server that is not there costs nothing, and is told of" {
-    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow=http://127.0.0.1:1 -t 10 --wrap "srun elasticrun $TB_WORK/train")
+    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow=http://127.0.0.1:1 -t 30 --wrap "srun elasticrun $TB_WORK/train")
     wait_for 60 says "$TB_WORK/$job.out" 'http://127.0.0.1:1: the MLflow server does not answer'
     wait_for 20 says "$TB_WORK/$job.out" '^rank 0 has run  at $'
     enough "$job"
 }
 
 @test "a server that takes connections and never answers keeps nobody" {
-    serve /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 19845)); kept = []
-while True: kept.append(s.accept())'
-    wait_for 10 connects 19845
-    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow=http://127.0.0.1:19845 -t 10 --wrap "srun elasticrun $TB_WORK/train")
+    port=$(free_port)
+    serve /usr/bin/python3 -c 'import socket; import sys; s = socket.create_server(("127.0.0.1", int(sys.argv[1]))); kept = []
+while True: kept.append(s.accept())' "$port"
+    wait_for 30 connects "$port"
+    job=$(submit -N1 --exclusive --elastic=1:1 --elastic-mlflow=http://127.0.0.1:"$port" -t 30 --wrap "srun elasticrun $TB_WORK/train")
     wait_for 60 steps_exceed "$job" 20
     child=$(as_user pgrep -f "elastic-mlflow --job $job ")
     # It does not even have to run on for the job to end.

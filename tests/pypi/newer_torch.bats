@@ -4,11 +4,10 @@
 # Takes 45 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
-load takeover
+load ../system/helpers
+load ../system/elastic
+load ../system/takeover
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 
@@ -43,7 +42,7 @@ teardown() {
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 
 @test "restart mode: a world of another size goes on from the checkpoint, and no sample is lost or repeated" {
-    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=1:2 --elastic-grow-delay=0 --exclusive -t 30 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_restart.py --epochs 25 --step-time 0.5 --log $TB_WORK/steps")
     wait_for 60 has_stepped_at 2
     as_user selastic resize "$job" 1

@@ -3,11 +3,9 @@
 # Ray's autoscaler: its nodes are replicas, and a preemptor takes some of them.
 # Takes 70 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=240
-load helpers
-load elastic
-load roles
+load ../system/helpers
+load ../system/elastic
+load ../system/roles
 
 RAY_PYTHON=$("$TREE/scripts/setup" --print-python 2>/dev/null) || true
 
@@ -16,7 +14,8 @@ has_ray() { [[ -n $RAY_PYTHON ]] && "$RAY_PYTHON" -c 'import ray' 2>/dev/null; }
 setup_file() {
     has_ray || return 0
     testbed_up --nodes 2 --cpus-per-node 3 --grace 60
-    cp "$TREE/tests/system/ray_program.py" "$TB_WORK/"
+    patient
+    cp "$TREE/tests/pypi/ray_program.py" "$TB_WORK/"
 }
 
 teardown_file() { testbed_down; }
@@ -53,8 +52,10 @@ YAML
     wait_for 90 test -e "$TB_WORK/log-$job/four"
     # Two workers are in the base, and the others in extensions. This job takes their node.
     as_user touch "$TB_WORK/log-$job/go"
-    rival=$(submit -N1 -c3 -t 5 --wrap 'sleep 5')
-    wait_for 40 job_is "$rival" RUNNING
+    rival=$(lasting -N1 -c3)
+    # The last tasks wait for this: so it was before the end.
+    as_user touch "$TB_WORK/log-$job/taken"
+    over "$rival"
     wait_for 100 test -e "$TB_WORK/log-$job/result"
     cat "$TB_WORK/log-$job/result"
     result=$(<"$TB_WORK/log-$job/result")

@@ -4,10 +4,9 @@
 # Takes 250 s
 
 # shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 # More than are made before a test is content. What is left is made quickly, but takes processor time.
@@ -18,7 +17,7 @@ has() { [[ -n $NEWER ]] && "$PYTHON" -c "import importlib.util as u, sys; sys.ex
 setup_file() {
     [[ -n $NEWER ]] || return 0
     testbed_up --nodes 4
-    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/system/frameworks.py" "$TB_WORK/"
+    cp -r "$TREE"/examples/{accelerate,deepspeed,digits,huggingface,lightning} "$TREE/tests/pypi/frameworks.py" "$TB_WORK/"
     mkdir "$TB_WORK/alone"
     PACED=$(paced_python)
     export PACED
@@ -44,7 +43,7 @@ lives_through() {
     local unit=${UNIT:-1}
     local more=$((2 * unit))
     steps_are_slow
-    job=$(submit --elastic="$unit:$more" --elastic-replica="$unit" --elastic-grow=ask --elastic-grow-delay=0 -N"$unit" --exclusive -t 10 --wrap \
+    job=$(submit --elastic="$unit:$more" --elastic-replica="$unit" --elastic-grow=ask --elastic-grow-delay=0 -N"$unit" --exclusive -t 30 --wrap \
         "mkdir -p $TB_WORK/log-\$SLURM_JOB_ID
          OMP_NUM_THREADS=1 PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun --max-restarts=0 $PYTHON $TB_WORK/$1 --epochs $EPOCHS --step-time 0.4 --log $TB_WORK/log-\$SLURM_JOB_ID ${*:2}")
     LOG=$TB_WORK/log-$job
@@ -110,7 +109,7 @@ lives_through() {
 # $MORE_PYTHON, too.
 starts_again() {
     steps_are_slow
-    job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=1:2 --elastic-grow=ask --elastic-grow-delay=0 -N1 --exclusive -t 30 --wrap \
         "OMP_NUM_THREADS=1 PYTHONPATH=$PACED:${MORE_PYTHON:+$MORE_PYTHON:}\$PYTHONPATH srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u $TB_WORK/$* --step-time 0.5")
     wait_for 90 says "$TB_WORK/$job.out" "step [0-9]+ world 1"
     as_user selastic resize "$job" 2

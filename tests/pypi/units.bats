@@ -1,15 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # --elastic-replica: nodes that are added, removed and lost together. Hybrid sharding (HSDP) and tensor
-# parallelism in live mode, for which a newer PyTorch than Debian's is needed, and what any script
-# finds.
+# parallelism in live mode, for which a newer PyTorch than Debian's is needed. What any script finds
+# is in tests/system/main_path.bats.
 # Takes 70 s
 
-# shellcheck disable=SC2034
-BATS_TEST_TIMEOUT=300
 NEWER=$PYTHON
-load helpers
-load elastic
+load ../system/helpers
+load ../system/elastic
 
 PYTHON=${NEWER:=$("$TREE/scripts/setup" --print-python 2>/dev/null)}
 EPOCHS=12
@@ -19,7 +17,7 @@ setup_file() {
     [[ -n $NEWER ]] || return 0
     PACED=$(paced_python)
     export PACED
-    cp "$TREE"/examples/digits/*.py "$TREE/tests/system/losses.py" "$TB_WORK/"
+    cp "$TREE"/examples/digits/*.py "$TREE/tests/pypi/losses.py" "$TB_WORK/"
     as_user env -C "$TB_WORK" PYTHONPATH="$TREE/client/python" "$PYTHON" train_fsdp.py \
         --epochs "$EPOCHS" --dtype float64 --log "$TB_WORK/alone" >"$TB_WORK/out-alone"
 }
@@ -42,7 +40,7 @@ has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
 loses_a_unit() {
     [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
     steps_are_slow
-    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 10 --wrap \
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow-delay=0 --exclusive -t 60 --wrap \
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.8 --log $TB_WORK/steps$1")
     LOG=$TB_WORK/steps$1
     wait_for 60 has_stepped_at 4
@@ -66,20 +64,4 @@ loses_a_unit() {
 
 @test "tensor parallelism inside a unit of two nodes: the same" {
     loses_a_unit --tensor
-}
-
-@test "a script finds its unit, in worlds of whole units" {
-    job=$(submit --elastic=2:4 --elastic-replica=2 --exclusive -t 10 --wrap \
-        "srun elasticrun sh -c 'echo unit \$ELASTIC_UNIT of \$ELASTIC_UNITS, rank \$ELASTIC_UNIT_RANK of \$ELASTIC_UNIT_SIZE in \$ELASTIC_GENERATION; [ \$ELASTIC_UNITS = 2 ] || sleep 60'")
-    wait_for 60 job_is "$job" COMPLETED
-    sort "$TB_WORK/$job.out" | grep '^unit' >"$TB_WORK/units"
-    cat "$TB_WORK/units"
-    diff - "$TB_WORK/units" <<'END'
-unit 0 of 1, rank 0 of 2 in 1
-unit 0 of 1, rank 1 of 2 in 1
-unit 0 of 2, rank 0 of 2 in 2
-unit 0 of 2, rank 1 of 2 in 2
-unit 1 of 2, rank 0 of 2 in 2
-unit 1 of 2, rank 1 of 2 in 2
-END
 }

@@ -2,8 +2,8 @@
 """The program of ray.bats: tasks and actors of Ray on workers that come and go.
 
 Tasks append their number to $LOG/computed. Each waits until there is $LOG/go, so that all workers
-are wanted. $LOG/result says what has come of it. Then the program asks for two workers, and writes
-how many there are to $LOG/alive, until there is $LOG/end.
+are wanted; the last ones wait for $LOG/taken. $LOG/result says what has come of it. Then the
+program asks for two workers, and writes how many there are to $LOG/alive, until there is $LOG/end.
 """
 
 import collections
@@ -16,12 +16,12 @@ from ray.autoscaler.sdk import request_resources
 from slurm_elastic.ray import RoleCluster
 
 LOG = Path(os.environ["LOG"])
-TASKS = 150
+TASKS, FIRST = 150, 130
 
 
 @ray.remote(num_cpus=1, max_retries=-1)
 def square(number):
-    while not (LOG / "go").exists():
+    while not (LOG / ("go" if number < FIRST else "taken")).exists():
         time.sleep(0.05)
     time.sleep(0.2)
     with open(LOG / "computed", "a", encoding="ascii") as file:
