@@ -39,7 +39,7 @@ static bool unwanted(void *arg)
     struct guest_trainer *trainer = arg;
     struct timespec now;
 
-    if (stop_was_asked())
+    if (stop_asked())
         return true;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if ((now.tv_sec - trainer->looked.tv_sec) * 1000 +

@@ -104,14 +104,14 @@ static int await(const struct home *home, int64_t id, struct error *err)
     struct home_record record;
 
     stop_watch(0);
-    while (!stop_was_asked()) {
+    while (!stop_asked()) {
         struct timespec time = {.tv_nsec = LOOK_NS};
 
         if (home_record_read(home, id, &record, err) == 0 && fit_is_over(&record.fit))
             break;
         nanosleep(&time, NULL);
     }
-    if (stop_was_asked())
+    if (stop_asked())
         return error_set(err, "stopped; the fit goes on");
     if (record.fit.status == FIT_SUCCESS)
         return 0;

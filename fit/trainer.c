@@ -77,7 +77,7 @@ static bool unwanted(void *arg)
     struct timespec now;
     long ms;
 
-    if (stop_was_asked())
+    if (stop_asked())
         return true;
     clock_gettime(CLOCK_MONOTONIC, &now);
     ms = (now.tv_sec - trainer->looked.tv_sec) * 1000 +
@@ -257,7 +257,7 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
     if (home_open(&trainer.home, arguments->service, err) != 0 ||
         guests_home(&trainer.home, &guest.home, err) != 0)
         return -1;
-    while (!stop_was_asked()) {
+    while (!stop_asked()) {
         struct timespec time = {.tv_nsec = LOOK_NS};
 
         if ((work(&trainer, err) != 0 ||
