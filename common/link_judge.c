@@ -18,14 +18,19 @@
 
 /* ---- proof and accept, in a worker thread ---------------------------------------------------- */
 
-static bool may_control(const struct auth_job *job)
+static bool may_control(struct auth_job *job)
 {
+    bool found = false;
+
     if (job->peer_uid == 0 || job->peer_uid == job->slurm_user)
         return true;
+    job->guest = true;
     for (int i = 0; i < ADMITTED_MAX; i++)
-        if (job->admitted.list[i].until != 0 && job->admitted.list[i].uid == job->peer_uid)
-            return true;
-    return false;
+        if (job->admitted.list[i].until != 0 && job->admitted.list[i].uid == job->peer_uid) {
+            found = true;
+            job->guest = job->guest && job->admitted.list[i].guest;
+        }
+    return found;
 }
 
 static void judge(struct auth_job *job)
@@ -82,6 +87,7 @@ static void judged(struct link *link, struct auth_job *job)
         link_end(link, "cannot answer");
         return;
     }
+    link->guest = job->guest;
     link_opened(link, job->key, job->peer_uid);
 }
 
@@ -171,11 +177,12 @@ static struct admitted admitted_now(const struct link_server *server)
     return admitted;
 }
 
-void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms)
+void link_server_admit(struct link_server *server, uid_t uid, bool guest, uint64_t ms)
 {
     struct admitted *admitted = &server->admitted;
 
     admitted->list[admitted->next].uid = uid;
+    admitted->list[admitted->next].guest = guest;
     admitted->list[admitted->next].until = uv_now(server->loop) + ms;
     admitted->next = (admitted->next + 1) % ADMITTED_MAX;
 }

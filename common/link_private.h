@@ -40,6 +40,7 @@ enum link_state {
 struct admitted {
     struct {
         uid_t uid;
+        bool guest;
         uint64_t until; /* ms of the loop's clock; 0: nobody */
     } list[ADMITTED_MAX];
     int next;
@@ -58,6 +59,7 @@ struct auth_job {
     uid_t own_uid, slurm_user, leader_uid;
     struct admitted admitted; /* as it was when the job began */
     bool stranger;            /* refused, since it is none of the users that may control */
+    bool guest;               /* admitted, but as a guest only */
     struct credential mine;   /* what this side proves */
     struct credential theirs; /* what the peer has to prove */
     uid_t peer_uid;
@@ -130,6 +132,7 @@ struct link {
     bool announced; /* handlers.open has been called */
     char role[16];
     uid_t peer_uid;
+    bool guest;
     char address[LINK_ADDRESS_MAX];
     uint8_t nonce[LINK_NONCE_BYTES]; /* ours */
     uint8_t peer_nonce[LINK_NONCE_BYTES];

@@ -4,6 +4,10 @@
 noinst_LTLIBRARIES += common/libelasticcommon.la
 
 common_libelasticcommon_la_SOURCES = \
+    common/allowed_users.c \
+    common/allowed_users.h \
+    common/capture.c \
+    common/capture.h \
     common/conf_file.c \
     common/conf_file.h \
     common/courier.c \

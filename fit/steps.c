@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "fit/new_state.h"
 #include "fit/s3_states.h"
+#include "fit/steps_multi.h"
 #include "lib/json_get.h"
 #include "lib/states.h"
 #include "state/place.h"
@@ -217,7 +218,7 @@ static enum step stage(struct steps *steps, double now, struct error *err)
 {
     enum step step;
 
-    if (steps->spec->stage == NULL)
+    if (steps->spec->stage == NULL || steps->spec->mode == FIT_MULTI) /* the trainer does */
         return STEP_DONE;
     step = ended(steps, HOME_STAGE_FILE, "the program that gets the data", err);
     return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
@@ -225,8 +226,11 @@ static enum step stage(struct steps *steps, double now, struct error *err)
 
 static enum step fit(struct steps *steps, double now, struct error *err)
 {
-    enum step step = ended(steps, HOME_FIT_FILE, "the training", err);
+    enum step step;
 
+    if (steps->spec->mode == FIT_MULTI)
+        return multi_fit(steps, now, err);
+    step = ended(steps, HOME_FIT_FILE, "the training", err);
     return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
 }
 
@@ -250,7 +254,8 @@ static enum step complete(struct steps *steps, double now, struct error *err)
 {
     struct new_state state = new_state(steps);
 
-    (void)now;
+    if (steps->spec->mode == FIT_MULTI)
+        return multi_complete(steps, now, err);
     return new_state_check(&state, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
@@ -463,14 +468,6 @@ static enum step discard(struct steps *steps, double now, struct error *err)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static enum step not_built(struct steps *steps, double now, struct error *err)
-{
-    (void)steps;
-    (void)now;
-    error_set(err, "the service of somebody else does not train yet");
-    return STEP_FAILED;
-}
-
 static enum step nothing(struct steps *steps, double now, struct error *err)
 {
     (void)steps;
@@ -485,15 +482,15 @@ enum step steps_run(struct steps *steps, double now, struct error *err)
         [FIT_DO_NOTHING] = nothing,
         [FIT_DO_PREPARE] = prepare,
         [FIT_DO_DEDICATE] = dedicate,
-        [FIT_DO_ENSURE] = not_built,
+        [FIT_DO_ENSURE] = multi_ensure,
         [FIT_DO_STAGE] = stage,
-        [FIT_DO_GRANT] = not_built,
+        [FIT_DO_GRANT] = multi_grant,
         [FIT_DO_FIT] = fit,
         [FIT_DO_COMPLETE] = complete,
         [FIT_DO_COUNT] = count,
         [FIT_DO_POINT] = point,
         [FIT_DO_REPLACE] = replace,
-        [FIT_DO_REVOKE] = nothing,
+        [FIT_DO_REVOKE] = multi_revoke,
         [FIT_DO_POINT_BACK] = point_back,
         [FIT_DO_RESTORE] = restore,
         [FIT_DO_DISCARD] = discard,

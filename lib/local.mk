@@ -268,6 +268,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/tasks.h \
     lib/text.c \
     lib/text.h \
+    lib/trainer_note.c \
+    lib/trainer_note.h \
     lib/tree_order.c \
     lib/tree_order.h \
     lib/usage.c \

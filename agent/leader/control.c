@@ -395,7 +395,8 @@ void control_unknown(struct leader *leader, struct link *link, const char *type)
                 control_answer("error",
                                "unknown request '%.40s'; known are show, history, resize, "
                                "metrics, roles, scale, fail, remove, report, reports, shards, "
-                               "apply, flush, repack, move, hand-over, routes, routed",
+                               "apply, flush, repack, move, hand-over, routes, routed, fit-ask, "
+                               "fit-begin, fit-look, fit-end",
                                type),
                 leading);
 }
