@@ -221,8 +221,8 @@ struct key {
 };
 
 static const struct key start_keys[] = {
-    {"data", "data", add_data},
     {"model", "model", add_text},
+    {"data", "data", add_data},
     {"targets", "targets", add_data},
     {"dataset", "dataset", add_text},
     {"format", "format", add_text},

@@ -484,7 +484,7 @@ static void test_service(void **state)
          "/v1/routes/a/b",
          NULL,
          NULL,
-         {{"{\"t\":\"serve\",\"key\":\"a/b\"}", "{\"t\":\"done\",\"message\":\"ok\"}"}},
+         {{"{\"t\":\"serve\",\"key\":\"a\\/b\"}", "{\"t\":\"done\",\"message\":\"ok\"}"}},
          200,
          "ok"},
         {"DELETE",

@@ -141,7 +141,8 @@ static void test_refusals(void **state)
          "2:25: models.copies: there are copies only of a repository s3://…; leave it out"},
         {"service: a\nmodels: {repository: x, copies-max: 1G}\n" SHARD,
          "2:25: models.copies-max: there are copies only of a repository s3://…; leave it out"},
-        {"service: a\nmodels: {repository: s3://bucket/p}\nfit: {run: [a]}\n" SHARD,
+        {"service: a\nmodels: {repository: s3://bucket/p}\nfit: {run: [a]}\n" SHARD
+         "    capacity: 1G\n",
          "3:1: fit: a fit needs models in a directory, and not on S3"},
         {"service: a\nmodels: {repository: x, every: 10ms}\n" SHARD,
          "2:25: models.every: '10ms' is not a time from 1s to 365 days; write a time such as "
