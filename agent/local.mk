@@ -76,6 +76,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/extensions.h \
     agent/leader/facts.c \
     agent/leader/facts.h \
+    agent/leader/fit_desk.c \
+    agent/leader/fit_desk.h \
     agent/leader/model_copies.c \
     agent/leader/model_copies.h \
     agent/leader/fit_runner.c \

@@ -118,11 +118,11 @@ static bool is_operator(void)
 }
 
 /* QUERY_ANSWERED when there is nothing against asking. */
-static enum query_result may_ask(const struct site *site, const struct job_info *info,
+static enum query_result may_ask(const struct site *site, const struct job_info *info, bool guest,
                                  struct error *err)
 {
     uint32_t base, restarts;
-    if (!site_may_ask(site, info->uid) && !is_operator()) {
+    if (!guest && !site_may_ask(site, info->uid) && !is_operator()) {
         char *owner = user_name(info->uid);
         error_set(err, "not permitted: job %u belongs to %s", info->id, owner);
         free(owner);
@@ -196,14 +196,14 @@ static enum query_result ask(const struct site *site, json_object *request, stru
     return QUERY_ANSWERED;
 }
 
-enum query_result query_find(struct site *site, uint32_t job_id, struct query *query,
-                             struct error *err)
+static enum query_result find(struct site *site, uint32_t job_id, bool guest, struct query *query,
+                              struct error *err)
 {
     enum query_result result = QUERY_FAILED;
     query_clear(query);
     deadline_enter_slurm();
     if (slurm_client_job(job_id, &query->info, err) == 0)
-        result = query->info != NULL ? may_ask(site, query->info, err) : QUERY_UNKNOWN;
+        result = query->info != NULL ? may_ask(site, query->info, guest, err) : QUERY_UNKNOWN;
     if (result == QUERY_ANSWERED)
         query->addresses = node_addresses(site, query->info->nodes, ASK_NODES_MAX);
     deadline_leave();
@@ -213,6 +213,18 @@ enum query_result query_find(struct site *site, uint32_t job_id, struct query *q
             "Slurm knows no job %u (any more); 'selastic history %u' may still have its history",
             job_id, job_id);
     return result;
+}
+
+enum query_result query_find(struct site *site, uint32_t job_id, struct query *query,
+                             struct error *err)
+{
+    return find(site, job_id, false, query, err);
+}
+
+enum query_result query_find_guest(struct site *site, uint32_t job_id, struct query *query,
+                                   struct error *err)
+{
+    return find(site, job_id, true, query, err);
 }
 
 bool query_is_found(const struct query *query)

@@ -55,6 +55,9 @@ void query_clear(struct query *query);
  * QUERY_ANSWERED if its leader can be asked. What the query was before is forgotten. */
 enum query_result query_find(struct site *site, uint32_t job_id, struct query *query,
                              struct error *err);
+/* … though the job is another user's: its leader decides what it answers. */
+enum query_result query_find_guest(struct site *site, uint32_t job_id, struct query *query,
+                                   struct error *err);
 bool query_is_found(const struct query *query);
 /* Ask the leader of a job that was found, without asking Slurm. request is put in any case. */
 enum query_result query_again(struct site *site, json_object *request, struct query *query,

@@ -58,17 +58,23 @@ static char *option(const char *name, const char *value)
 }
 
 /* Without an answer of slurmctld, jobs that have ended are all there is. */
-static int read_marked(const char *text, const char *separator, const char *user,
-                       struct usage *usage, struct error *err)
+static int read_marked(const struct arguments *arguments, const char *text, const char *separator,
+                       const char *user, struct usage *usage, struct error *err)
 {
     const struct passwd *entry = user != NULL ? getpwnam(user) : NULL;
     struct usage_marks marks = {.count = 0};
+    bool is_open = arguments->until == NULL; /* until now */
+    char *all = NULL;
     int rc;
 
-    if (usage_needs_marks(text, separator) &&
+    if ((is_open || usage_needs_marks(text, separator)) &&
         usage_marks_ask(entry != NULL ? entry->pw_uid : (uid_t)-1, &marks, err) != 0)
         log_error("jobs that have not ended are not counted: %s", err->text);
-    rc = usage_read(text, separator, marks.list, marks.count, usage, err);
+    if (is_open)
+        all = usage_marks_add(text, separator, &marks, arguments->account,
+                              arguments->since != NULL);
+    rc = usage_read(all != NULL ? all : text, separator, marks.list, marks.count, usage, err);
+    free(all);
     usage_marks_clear(&marks);
     return rc;
 }
@@ -104,7 +110,7 @@ static int ask(const struct arguments *arguments, struct usage *usage, struct er
     while (count > options)
         free(argv[--count]);
     if (rc == 0)
-        rc = read_marked(text, separator, user, usage, err);
+        rc = read_marked(arguments, text, separator, user, usage, err);
     free(text);
     return rc == 0 ? 0 : -1;
 }

@@ -4,9 +4,12 @@
 #include "cmd/usage_marks.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "cmd/query.h"
 #include "cmd/terminal_text.h"
 
 #define ANSWER_S 10
@@ -87,6 +90,70 @@ int usage_marks_ask(uid_t uid, struct usage_marks *marks, struct error *err)
                 marks->jobs[i].id, marks->jobs[i].admin_comment, marks->jobs[i].comment};
     qsort(marks->list, marks->count, sizeof(*marks->list), by_job);
     return 0;
+}
+
+static bool has_record(const char *records, const char *separator, uint32_t job)
+{
+    char first[128];
+
+    snprintf(first, sizeof(first), "%u%s", job, separator);
+    for (const char *at = records; (at = strstr(at, first)) != NULL; at++)
+        if (at == records || at[-1] == '\n')
+            return true;
+    return false;
+}
+
+/* How long it has had nodes; < 0: it has had none. */
+static long long seconds_of(const struct job_info *job, time_t now)
+{
+    bool ended = job->state == JOB_KIND_ENDED;
+
+    if (job->state == JOB_KIND_UNKNOWN || job->state == JOB_KIND_PENDING || job->num_nodes <= 0 ||
+        job->start <= 0 || job->start > now)
+        return -1;
+    return (long long)(ended || job->state == JOB_KIND_ENDING ? job->end : now) - job->start;
+}
+
+static void write_record(FILE *out, const char *separator, const struct job_info *job,
+                         long long seconds)
+{
+    char *user = user_name(job->uid), start[24], elapsed[24], nodes[16], tres[32];
+    const char *fields[USAGE_FIELD_COUNT] = {
+        user,  job->account, job->partition,     job->base_state, start,    elapsed,
+        nodes, tres,         job->admin_comment, job->comment,    job->name};
+
+    snprintf(start, sizeof(start), "%lld", (long long)job->start);
+    snprintf(elapsed, sizeof(elapsed), "%lld", seconds);
+    snprintf(nodes, sizeof(nodes), "%d", job->num_nodes);
+    snprintf(tres, sizeof(tres), "cpu=%d", job->num_nodes * job->cpus_per_node);
+    fprintf(out, "%u", job->id);
+    for (int i = 0; i + 1 < USAGE_FIELD_COUNT; i++)
+        fprintf(out, "%s%s", separator, fields[i] != NULL ? fields[i] : "");
+    fputc('\n', out);
+    free(user);
+}
+
+char *usage_marks_add(const char *records, const char *separator, const struct usage_marks *marks,
+                      const char *account, bool alive)
+{
+    time_t now = time(NULL);
+    char *text = NULL;
+    size_t size;
+    FILE *out = text_need(open_memstream(&text, &size));
+
+    fputs(records, out);
+    for (int i = 0; i < marks->job_count; i++) {
+        const struct job_info *job = &marks->jobs[i];
+        long long seconds = seconds_of(job, now);
+
+        if (seconds < 0 || (alive && job->state == JOB_KIND_ENDED) ||
+            (account != NULL && (job->account == NULL || strcmp(job->account, account) != 0)) ||
+            has_record(records, separator, job->id))
+            continue;
+        write_record(out, separator, job, seconds);
+    }
+    fclose(out);
+    return text_need(text);
 }
 
 void usage_marks_clear(struct usage_marks *marks)

@@ -562,6 +562,11 @@ uid_t link_peer_uid(const struct link *link)
     return link->peer_uid;
 }
 
+bool link_is_guest(const struct link *link)
+{
+    return link->guest;
+}
+
 const char *link_peer_address(const struct link *link)
 {
     return link->address;

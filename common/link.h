@@ -31,7 +31,8 @@ struct link_handlers {
      * or the peer's address and what the peer did. */
     void (*closed)(struct link *link, const char *why, void *arg);
     /* Of a server: this user was refused as control, being neither the own user nor root nor
-     * SlurmUser. link_server_admit() lets it in the next time. May be NULL. */
+     * SlurmUser. link_server_admit() lets it in the next time, for all or as a guest. May be
+     * NULL. */
     void (*stranger)(uid_t uid, void *arg);
 };
 
@@ -59,8 +60,9 @@ struct link_server *link_server_create(uv_loop_t *loop, const struct link_server
                                        const struct link_handlers *handlers, void *arg,
                                        struct error *err);
 int link_server_port(const struct link_server *server);
-/* Accept this user for control as well, for so many milliseconds. Of many, the latest few. */
-void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms);
+/* Accept this user for control as well, for so many milliseconds. Of many, the latest few. What a
+ * guest may say is up to the handlers (link_is_guest). */
+void link_server_admit(struct link_server *server, uid_t uid, bool guest, uint64_t ms);
 /* This successor leads from now on: all roles are let in. The new handlers are called, also for the
  * links that exist already. */
 void link_server_lead(struct link_server *server, const struct link_handlers *handlers, void *arg);
@@ -107,6 +109,8 @@ void link_close(struct link *link, const char *why);
 void link_set_arg(struct link *link, void *arg);
 const char *link_role(const struct link *link);
 uid_t link_peer_uid(const struct link *link);
+/* Of a server: was this peer let in as a guest only? */
+bool link_is_guest(const struct link *link);
 /* Numeric address of the peer. */
 const char *link_peer_address(const struct link *link);
 /* Has the peer itself ended the connection in an orderly way? False if the connection is only known

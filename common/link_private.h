@@ -19,6 +19,7 @@
 #define LINK_ADDRESS_MAX  64
 #define LINK_WHY_MAX      512
 #define LINK_FAILURE_MAX  256
+#define LINK_LOG_EVERY_MS 10000 /* of what a leader does not accept */
 
 enum link_state {
     LINK_SEARCHING,  /* client: attempts are made */
@@ -39,6 +40,7 @@ enum link_state {
 struct admitted {
     struct {
         uid_t uid;
+        bool guest;
         uint64_t until; /* ms of the loop's clock; 0: nobody */
     } list[ADMITTED_MAX];
     int next;
@@ -57,6 +59,7 @@ struct auth_job {
     uid_t own_uid, slurm_user, leader_uid;
     struct admitted admitted; /* as it was when the job began */
     bool stranger;            /* refused, since it is none of the users that may control */
+    bool guest;               /* admitted, but as a guest only */
     struct credential mine;   /* what this side proves */
     struct credential theirs; /* what the peer has to prove */
     uid_t peer_uid;
@@ -129,6 +132,7 @@ struct link {
     bool announced; /* handlers.open has been called */
     char role[16];
     uid_t peer_uid;
+    bool guest;
     char address[LINK_ADDRESS_MAX];
     uint8_t nonce[LINK_NONCE_BYTES]; /* ours */
     uint8_t peer_nonce[LINK_NONCE_BYTES];
@@ -201,17 +205,25 @@ int link_port_write(const char *state_dir, const char *base, int port, struct er
 int link_port_read(const char *state_dir, const char *base, uid_t owner);
 
 /* ---- link_server.c --------------------------------------------------------------------------- */
-void link_server_received(struct link *link, json_object *msg);
+/* The last of what belongs to it is gone. */
+void link_server_free_if_done(struct link_server *server);
+
+/* ---- link_accept.c --------------------------------------------------------------------------- */
+/* Begin to accept connections. */
+void link_server_accept(struct link_server *server);
 void link_server_opened(struct link *link);
+/* The link ends: remove it from the server's pending and open links. */
+void link_server_leave(struct link *link);
+/* The link's handles are closed. */
+void link_server_forget(struct link *link);
+
+/* ---- link_judge.c ---------------------------------------------------------------------------- */
+void link_server_received(struct link *link, json_object *msg);
 /* The link no longer waits for its job. */
 void link_server_dequeue(struct link *link);
 void link_server_job_ended(struct link_server *server);
 /* Log why an unauthenticated link has failed, not more often than people can read. */
 void link_server_note(const struct link *link, const char *why);
-/* The link ends: remove it from the server's pending and open links. */
-void link_server_leave(struct link *link);
-/* The link's handles are closed. */
-void link_server_forget(struct link *link);
 
 /* ---- link_search.c --------------------------------------------------------------------------- */
 /* Do what is due. */

@@ -4,6 +4,10 @@
 noinst_LTLIBRARIES += common/libelasticcommon.la
 
 common_libelasticcommon_la_SOURCES = \
+    common/allowed_users.c \
+    common/allowed_users.h \
+    common/capture.c \
+    common/capture.h \
     common/conf_file.c \
     common/conf_file.h \
     common/courier.c \
@@ -12,9 +16,11 @@ common_libelasticcommon_la_SOURCES = \
     common/files.h \
     common/link.c \
     common/link.h \
+    common/link_accept.c \
     common/link_auth.c \
     common/link_auth.h \
     common/link_client.c \
+    common/link_judge.c \
     common/link_port.c \
     common/link_private.h \
     common/link_search.c \

@@ -58,8 +58,8 @@ enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **te
                            char etag[S3_ETAG_SIZE], struct error *err);
 
 /* Hand an object of exactly so many bytes piece by piece, in order, to take(), which returns -1
- * with err to stop. A cut connection goes on where it was cut, if the object has an ETag. A large object
- * comes by all lanes, and take() is called by several threads, one at a time. */
+ * with err to stop. A cut connection goes on where it was cut, if the object has an ETag. A large
+ * object comes by all lanes, and take() is called by several threads, one at a time. */
 enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
                       int (*take)(const void *data, size_t len, void *arg, struct error *err),
                       void *arg, struct error *err);

@@ -129,6 +129,9 @@ int slurm_client_stdout(uint32_t job_id, char **path, struct error *err);
  * many minutes (TimeMin). */
 int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *err);
 
+/* Set the comment of a job of this user. */
+int slurm_client_set_comment(uint32_t job_id, const char *comment, struct error *err);
+
 /* Cancel all pending and running extension jobs of this incarnation of the base that belong to uid.
  * Their comment marks them (doc/admin/pools.md). Returns their number, -1 on error. */
 int slurm_client_cancel_extensions(uint32_t base_id, uint32_t restarts, uid_t uid,

@@ -404,6 +404,21 @@ int slurm_client_set_time_min(uint32_t job_id, uint32_t minutes, struct error *e
     return update_job(job_id, &change, what, err);
 }
 
+int slurm_client_set_comment(uint32_t job_id, const char *comment, struct error *err)
+{
+    job_desc_msg_t change;
+    char *text = strdup(comment);
+    int rc;
+
+    if (text == NULL)
+        return error_set(err, "out of memory");
+    slurm_init_job_desc_msg(&change);
+    change.comment = text;
+    rc = update_job(job_id, &change, "the comment", err);
+    free(text);
+    return rc;
+}
+
 /* What the job is to exclude then: a new text. NULL: out of memory. */
 static char *excluded_then(const struct job_info *info, char *const *nodes, char *const *no_longer)
 {

@@ -14,6 +14,7 @@
 #include "cmd/logs.h"
 #include "cmd/render_parts.h"
 #include "cmd/terminal_text.h"
+#include "fit/grant.h"
 #include "fit/spec.h"
 #include "lib/fit_view.h"
 #include "lib/json_get.h"
@@ -103,13 +104,15 @@ static json_object *fit_json(const struct home *home, int64_t id, struct error *
             spec_clear(&spec);
             return NULL;
         }
-        record = (struct home_record){.fit = fit_begin(FIT_SINGLE, &spec.limits, 0),
+        record = (struct home_record){.fit = fit_begin(spec.mode, &spec.limits, 0),
                                       .waits = NOT_BEGUN};
     }
     json = json_object_new_object();
     json_object_object_add(json, "fit", json_object_new_int64(id));
     add_text(json, "service", spec.service);
     add_text(json, "model", spec.model);
+    add_text(json, "mode", spec.mode == FIT_MULTI ? "multi" : "single");
+    json_object_object_add(json, "granted", json_object_new_boolean(grant_is_open(home, id)));
     add_record(json, &record);
     json_object_object_add(json, "run", json_object_get(spec.json));
     spec_clear(&spec);
@@ -143,6 +146,21 @@ static void print_history(json_object *json)
     }
 }
 
+static void print_trainer(json_object *json, json_object *run)
+{
+    json_object *trainer = json_object_object_get(run, "trainer");
+    const char *user = json_get_string(trainer, "user");
+    char text[200];
+
+    if (user == NULL)
+        return;
+    snprintf(text, sizeof(text), "%.60s@%.60s", json_get_string(trainer, "service"), user);
+    print_pair("Trainer:", text);
+    snprintf(text, sizeof(text), "%.60s has access to the data and the new state", user);
+    if (json_get_bool(json, "granted", false))
+        print_pair("Granted:", text);
+}
+
 static void print_fit(json_object *json)
 {
     json_object *run = json_object_object_get(json, "run");
@@ -168,6 +186,7 @@ static void print_fit(json_object *json)
         snprintf(text, sizeof(text), "%.400s/%s", json_get_string(run, "place"), state);
         print_pair("State:", text);
     }
+    print_trainer(json, run);
     print_pair("Previous:", json_get_string(json, "previous"));
     print_pair("Data:", json_get_string(run, "trainData"));
     print_history(json);
@@ -232,6 +251,8 @@ int fit_list(const struct fit_arguments *arguments, struct error *err)
     size_t count;
     int64_t *ids;
 
+    if (arguments->guests)
+        return guest_list(arguments, err);
     if (home_open(&home, arguments->service, err) != 0 ||
         (ids = home_list(&home, &count, err)) == NULL)
         return -1;

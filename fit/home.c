@@ -236,6 +236,8 @@ static int read_record(json_object *root, struct home_record *record, struct err
         !json_get_int(root, "state", 0, STATE_NUMBER_MAX, &record->state) ||
         !json_get_int(root, "previous", 0, STATE_NUMBER_MAX, &record->previous) ||
         !json_get_int(root, "before", 0, STATE_NUMBER_MAX, &record->before) ||
+        (json_object_object_get(root, "training") != NULL &&
+         !json_get_int(root, "training", 0, STATE_NUMBER_MAX, &record->training)) ||
         (json_object_object_get(root, "stored") != NULL &&
          !json_get_int(root, "stored", 0, STATE_NUMBER_MAX, &record->stored)) ||
         !read_history(root, record))
@@ -295,6 +297,7 @@ int home_record_write(const struct home *home, int64_t id, struct home_record *r
     json_object_object_add(root, "made", json_object_new_boolean(record->made));
     json_object_object_add(root, "previous", json_object_new_int64(record->previous));
     json_object_object_add(root, "before", json_object_new_int64(record->before));
+    json_object_object_add(root, "training", json_object_new_int64(record->training));
     json_object_object_add(root, "stored", json_object_new_int64(record->stored));
     json_object_object_add(root, "waits", json_object_new_string(record->waits));
     json_object_object_add(root, "history", history);

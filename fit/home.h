@@ -75,6 +75,7 @@ struct home_record {
     bool made;        /* … its directory has been made */
     int64_t previous; /* that the training gets; 0: none */
     int64_t before;   /* that counted before the new one did; 0: none */
+    int64_t training; /* the number that the trainer of another user has for it; 0: none */
     int64_t stored;   /* … on S3, where states are there; 0: none */
     char waits[256];  /* for what */
     struct {

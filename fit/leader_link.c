@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/query.h"
 #include "lib/json_get.h"
 #include "lib/roles.h"
+#include "lib/trainer_note.h"
 
 struct service_link {
     uint32_t job;
@@ -172,4 +174,29 @@ int service_train(struct service_link *link, int wanted, int *there, char *why, 
     *there = count_replicas(answer);
     copy(why, size, json_get_string(role, "more"));
     return target == wanted ? 0 : scale(link, wanted, err);
+}
+
+/* ---- the comment ----------------------------------------------------------------------------- */
+
+int service_note(struct service_link *link, const char *service, const char *payer,
+                 struct error *err)
+{
+    struct job_info *info = NULL;
+    char *runner = user_name(geteuid()), *note = NULL;
+    int rc;
+
+    deadline_start();
+    deadline_enter_slurm();
+    rc = slurm_client_job(link->job, &info, err);
+    if (rc == 0 && info != NULL)
+        note = trainer_note(info->comment, service, payer, runner);
+    if (rc == 0 && note == NULL)
+        rc = error_set(err, "job %u: its comment cannot be written", link->job);
+    if (rc == 0 && (info->comment == NULL || strcmp(info->comment, note) != 0))
+        rc = slurm_client_set_comment(link->job, note, err);
+    deadline_leave();
+    job_info_free(info);
+    free(note);
+    free(runner);
+    return rc;
 }

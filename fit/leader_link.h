@@ -38,4 +38,9 @@ int service_flush(struct service_link *link, struct error *err);
 int service_train(struct service_link *link, int wanted, int *there, char *why, size_t size,
                   struct error *err);
 
+/* The comment of the service's job: it trains for other users, now for that one (NULL: for nobody).
+ * lib/trainer_note.h. */
+int service_note(struct service_link *link, const char *service, const char *payer,
+                 struct error *err);
+
 #endif

@@ -4,6 +4,16 @@
 # `selastic fit`. What does not ask a leader is a library, for the tests.
 noinst_LTLIBRARIES += fit/libfit.la
 fit_libfit_la_SOURCES = \
+    fit/acl.c \
+    fit/acl.h \
+    fit/foreign.c \
+    fit/foreign.h \
+    fit/grant.c \
+    fit/grant.h \
+    fit/guest_runner.c \
+    fit/guest_runner.h \
+    fit/guests.c \
+    fit/guests.h \
     fit/home.c \
     fit/home.h \
     fit/leader_link.h \
@@ -11,33 +21,44 @@ fit_libfit_la_SOURCES = \
     fit/new_state.h \
     fit/runner.c \
     fit/runner.h \
+    fit/s3_states.c \
+    fit/s3_states.h \
     fit/spec.c \
     fit/spec.h \
     fit/steps.c \
     fit/steps.h \
-    fit/store.c \
-    fit/store.h \
+    fit/steps_multi.c \
+    fit/steps_multi.h \
+    fit/trainer_link.h \
     fit/user_program.c \
     fit/user_program.h
-fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 fit_libfit_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-fit_libfit_la_LIBADD = state/libstate.la common/libelasticcommon.la $(JSONC_LIBS) $(SODIUM_LIBS)
+fit_libfit_la_LIBADD = state/libstate.la common/libelasticcommon.la $(ACL_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += fit/elastic-fit
 fit_elastic_fit_SOURCES = \
     cmd/ask.c \
     cmd/deadline.c \
     cmd/print.c \
+    cmd/jobs.c \
     cmd/query.c \
     cmd/service_job.c \
+    fit/desk.c \
     fit/fit_command.h \
     fit/fit_show.c \
     fit/fit_show.h \
+    fit/guest_show.c \
+    fit/guest_trainer.c \
+    fit/guest_trainer.h \
     fit/leader_link.c \
     fit/main.c \
     fit/run.c \
     fit/start.c \
-    fit/trainer.c
+    fit/trainer.c \
+    fit/trainer_link.c \
+    fit/training.c \
+    fit/training.h
 fit_elastic_fit_CPPFLAGS = $(fit_libfit_la_CPPFLAGS) $(MUNGE_CFLAGS)
 fit_elastic_fit_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 fit_elastic_fit_LDFLAGS = $(PROGRAM_LDFLAGS)

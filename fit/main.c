@@ -35,8 +35,11 @@ static void print_help(void)
         "       %1$s list SERVICE [--json]\n"
         "       %1$s log SERVICE [FIT] [--json]\n"
         "       %1$s cancel SERVICE [FIT] [--reason=TEXT] [--json]\n"
+        "       %1$s list SERVICE --guests [--json]\n"
+        "       %1$s cancel SERVICE GUEST --guests [--reason=TEXT] [--json]\n"
         "\n"
-        "A fit trains a model of a service, in the job of the service, and has its result served.\n"
+        "A fit trains a model of a service, in the job of the service or at a trainer of another\n"
+        "user, and has its result served.\n"
         "Without FIT, which is a number, the latest one is meant.\n"
         "\n"
         "  --model=MODEL      which model (default: the only one of the service)\n"
@@ -47,9 +50,12 @@ static void print_help(void)
         "  --config=FILE      JSON for the training; a name without .json: of the service;\n"
         "                     or the JSON object itself\n"
         "  --from=STATE       not the latest state is passed on, but this one, or none\n"
+        "  --trainer=SERVICE@USER\n"
+        "                     who trains it: a service of another user that allows it\n"
         "  --within=WHAT=TIME start, fit or target: how long that may take, such as fit=2h\n"
         "  --wait             wait until the fit is over\n"
         "  --reason=TEXT      why it is cancelled\n"
+        "  --guests           trainings for other users, whom the service allows them\n"
         "  --json             print JSON; a failure is {\"error\": TEXT}\n"
         "  --help             print this text\n"
         "\n"
@@ -65,18 +71,28 @@ static const struct {
 } commands[] = {
     {"start", false, fit_start}, {"show", true, fit_show},     {"list", false, fit_list},
     {"log", true, fit_log},      {"cancel", true, fit_cancel}, {"run", false, fit_run},
-    {"train", false, fit_train},
+    {"train", false, fit_train}, {"desk", false, fit_desk},    {"revoke", false, fit_revoke},
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},   {"data", required_argument, NULL, 'd'},
-    {"targets", required_argument, NULL, 't'}, {"dataset", required_argument, NULL, 'n'},
-    {"format", required_argument, NULL, 'f'},  {"config", required_argument, NULL, 'c'},
-    {"from", required_argument, NULL, 'F'},    {"within", required_argument, NULL, 'w'},
-    {"wait", no_argument, NULL, 'W'},          {"reason", required_argument, NULL, 'r'},
-    {"job", required_argument, NULL, 'J'},     {"json", no_argument, NULL, 'j'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    {"model", required_argument, NULL, 'm'},
+    {"data", required_argument, NULL, 'd'},
+    {"targets", required_argument, NULL, 't'},
+    {"dataset", required_argument, NULL, 'n'},
+    {"format", required_argument, NULL, 'f'},
+    {"config", required_argument, NULL, 'c'},
+    {"from", required_argument, NULL, 'F'},
+    {"within", required_argument, NULL, 'w'},
+    {"wait", no_argument, NULL, 'W'},
+    {"reason", required_argument, NULL, 'r'},
+    {"job", required_argument, NULL, 'J'},
+    {"json", no_argument, NULL, 'j'},
+    {"trainer", required_argument, NULL, 'T'},
+    {"guests", no_argument, NULL, 'g'},
+    {"restarts", required_argument, NULL, 'R'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 /* "fit=2h". */
@@ -148,6 +164,16 @@ static int read_option(void *to, int option, struct error *err)
         return read_from(arguments, optarg, err);
     case 'w':
         return read_within(arguments, optarg, err);
+    case 'T':
+        arguments->trainer = optarg;
+        return 0;
+    case 'g':
+        arguments->guests = true;
+        return 0;
+    case 'R':
+        if (number_parse(optarg, strlen(optarg), 0, INT32_MAX, &arguments->restarts) != 0)
+            return error_set(err, "--restarts=%s: must be a number", error_value(optarg).text);
+        return 0;
     case 'W':
         arguments->wait = true;
         return 0;
@@ -178,6 +204,13 @@ static int read_words(struct fit_arguments *arguments, size_t *command, int coun
     if (count == 0 || *command == COMMANDS)
         return error_set(err, "%s%sthe commands are start, show, list, log and cancel",
                          count > 0 ? error_value(words[0]).text : "", count > 0 ? ": " : "");
+    if (commands[*command].run == fit_revoke && count == 1)
+        return 0;
+    if (commands[*command].run == fit_desk && count == 3) {
+        arguments->service = words[1];
+        arguments->question = words[2];
+        return 0;
+    }
     if (count < 2 || count > 2 + (commands[*command].id ? 1 : 0))
         return error_set(err, "%s: needs a service%s; see --help", words[0],
                          commands[*command].id ? ", and perhaps the number of a fit" : "");

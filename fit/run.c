@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `elastic-fit run`: the runner as a process beside the leader (command.h). */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include "common/stop.h"
 #include "fit/fit_command.h"
 #include "fit/runner.h"
+#include "lib/number.h"
 
 #define LOOK_FIRST_NS 20000000L  /* between two looks at a fit, when it has just gone on … */
 #define LOOK_MOST_NS  250000000L /* … and later */
@@ -48,6 +50,16 @@ static int loop(struct runner *runner, const struct home *home, int64_t claim, s
     return 0;
 }
 
+static uint32_t restarts_of_job(void)
+{
+    const char *text = getenv("SLURM_RESTART_COUNT");
+    int number = 0;
+
+    return text != NULL && number_parse(text, strlen(text), 0, INT32_MAX, &number) == 0
+               ? (uint32_t)number
+               : 0;
+}
+
 int fit_run(const struct fit_arguments *arguments, struct error *err)
 {
     struct service_link *link = NULL;
@@ -63,7 +75,13 @@ int fit_run(const struct fit_arguments *arguments, struct error *err)
         return -1;
     link = service_link_create(arguments->job);
     if (link != NULL)
-        runner = runner_create(&home, link, claim);
+        runner = runner_create(
+            &(struct runner_options){.home = &home,
+                                     .link = link,
+                                     .claim = claim,
+                                     .job = arguments->job,
+                                     .restarts = restarts_of_job(),
+                                     .guests = arguments->guests ? arguments->service : NULL});
     rc = runner != NULL ? loop(runner, &home, claim, err) : error_set(err, "out of memory");
     runner_destroy(runner);
     service_link_destroy(link);

@@ -12,6 +12,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "common/stop.h"
+#include "fit/guest_runner.h"
 #include "fit/steps.h"
 
 #define REASON 256
@@ -26,6 +27,9 @@ struct runner {
     struct steps steps;
     enum fit_action last; /* that was carried out */
     int64_t over;         /* all fits up to this one are */
+    uint32_t job, restarts;
+    bool trains; /* for guests */
+    struct guest_runner guests;
 };
 
 static double unix_time(void)
@@ -88,11 +92,17 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
     if (rc == 0 && home_record_read(&runner->home, id, &runner->record, err) != 0) {
         rc = errno == ENOENT ? 0 : -1;
         runner->record = (struct home_record){
-            .fit = fit_begin(FIT_SINGLE, &runner->spec.limits, unix_time())};
+            .fit = fit_begin(runner->spec.mode, &runner->spec.limits, unix_time())};
     }
+    trainer_link_destroy(runner->steps.trainer);
     runner->steps = (struct steps){
         .home = &runner->home,
         .link = runner->link,
+        .trainer = rc == 0 && runner->spec.mode == FIT_MULTI
+                       ? trainer_link_create(&runner->spec.trainer)
+                       : NULL,
+        .job = runner->job,
+        .restarts = runner->restarts,
         .id = id,
         .spec = &runner->spec,
         .record = &runner->record,
@@ -101,6 +111,8 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
         .began = unix_time(),
     };
     runner->last = runner->record.fit.action;
+    if (rc == 0 && runner->spec.mode == FIT_MULTI && runner->steps.trainer == NULL)
+        rc = error_set(err, "out of memory");
     if (rc == 0 && !fit_is_over(&runner->record.fit))
         rc = save(&runner->steps, err);
     return rc;
@@ -166,7 +178,7 @@ static int act(struct runner *runner, struct error *err)
     if (fit->action != runner->last) {
         runner->last = fit->action;
         runner->steps.began = unix_time();
-        runner->steps.flushed = runner->steps.trained = 0;
+        runner->steps.flushed = runner->steps.trained = runner->steps.asked = 0;
         runner->steps.why[0] = '\0';
     }
     step = steps_run(&runner->steps, unix_time(), &why);
@@ -200,15 +212,20 @@ static int work(struct runner *runner, struct error *err)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-struct runner *runner_create(const struct home *home, struct service_link *link, int64_t claim)
+struct runner *runner_create(const struct runner_options *options)
 {
     struct runner *runner = calloc(1, sizeof(*runner));
 
     if (runner == NULL)
         return NULL;
-    runner->home = *home;
-    runner->link = link;
-    runner->claim = claim;
+    runner->home = *options->home;
+    runner->link = options->link;
+    runner->claim = options->claim;
+    runner->job = options->job;
+    runner->restarts = options->restarts;
+    runner->guests = (struct guest_runner){.link = options->link, .service = options->guests};
+    runner->trains = options->guests != NULL &&
+                     guests_home(options->home, &runner->guests.home, NULL) == 0;
     return runner;
 }
 
@@ -216,17 +233,33 @@ void runner_destroy(struct runner *runner)
 {
     if (runner == NULL)
         return;
+    trainer_link_destroy(runner->steps.trainer);
     spec_clear(&runner->spec);
     free(runner);
+}
+
+/* Guests and fits of the service have the replica that trains in turn. */
+static int look_for_guests(struct runner *runner, enum runner_sees *sees, struct error *err)
+{
+    bool busy = false;
+    int rc;
+
+    if (!home_claimed(&runner->home, runner->claim))
+        return error_set(err, "another process runs the fits of this service now");
+    rc = guest_runner_look(&runner->guests, unix_time(), &busy, err);
+    *sees = busy ? RUNNER_WAITS : RUNNER_IDLE;
+    return rc;
 }
 
 /* What is done at once is followed by the next action at once. */
 int runner_look(struct runner *runner, enum runner_sees *sees, struct error *err)
 {
-    int rc = runner->id == 0 ? find_fit(runner, err) : 0;
+    int rc = runner->id == 0 && runner->guests.id == 0 ? find_fit(runner, err) : 0;
     enum fit_action action;
 
     *sees = runner->id != 0 ? RUNNER_WAITS : RUNNER_IDLE;
+    if (rc == 0 && runner->id == 0 && runner->trains)
+        return look_for_guests(runner, sees, err);
     for (int i = 0; rc == 0 && runner->id != 0 && i < FIT_ACTIONS; i++) {
         action = runner->record.fit.action;
         rc = work(runner, err);

@@ -12,8 +12,16 @@
 
 struct runner;
 
-/* The claim is this process's (home_claim). NULL: out of memory. */
-struct runner *runner_create(const struct home *home, struct service_link *link, int64_t claim);
+struct runner_options {
+    const struct home *home;
+    struct service_link *link;
+    int64_t claim;          /* this process's (home_claim) */
+    uint32_t job, restarts; /* of the service */
+    const char *guests;     /* the service, which trains for other users, too; NULL: it does not */
+};
+
+/* NULL: out of memory. */
+struct runner *runner_create(const struct runner_options *options);
 void runner_destroy(struct runner *runner); /* accepts NULL */
 
 enum runner_sees {

@@ -3,10 +3,13 @@
 #include "fit/spec.h"
 
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fit/grant.h"
 #include "lib/json_get.h"
 #include "lib/s3_place.h"
 #include "lib/shard_commands.h"
@@ -54,6 +57,68 @@ static void add_copy(json_object *to, const char *key, json_object *from)
     json_object_object_add(to, key, json_object_get(json_object_object_get(from, key)));
 }
 
+/* Of whom; "" if it trains itself. -1 with err. */
+static int choose_trainer(const struct spec_order *order, json_object *fit,
+                          struct trainer_name *name, struct error *err)
+{
+    const char *trainer = order->trainer != NULL ? order->trainer : json_get_string(fit, "trainer");
+    const struct passwd *entry = getpwuid(geteuid());
+
+    *name = (struct trainer_name){0};
+    if (trainer == NULL)
+        return 0;
+    if (!trainer_name_read(trainer, name))
+        return error_set(err,
+                         "--trainer=%s: write the name of a service, and whose it is, as "
+                         "SERVICE@USER",
+                         error_value(trainer).text);
+    if (name->user[0] == '\0' && entry != NULL)
+        snprintf(name->user, sizeof(name->user), "%s", entry->pw_name);
+    if (getpwnam(name->user) == NULL)
+        return error_set(err, "--trainer=%s: there is no user %s", error_value(trainer).text,
+                         name->user);
+    return 0;
+}
+
+/* A trainer of another user opens what is this user's, and nothing else. */
+static int check_data(const char *option, const char *path, struct error *err)
+{
+    if (path == NULL)
+        return 0;
+    if (strstr(path, "://") != NULL)
+        return error_set(err, "--%s=%s: a trainer of another user opens files only", option,
+                         error_value(path).text);
+    return grant_check(path, err) == 0 ? 0 : error_prefix(err, "--%s", option);
+}
+
+static int check_stage(const struct spec_order *order, json_object *fit,
+                       const struct trainer_name *trainer, struct error *err)
+{
+    if (trainer->user[0] != '\0')
+        return check_data("data", order->data, err) == 0
+                   ? check_data("targets", order->targets, err)
+                   : -1;
+    if (strstr(order->data, "://") != NULL && json_object_object_get(fit, "stage") == NULL)
+        return error_set(err,
+                         "--data=%s: the service has no program that gets it; its job file needs "
+                         "stage in fit",
+                         error_value(order->data).text);
+    return 0;
+}
+
+/* Who trains, and who pays for it: the account of the trainer's job does, for that user. */
+static void add_trainer(json_object *json, const struct trainer_name *trainer)
+{
+    const struct passwd *entry = getpwuid(geteuid());
+    json_object *one = json_object_new_object();
+
+    add_text(one, "service", trainer->service);
+    add_text(one, "user", trainer->user);
+    json_object_object_add(json, "trainer", one);
+    add_text(json, "payer", entry != NULL ? entry->pw_name : NULL);
+    add_text(json, "runner", trainer->user);
+}
+
 /* Each model has a prefix of its own. */
 static int states_url(char *url, size_t size, const char *states, const char *model,
                       struct error *err)
@@ -72,10 +137,20 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
 {
     json_object *fit = json_object_object_get(service, "fit"), *json, *target;
     const char *repository = json_get_string(service, "repository"), *states;
-    char place[PATH_MAX], url[URL_MAX];
+    char place[PATH_MAX], real[PATH_MAX], url[URL_MAX];
+    struct trainer_name trainer;
 
     if (!json_object_is_type(fit, json_type_object) || repository == NULL) {
-        error_set(err, "service %s has no training; its job file needs fit: {run: […]}",
+        error_set(err,
+                  "service %s has no training; its job file needs fit: {run: […]}, or fit: "
+                  "{trainer: SERVICE@USER}",
+                  error_value(order->service).text);
+        return NULL;
+    }
+    if (choose_trainer(order, fit, &trainer, err) != 0)
+        return NULL;
+    if (trainer.user[0] == '\0' && json_object_object_get(fit, "run") == NULL) {
+        error_set(err, "service %s has no training of its own; write --trainer=SERVICE@USER",
                   error_value(order->service).text);
         return NULL;
     }
@@ -87,20 +162,27 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
                   error_value(order->model).text, SHARD_NAME_MAX - 1);
         return NULL;
     }
-    if (strstr(order->data, "://") != NULL && json_object_object_get(fit, "stage") == NULL) {
+    if (check_stage(order, fit, &trainer, err) != 0)
+        return NULL;
+    if (trainer.user[0] != '\0' && states != NULL) {
         error_set(err,
-                  "--data=%s: the service has no program that gets it; its job file needs "
-                  "stage in fit",
-                  error_value(order->data).text);
+                  "--trainer: a trainer of another user writes to directories only, and the "
+                  "states of service %s are on S3",
+                  error_value(order->service).text);
         return NULL;
     }
+    /* A trainer of another user follows no links. */
+    if (trainer.user[0] != '\0' && realpath(repository, real) != NULL)
+        repository = real;
     snprintf(place, sizeof(place), "%.3000s/%s", repository, order->model);
     if (states != NULL && states_url(url, sizeof(url), states, order->model, err) != 0)
         return NULL;
     json = json_object_new_object();
     target = json_object_new_object();
     json_object_object_add(json, "format", json_object_new_int(FORMAT));
-    add_text(json, "mode", "single");
+    add_text(json, "mode", trainer.user[0] != '\0' ? "multi" : "single");
+    if (trainer.user[0] != '\0')
+        add_trainer(json, &trainer);
     add_text(json, "service", order->service);
     add_text(json, "model", order->model);
     add_text(json, "place", place);
@@ -139,6 +221,24 @@ static bool read_limits(json_object *json, struct fit_limits *to)
     return true;
 }
 
+/* False: the run is of mode multi, and names no trainer; or of no mode. */
+static bool read_mode(struct spec *spec)
+{
+    const char *mode = json_get_string(spec->json, "mode");
+    json_object *trainer = json_object_object_get(spec->json, "trainer");
+    const char *service = json_get_string(trainer, "service");
+    const char *user = json_get_string(trainer, "user");
+    char text[2 * TRAINER_NAME_MAX];
+
+    spec->mode = mode != NULL && strcmp(mode, "multi") == 0 ? FIT_MULTI : FIT_SINGLE;
+    if (spec->mode == FIT_SINGLE)
+        return spec->run != NULL && spec->run[0] != NULL;
+    if (service == NULL || user == NULL)
+        return false;
+    snprintf(text, sizeof(text), "%.63s@%.63s", service, user);
+    return trainer_name_read(text, &spec->trainer);
+}
+
 int spec_read(const struct home *home, int64_t id, struct spec *spec, struct error *err)
 {
     struct s3_place where;
@@ -159,7 +259,7 @@ int spec_read(const struct home *home, int64_t id, struct spec *spec, struct err
     if (spec->service != NULL && spec->model != NULL && shard_name_ok(spec->model) &&
         spec->place != NULL && spec->place[0] == '/' &&
         (spec->states == NULL || s3_place_parse(spec->states, &where, err) == 0) &&
-        spec->run != NULL && spec->run[0] != NULL && read_limits(spec->json, &spec->limits))
+        read_mode(spec) && read_limits(spec->json, &spec->limits))
         return 0;
     spec_clear(spec);
     return error_set(err, "%s: this is no run of a fit",

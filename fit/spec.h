@@ -10,6 +10,7 @@
 #include "fit/home.h"
 #include "lib/error.h"
 #include "lib/fit.h"
+#include "lib/trainer_note.h"
 
 /* What the starter says. Texts are borrowed, and NULL where nothing was said. */
 struct spec_order {
@@ -17,6 +18,8 @@ struct spec_order {
     const char *data, *targets; /* absolute paths, or something with "://" */
     const char *dataset, *format;
     const char *from; /* "none", or the name of a state; NULL: the latest */
+    /* "SERVICE@USER", which trains; NULL: as the service says, or itself. */
+    const char *trainer;
     json_object *config;
     const double *within[3]; /* start, fit, target; NULL: as the service says */
 };
@@ -32,7 +35,9 @@ struct spec {
     const char *service, *model, *place;
     const char *states; /* those of the model on S3; NULL: there are none */
     const char *from;
-    char **run, **stage; /* stage NULL: none */
+    enum fit_mode mode;
+    struct trainer_name trainer; /* in mode multi */
+    char **run, **stage;         /* stage NULL: none */
     struct fit_limits limits;
     int keep;
 };

@@ -27,7 +27,7 @@
 
 #define CONFIG_MAX  ((size_t)1 << 20)
 #define CONFIGS_DIR "configs"
-#define LOOK_NS     100000000L
+#define LOOK_NS     50000000L
 
 /* ---- what is given --------------------------------------------------------------------------- */
 
@@ -166,7 +166,8 @@ int fit_start(const struct fit_arguments *arguments, struct error *err)
                                .model = arguments->model,
                                .dataset = arguments->dataset,
                                .format = arguments->format,
-                               .from = arguments->from};
+                               .from = arguments->from,
+                               .trainer = arguments->trainer};
     char *data = NULL, *targets = NULL;
     struct home home;
     int rc = home_open(&home, arguments->service, err);
@@ -202,8 +203,11 @@ int fit_cancel(const struct fit_arguments *arguments, struct error *err)
     struct home home;
     struct fit_arguments shown = *arguments;
     int64_t id = arguments->id;
-    int rc = home_open(&home, arguments->service, err);
+    int rc;
 
+    if (arguments->guests)
+        return guest_cancel(arguments, err);
+    rc = home_open(&home, arguments->service, err);
     if (rc == 0)
         rc = look_find(&home, &id, err);
     if (rc != 0)

@@ -10,7 +10,8 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "fit/new_state.h"
-#include "fit/store.h"
+#include "fit/s3_states.h"
+#include "fit/steps_multi.h"
 #include "lib/json_get.h"
 #include "lib/states.h"
 #include "state/place.h"
@@ -72,12 +73,14 @@ static int choose(struct steps *steps, struct error *err)
     struct place *place = place_open(steps->spec->place, NULL, err);
     struct states states = {0};
     int rc = place != NULL ? place_list(place, &states, err) : -1;
-    int64_t latest;
+    int64_t latest, next = 0;
 
     if (rc == 0)
-        rc = look_at_states(steps, &states, &latest, &steps->record->state, err);
+        rc = look_at_states(steps, &states, &latest, &next, err);
     if (rc == 0)
         rc = choose_previous(steps, &states, latest, err);
+    if (rc == 0)
+        steps->record->state = next;
     states_clear(&states);
     place_close(place);
     return rc;
@@ -125,6 +128,9 @@ static enum step make_state(struct steps *steps, struct error *err)
             return steps->save(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
         }
         if (errno != EEXIST)
+            return STEP_FAILED;
+        if (steps->spec->states != NULL && /* it was claimed there for nothing */
+            store_remove(steps->spec->states, steps->record->state, false, err) != 0)
             return STEP_FAILED;
         steps->record->state = 0; /* somebody else has taken it */
     }
@@ -212,7 +218,7 @@ static enum step stage(struct steps *steps, double now, struct error *err)
 {
     enum step step;
 
-    if (steps->spec->stage == NULL)
+    if (steps->spec->stage == NULL || steps->spec->mode == FIT_MULTI) /* the trainer does */
         return STEP_DONE;
     step = ended(steps, HOME_STAGE_FILE, "the program that gets the data", err);
     return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
@@ -220,8 +226,11 @@ static enum step stage(struct steps *steps, double now, struct error *err)
 
 static enum step fit(struct steps *steps, double now, struct error *err)
 {
-    enum step step = ended(steps, HOME_FIT_FILE, "the training", err);
+    enum step step;
 
+    if (steps->spec->mode == FIT_MULTI)
+        return multi_fit(steps, now, err);
+    step = ended(steps, HOME_FIT_FILE, "the training", err);
     return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
 }
 
@@ -245,7 +254,8 @@ static enum step complete(struct steps *steps, double now, struct error *err)
 {
     struct new_state state = new_state(steps);
 
-    (void)now;
+    if (steps->spec->mode == FIT_MULTI)
+        return multi_complete(steps, now, err);
     return new_state_check(&state, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
@@ -449,7 +459,7 @@ static enum step discard(struct steps *steps, double now, struct error *err)
         return step;
     if (new_state_discard(&state, err) != 0)
         return STEP_FAILED;
-    if (steps->spec->states != NULL &&
+    if (steps->spec->states != NULL && steps->record->made &&
         store_remove(steps->spec->states, state.number, false, err) != 0)
         return STEP_FAILED;
     rmdir(steps->spec->place); /* of a model that has nothing else */
@@ -457,14 +467,6 @@ static enum step discard(struct steps *steps, double now, struct error *err)
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
-
-static enum step not_built(struct steps *steps, double now, struct error *err)
-{
-    (void)steps;
-    (void)now;
-    error_set(err, "the service of somebody else does not train yet");
-    return STEP_FAILED;
-}
 
 static enum step nothing(struct steps *steps, double now, struct error *err)
 {
@@ -480,15 +482,15 @@ enum step steps_run(struct steps *steps, double now, struct error *err)
         [FIT_DO_NOTHING] = nothing,
         [FIT_DO_PREPARE] = prepare,
         [FIT_DO_DEDICATE] = dedicate,
-        [FIT_DO_ENSURE] = not_built,
+        [FIT_DO_ENSURE] = multi_ensure,
         [FIT_DO_STAGE] = stage,
-        [FIT_DO_GRANT] = not_built,
+        [FIT_DO_GRANT] = multi_grant,
         [FIT_DO_FIT] = fit,
         [FIT_DO_COMPLETE] = complete,
         [FIT_DO_COUNT] = count,
         [FIT_DO_POINT] = point,
         [FIT_DO_REPLACE] = replace,
-        [FIT_DO_REVOKE] = nothing,
+        [FIT_DO_REVOKE] = multi_revoke,
         [FIT_DO_POINT_BACK] = point_back,
         [FIT_DO_RESTORE] = restore,
         [FIT_DO_DISCARD] = discard,

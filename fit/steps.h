@@ -7,10 +7,13 @@
 #include "fit/home.h"
 #include "fit/leader_link.h"
 #include "fit/spec.h"
+#include "fit/trainer_link.h"
 
 struct steps {
     const struct home *home;
     struct service_link *link;
+    struct trainer_link *trainer; /* in mode multi */
+    uint32_t job, restarts;       /* of the service */
     int64_t id;
     const struct spec *spec;
     struct home_record *record;
@@ -18,8 +21,9 @@ struct steps {
     int (*save)(struct steps *steps, struct error *err);
     void *arg;
     /* Of this action, since this process carries it out. */
-    double began, flushed, trained;
-    char why[256]; /* the trainer does not run, as was known last */
+    double began, flushed, trained, asked;
+    bool granted;
+    char why[256]; /* the trainer does not run or answer, as was known last */
     int count;     /* of FIT_DO_COUNT */
 };
 

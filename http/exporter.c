@@ -23,7 +23,7 @@
 
 #include "common/log.h"
 #include "common/tcp_caller.h"
-#include "http/capture.h"
+#include "common/capture.h"
 #include "lib/error.h"
 #include "lib/metrics_text.h"
 #include "lib/number.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "http/capture.h"
+#include "common/capture.h"
 #include "lib/fit_view.h"
 #include "lib/json_get.h"
 

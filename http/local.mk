@@ -9,8 +9,6 @@ http_libhttp_la_SOURCES = \
     http/desk.h \
     http/door.c \
     http/door.h \
-    http/capture.c \
-    http/capture.h \
     http/fits.c \
     http/fits.h \
     http/server.c \

@@ -20,7 +20,7 @@
 
 #include "common/log.h"
 #include "http/door.h"
-#include "http/capture.h"
+#include "common/capture.h"
 #include "http/page_files.h"
 #include "lib/api_request.h"
 #include "lib/error.h"

@@ -140,6 +140,9 @@ lib_libelasticcore_la_SOURCES = \
     lib/policy_options.h \
     lib/pools.c \
     lib/pools.h \
+    lib/pools_deadline.c \
+    lib/pools_private.h \
+    lib/pools_share.c \
     lib/prices.c \
     lib/prices.h \
     lib/promotion.c \
@@ -265,6 +268,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/tasks.h \
     lib/text.c \
     lib/text.h \
+    lib/trainer_note.c \
+    lib/trainer_note.h \
     lib/tree_order.c \
     lib/tree_order.h \
     lib/usage.c \

@@ -466,7 +466,6 @@ ROLE_KEY(ROLES_PLACE_MODELS, .name = "copies-max",
 ROLE_KEY(ROLES_PLACE_FIT, .name = "run",
     FIELD(struct roles, fit.run),
     .kind = ROLES_KIND_COMMAND,
-    .required = true,
     .help = "The training and its arguments, as a list. No shell reads it")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "stage",
@@ -516,8 +515,8 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "replace",
 ROLE_KEY(ROLES_PLACE_FIT, .name = "states",
     FIELD(struct roles, fit.states),
     .kind = ROLES_KIND_PATH,
-    .help = "`s3://BUCKET/PREFIX`: states of MODEL are below `PREFIX/MODEL`, too. The repository has "
-            "copies of those that a fit has needed or made")
+    .help = "`s3://BUCKET/PREFIX`: states of MODEL are below `PREFIX/MODEL`, too. The repository "
+            "has copies of those that a fit has needed or made")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "keep",
     FIELD(struct roles, fit.keep),
@@ -525,6 +524,18 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "keep",
     .min = 0, .max = 1000000,
     .builtin = "0",
     .help = "So many complete states of a model stay. 0: all of them")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "trainer",
+    FIELD(struct roles, fit.trainer),
+    .kind = ROLES_KIND_PATH,
+    .help = "Instead of `run`: `SERVICE@USER`, a service of another user whose `allow` names this "
+            "one. `selastic fit start` asks it, as with `--trainer`")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "allow",
+    FIELD(struct roles, fit.allow),
+    .kind = ROLES_KIND_COMMAND,
+    .help = "Other users who may have their models trained here (`selastic fit start --trainer`), "
+            "and may do nothing else: a list of names, or `@GROUP`")
 
 /* ---- of within ------------------------------------------------------------------------------- */
 

@@ -446,10 +446,12 @@ static int read_fit(const struct roles_reader *reader, const struct roles_part *
         if (rc < 0)
             return -1;
     }
-    if (roles->fit.run == NULL)
+    if (roles->fit.run == NULL && roles->fit.trainer == NULL)
         return roles_fail(reader, part,
                           "it has no run; write the training and its arguments, such as run: "
-                          "[python3, train.py]");
+                          "[python3, train.py], or trainer: SERVICE@USER");
+    if (roles->fit.run == NULL && roles->fit.allow != NULL)
+        return roles_fail(reader, part, "allow is for trainers; write run, too");
     if (roles->fit.states != NULL && s3_place_parse(roles->fit.states, &where, &err) != 0)
         return roles_fail(reader, part, "states: %s", err.text);
     if (roles->fit.size.cpus == 0 && roles->fit.size.gpus == 0)
@@ -502,13 +504,15 @@ static int add_fit(const struct roles_reader *reader, const struct roles_part *p
     if (roles_find(roles, ROLES_FIT_ROLE) >= 0)
         return roles_fail(reader, part,
                           "a role has the name " ROLES_FIT_ROLE ", too; give the role another one");
+    set_replacement(roles);
+    if (roles->fit.run == NULL)
+        return 0;
     role.value = fit_role(roles);
     rc = role.value != NULL ? add_role(reader, &role, roles, 0) : roles_no_memory(reader, part);
     json_object_put(role.value);
     if (rc < 0)
         return -1;
     roles->list[roles->count - 1].trains = true;
-    set_replacement(roles);
     return 0;
 }
 
@@ -543,7 +547,7 @@ static int read_job(const struct roles_reader *reader, const struct roles_part *
                           "keys of each role");
     if (read_roles(reader, &list, roles) < 0)
         return -1;
-    return roles->fit.run != NULL ? add_fit(reader, &fit, roles) : 0;
+    return roles_are_trained(roles) ? add_fit(reader, &fit, roles) : 0;
 }
 
 struct roles *roles_create(const json_object *tree, roles_where *where, void *arg,
@@ -577,6 +581,8 @@ void roles_destroy(struct roles *roles)
     free(roles->models.copies);
     strings_free(roles->fit.run);
     strings_free(roles->fit.stage);
+    free(roles->fit.trainer);
+    strings_free(roles->fit.allow);
     free(roles->fit.states);
     strings_free(roles->fit.pools);
     free(roles);

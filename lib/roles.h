@@ -139,9 +139,11 @@ struct roles {
     } models;               /* of the service */
     double handover; /* seconds before the time limit that a successor is submitted; 0: none */
     struct {
-        char **run;   /* the training; NULL: the service has none */
-        char **stage; /* gets the data before; NULL: nothing does */
-        char *states; /* s3://BUCKET/PREFIX; NULL: in the repository alone */
+        char **run;    /* the training; NULL: the service has none of its own */
+        char *trainer; /* "SERVICE@USER", which trains instead; NULL: none is named */
+        char **stage;  /* gets the data before; NULL: nothing does */
+        char **allow;  /* users, and "@GROUP", who may have models of theirs trained; NULL: none */
+        char *states;  /* s3://BUCKET/PREFIX; NULL: in the repository alone */
         struct {
             double start, fit, target; /* seconds */
         } within;
@@ -157,6 +159,9 @@ struct roles {
     struct role *list;
     int count;
 };
+
+/* Has the job file a fit: of its own, or by a trainer? */
+bool roles_are_trained(const struct roles *roles);
 
 /* Where in the file a part of the tree was: line and column, both from 1. False: not known. */
 typedef bool roles_where(const json_object *part, int *line, int *column, void *arg);

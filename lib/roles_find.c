@@ -39,6 +39,11 @@ int roles_shard(const struct roles *roles, int number)
     return -1;
 }
 
+bool roles_are_trained(const struct roles *roles)
+{
+    return roles->fit.run != NULL || roles->fit.trainer != NULL;
+}
+
 int roles_shards(const struct roles *roles)
 {
     return roles_shard(roles, 1);

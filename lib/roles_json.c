@@ -108,7 +108,7 @@ json_object *roles_json(const struct roles *roles)
 
         if (key->place != ROLES_PLACE_JOB ||
             (key->kind == ROLES_KIND_MODELS && roles->models.repository == NULL) ||
-            (key->kind == ROLES_KIND_FIT && roles->fit.run == NULL))
+            (key->kind == ROLES_KIND_FIT && !roles_are_trained(roles)))
             continue;
         value = list                             ? list_json(roles)
                 : key->kind == ROLES_KIND_MODELS ? inner_json(roles, ROLES_PLACE_MODELS)

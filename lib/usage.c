@@ -2,6 +2,7 @@
 /* What elastic jobs have used (usage.h). */
 #include "lib/usage.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -491,36 +492,55 @@ struct usage_part usage_sum(const struct usage_job *job)
     return sum;
 }
 
-/* The nodes at a time; 0: no run of the base was there. */
-static int nodes_at(const struct usage_job *job, double time)
-{
-    bool has_base = false;
-    int nodes = 0;
+/* From then on there are so many more nodes, and runs of the base. */
+struct moment {
+    double at;
+    int nodes, bases;
+};
 
-    for (int i = 0; i < job->span_count; i++) {
+static int by_time(const void *a, const void *b)
+{
+    const struct moment *x = a, *y = b;
+
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static struct moment *moments_of(const struct usage_job *job)
+{
+    struct moment *moments = calloc(2 * (size_t)job->span_count + 1, sizeof(*moments));
+
+    for (int i = 0; i < job->span_count && moments != NULL; i++) {
         const struct usage_span *span = &job->spans[i];
+        int base = strcmp(job->parts[span->part].pool, USAGE_BASE) == 0;
 
-        if (time < span->begin || time >= span->end)
-            continue;
-        nodes += span->nodes;
-        has_base = has_base || strcmp(job->parts[span->part].pool, USAGE_BASE) == 0;
+        moments[2 * i] = (struct moment){span->begin, span->nodes, base};
+        moments[2 * i + 1] = (struct moment){span->end, -span->nodes, -base};
     }
-    return has_base ? nodes : 0;
+    if (moments != NULL)
+        qsort(moments, 2 * (size_t)job->span_count, sizeof(*moments), by_time);
+    return moments;
 }
 
-static void take_size(int nodes, int *least, int *most)
-{
-    if (nodes > 0 && (*least == 0 || nodes < *least))
-        *least = nodes;
-    if (nodes > *most)
-        *most = nodes;
-}
-
+/* Only while a run of the base was there. A user may have made very many spans. */
 void usage_sizes(const struct usage_job *job, int *least, int *most)
 {
+    struct moment *moments = moments_of(job);
+    int64_t nodes = 0, bases = 0;
+    int count = moments != NULL ? 2 * job->span_count : 0;
+
     *least = *most = 0;
-    for (int i = 0; i < job->span_count; i++) {
-        take_size(nodes_at(job, job->spans[i].begin), least, most);
-        take_size(nodes_at(job, job->spans[i].end), least, most);
+    for (int i = 0; i < count; i++) {
+        int now;
+
+        nodes += moments[i].nodes;
+        bases += moments[i].bases;
+        if ((i + 1 < count && moments[i + 1].at <= moments[i].at) || bases <= 0 || nodes <= 0)
+            continue;
+        now = nodes < INT_MAX ? (int)nodes : INT_MAX;
+        if (*least == 0 || now < *least)
+            *least = now;
+        if (now > *most)
+            *most = now;
     }
+    free(moments);
 }

@@ -121,7 +121,8 @@ static void on_looked(void *arg)
 
     if (router->sources == NULL)
         return;
-    sources_choose(router->sources); /* before the view: the driver's table may be another one then */
+    sources_choose(
+        router->sources); /* before the view: the driver's table may be another one then */
     view = driver_view(router->driver);
     sources_report(router->sources, &view);
     write_status(router, &view);

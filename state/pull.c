@@ -17,7 +17,8 @@
 #include "state/partial.h"
 #include "state/tree.h"
 
-#define LOCK_NAME ".lock"
+#define LOCK_NAME   ".lock"
+#define WRITE_PIECE ((size_t)8 << 20)
 
 struct pull {
     struct place *from;
@@ -36,15 +37,29 @@ static int failed(const struct pull *pull, const char *name, struct error *err)
 
 struct sink {
     int fd;
+    size_t unsaid; /* bytes that the disk has not been told to write */
     struct digest digest;
 };
+
+/* The disk writes while more comes: fsync() at the end then waits for little. */
+static void begin_writing(struct sink *sink, size_t len)
+{
+    sink->unsaid += len;
+    if (sink->unsaid < WRITE_PIECE)
+        return;
+    sync_file_range(sink->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    sink->unsaid = 0;
+}
 
 static int take(const void *data, size_t len, void *arg, struct error *err)
 {
     struct sink *sink = arg;
 
     digest_saw(data, len, &sink->digest);
-    return file_write_all(sink->fd, data, len) == 0 ? 0 : error_set(err, "%s", strerror(errno));
+    if (file_write_all(sink->fd, data, len) != 0)
+        return error_set(err, "%s", strerror(errno));
+    begin_writing(sink, len);
+    return 0;
 }
 
 struct copy {

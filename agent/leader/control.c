@@ -51,13 +51,14 @@ static json_object *members_json(struct leader *leader)
     for (int position = -1, pass = 0; pass < roster_count(leader) + 1; pass++, position++) {
         for (int i = 0; i < roster_count(leader); i++) {
             struct leader_member *m = roster_at(leader, i);
-            struct extension *ext = m->part->base ? NULL : extensions_find(leader, m->part->job);
+            struct extension *ext;
             json_object *obj;
 
-            /* In rank order, those without a place at the end. */
+            /* In rank order, those without a place before them. */
             if (m->link == NULL ||
                 (position >= 0 ? m->part->place != position : pass != 0 || m->part->place >= 0))
                 continue;
+            ext = m->part->base ? NULL : extensions_find(leader, m->part->job);
             obj = json_object_new_object();
             json_object_object_add(obj, "node", json_object_new_string(m->part->node));
             json_object_object_add(obj, "job", json_object_new_int64(m->part->job));
@@ -394,7 +395,8 @@ void control_unknown(struct leader *leader, struct link *link, const char *type)
                 control_answer("error",
                                "unknown request '%.40s'; known are show, history, resize, "
                                "metrics, roles, scale, fail, remove, report, reports, shards, "
-                               "apply, flush, repack, move, hand-over, routes, routed",
+                               "apply, flush, repack, move, hand-over, routes, routed, fit-ask, "
+                               "fit-begin, fit-look, fit-end",
                                type),
                 leading);
 }

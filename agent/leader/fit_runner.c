@@ -101,8 +101,8 @@ static int spawn(struct process *process)
 {
     const struct leader *leader = process->leader;
     char job[16];
-    const char *args[] = {"elastic-fit", "run", leader->options->roles->service,
-                          "--job",       job,   NULL};
+    const char *args[] = {"elastic-fit", "run", leader->options->roles->service, "--job", job,
+                          NULL,          NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
@@ -117,6 +117,8 @@ static int spawn(struct process *process)
     };
 
     snprintf(job, sizeof(job), "%u", leader->options->job);
+    if (leader->options->roles->fit.allow != NULL)
+        args[5] = "--guests";
     return uv_spawn(leader->loop, &process->handle, &options);
 }
 
@@ -147,7 +149,7 @@ static void start(struct leader *leader)
 void fit_runner_look(struct leader *leader)
 {
     const struct leader_service *own = leader->of_roles.service;
-    bool wanted = leader->options->roles->fit.run != NULL && own->phase == PHASE_SERVES &&
+    bool wanted = roles_are_trained(leader->options->roles) && own->phase == PHASE_SERVES &&
                   !own->ended && !leader_has_ended(leader) && !lease_deposed(leader);
 
     if (!wanted)
@@ -161,12 +163,14 @@ void fit_runner_look(struct leader *leader)
 void fit_runner_describe(const struct leader *leader, json_object *into)
 {
     const struct roles *roles = leader->options->roles;
-    json_object *fit = roles->fit.run != NULL ? json_object_new_object() : NULL;
+    json_object *fit = roles_are_trained(roles) ? json_object_new_object() : NULL;
 
     json_object_object_add(into, "fit", fit);
     if (fit == NULL)
         return;
-    json_object_object_add(fit, "run", json_from_strings(roles->fit.run));
+    json_object_object_add(fit, "run",
+                           roles->fit.run != NULL ? json_from_strings(roles->fit.run) : NULL);
+    json_object_object_add(fit, "trainer", json_from_string(roles->fit.trainer));
     json_object_object_add(fit, "stage",
                            roles->fit.stage != NULL ? json_from_strings(roles->fit.stage) : NULL);
     json_object_object_add(fit, "start", json_object_new_double(roles->fit.within.start));

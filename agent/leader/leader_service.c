@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "agent/leader/fit_desk.h"
 #include "agent/leader/fit_runner.h"
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
@@ -205,7 +206,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
                   .default_size = DEFAULT_SIZE,
                   .window = role->shards.window,
                   .idle = role->shards.idle,
-                  .restarts = roles->fit.run != NULL && roles->fit.replace != ROLES_FIT_LOAD},
+                  .restarts = roles_are_trained(roles) && roles->fit.replace != ROLES_FIT_LOAD},
         .scale = {.least = role->max,
                   .most = role->shards.most > 0 ? role->shards.most : role->max,
                   .sessions = role->shards.sessions,
@@ -213,7 +214,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
         .in_place = role->shards.load != 0,
         .surge = role->shards.surge,
         .unavailable = role->shards.unavailable,
-        .one_first = roles->fit.run != NULL && roles->fit.replace == ROLES_FIT_ALL,
+        .one_first = roles_are_trained(roles) && roles->fit.replace == ROLES_FIT_ALL,
         .fail_fast = role->shards.fail_fast,
         .job = leader->options->job,
         .name = roles->service,
@@ -462,8 +463,10 @@ struct leader_service *leader_service_create(const struct leader_options *option
     if (own == NULL)
         return NULL;
     own->fit = fit_runner_create();
+    own->desk = fit_desk_create();
     own->copies = model_copies_create();
-    if (own->fit == NULL || own->copies == NULL) {
+    if (own->fit == NULL || own->desk == NULL || own->copies == NULL) {
+        fit_desk_destroy(own->desk);
         fit_runner_destroy(own->fit);
         model_copies_destroy(own->copies);
         free(own);
@@ -487,6 +490,7 @@ void leader_service_open(struct leader *leader)
 
 void leader_service_close(struct leader *leader)
 {
+    fit_desk_close(leader);
     fit_runner_close(leader);
     model_copies_close(leader);
     leader_timer_close(&leader->of_roles.service->timer);
@@ -513,6 +517,7 @@ void leader_service_destroy(struct leader_service *own)
     service_destroy(own->service);
     json_object_put(own->table);
     free(own->text);
+    fit_desk_destroy(own->desk);
     fit_runner_destroy(own->fit);
     model_copies_destroy(own->copies);
     free(own);

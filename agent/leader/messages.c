@@ -12,6 +12,7 @@
 #include "agent/leader/control_service.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/facts.h"
+#include "agent/leader/fit_desk.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/route_waiters.h"
@@ -79,6 +80,11 @@ static const struct message table[] = {
     /* routers */
     {"routes",     CONTROL, ANY,        .link = control_routes},
     {"routed",     CONTROL, ANY,        .link = control_routed},
+    /* users whom the service trains for: all that they may say */
+    {"fit-ask",    CONTROL, ANY,        .link = fit_desk_ask},
+    {"fit-begin",  CONTROL, ANY,        .link = fit_desk_ask},
+    {"fit-look",   CONTROL, ANY,        .link = fit_desk_ask},
+    {"fit-end",    CONTROL, ANY,        .link = fit_desk_ask},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = members_join},
     {"beat",       MEMBER,  ANY,        .member = members_beat},
@@ -165,6 +171,14 @@ static void on_message(struct link *link, json_object *msg, void *arg)
     if (sender == CONTROL && !control_understands(leader, link, msg))
         return;
     message = find(type, sender);
+    if (sender == CONTROL && link_is_guest(link) &&
+        (message == NULL || message->link != fit_desk_ask)) {
+        control_say(link,
+                    control_answer("error", "not permitted: the service trains for you, and "
+                                            "nothing else"),
+                    true);
+        return;
+    }
     if (message == NULL && sender == CONTROL)
         control_unknown(leader, link, type);
     if (message == NULL)
@@ -183,6 +197,7 @@ static void on_link_closed(struct link *link, const char *why, void *arg)
 
     role_reports_closed(owner->leader, link);
     route_waiters_closed(owner->leader, link);
+    fit_desk_closed(owner->leader, link);
     if (owner->member != NULL)
         members_link_closed(owner->leader, owner->member, why);
 }

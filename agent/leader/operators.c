@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slurm's operators may control a job (operators.h).
+/* Slurm's operators may control a job, and users whom its service allows may have models trained
+ * (operators.h).
  *
  * A credential tells the leader a uid, and only slurmctld knows who is an operator. The handshake
  * does not wait for slurmctld: the first try is refused, and selastic tries again. */
@@ -8,10 +9,13 @@
 #include <stdlib.h>
 
 #include "agent/leader/leader_internal.h"
+#include "common/allowed_users.h"
 #include "common/log.h"
 #include "common/slurm_client.h"
 #include "common/slurm_queue.h"
+#include "lib/roles.h"
 #include "lib/strangers.h"
+#include "lib/text.h"
 
 #define ADMITTED_MS 600000 /* then Slurm is asked again */
 
@@ -25,7 +29,8 @@ struct question {
     struct operators *operators;
     struct leader *leader; /* gone, if the operators are dropped */
     uid_t uid;
-    bool yes;
+    char **allow; /* of the service: who may have models trained; NULL: nobody */
+    bool yes, guest;
 };
 
 struct operators *operators_create(void)
@@ -41,6 +46,12 @@ void operators_destroy(struct operators *operators)
         free(operators);
 }
 
+static void clear(struct question *question)
+{
+    strings_free(question->allow);
+    free(question);
+}
+
 static void ask(void *arg)
 {
     struct question *question = arg;
@@ -48,6 +59,7 @@ static void ask(void *arg)
 
     if (slurm_client_is_operator(question->uid, &question->yes, &err) != 0)
         log_debug("is uid %u an operator? %s", question->uid, err.text);
+    question->guest = !question->yes && user_is_allowed(question->uid, question->allow);
 }
 
 static void answered(void *arg)
@@ -57,14 +69,15 @@ static void answered(void *arg)
     question->operators->asking = false;
     if (question->operators->dropped)
         free(question->operators);
-    else if (question->yes && question->leader->server != NULL)
-        link_server_admit(question->leader->server, question->uid, ADMITTED_MS);
-    free(question);
+    else if ((question->yes || question->guest) && question->leader->server != NULL)
+        link_server_admit(question->leader->server, question->uid, question->guest, ADMITTED_MS);
+    clear(question);
 }
 
 void operators_stranger(struct leader *leader, uid_t uid)
 {
     struct operators *operators = leader->operators;
+    const struct roles *roles = leader->options->roles;
     struct question *question;
 
     if (operators->asking || leader->server == NULL || leader_has_ended(leader) ||
@@ -74,7 +87,9 @@ void operators_stranger(struct leader *leader, uid_t uid)
     if (question == NULL)
         return;
     *question = (struct question){.operators = operators, .leader = leader, .uid = uid};
+    if (roles != NULL && roles->fit.allow != NULL)
+        question->allow = strings_copy(roles->fit.allow);
     operators->asking = slurm_ask(leader->loop, ask, answered, question) == 0;
     if (!operators->asking)
-        free(question);
+        clear(question);
 }

@@ -18,6 +18,7 @@
 
 #define SERVICE_WRITE_PAUSE 1.0 /* seconds between two tries to write a file */
 
+struct fit_desk;
 struct fit_runner;
 struct model_copies;
 
@@ -70,6 +71,7 @@ struct leader_service {
     bool flush_found, flushes; /* what the next look finds does not wait; … what this one finds */
     bool ended;                /* … leader.json says so, or is about to */
     struct fit_runner *fit;
+    struct fit_desk *desk;
     struct model_copies *copies; /* of a repository on S3: repository is their directory */
     struct service_next next_job;
     json_object *table; /* as routers are told … */

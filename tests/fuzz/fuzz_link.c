@@ -29,7 +29,9 @@ static void agree(const struct credential *client, const struct credential *lead
 
 /* For what is static there. */
 #define session_key agree
+#include "common/link_accept.c"
 #include "common/link_client.c"
+#include "common/link_judge.c"
 #include "common/link_search.c"
 #include "common/link_server.c"
 

@@ -97,7 +97,7 @@ for record in json.load(open(os.environ["RECORDS"])):
 PY
     chmod 755 "$place/sacct"
     TZ=UTC RECORDS=$top_srcdir/$2 PATH=$place:$PATH ELASTIC_CONF=$place/elastic.conf \
-        "$top_builddir/cmd/selastic" usage --all --title "$3" --svg "$place/usage.svg"
+        "$top_builddir/cmd/selastic" usage --all --until=now --title "$3" --svg "$place/usage.svg"
     diff "$place/usage.svg" "$1"
 }
 

@@ -25,7 +25,7 @@ router           common/|lib/|config\.h
 pmix             common/|lib/|config\.h
 flush            common/|lib/|config\.h
 fit              state/|cmd/|common/|lib/|config\.h
-state            cmd/(shape|terminal_text)\.h|common/|lib/|config\.h
+state            cmd/(options|shape|terminal_text)\.h|common/|lib/|config\.h
 mlflow           agent/member/http\.h|common/|lib/|config\.h
 notice           agent/member/http\.h|common/|lib/
 cmd              common/|lib/|config\.h

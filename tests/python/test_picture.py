@@ -311,7 +311,10 @@ class Pictures(unittest.TestCase):
         }
         svg = self.place / "usage.svg"
         subprocess.run(
-            [SELASTIC, "usage", "--all", "--svg", svg], check=True, timeout=280, env=environment
+            [SELASTIC, "usage", "--all", "--until=now", "--svg", svg],
+            check=True,
+            timeout=280,
+            env=environment,
         )
         shown = self.shown(svg.read_text("ascii"))
         bars = {}

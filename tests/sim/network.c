@@ -375,6 +375,12 @@ const char *link_role(const struct link *link)
     return link->role;
 }
 
+bool link_is_guest(const struct link *link)
+{
+    (void)link;
+    return false;
+}
+
 uid_t link_peer_uid(const struct link *link)
 {
     (void)link;
@@ -424,10 +430,11 @@ int link_server_port(const struct link_server *server)
     return server->port;
 }
 
-void link_server_admit(struct link_server *server, uid_t uid, uint64_t ms)
+void link_server_admit(struct link_server *server, uid_t uid, bool guest, uint64_t ms)
 {
     (void)server;
     (void)uid;
+    (void)guest;
     (void)ms;
 }
 

@@ -31,7 +31,9 @@ teardown() { cancel_all; }
     run as_user scontrol show config
     [[ $output =~ JobSubmitPlugins\ +=\ \(null\) && $output =~ Prolog\ +=\ \(null\) && $output =~ Epilog\ +=\ \(null\) ]]
     run ! grep -v '^#' "$TB_DIR/etc/plugstack.conf"
-    [[ $(as_user which elasticrun selastic) == "$HOME_DIR/slurm-elastic/bin/elasticrun"$'\n'"$HOME_DIR/slurm-elastic/bin/selastic" ]]
+    run as_user which elasticrun selastic
+    echo "$output"
+    [[ $output == "$HOME_DIR/slurm-elastic/bin/elasticrun"$'\n'"$HOME_DIR/slurm-elastic/bin/selastic" ]]
     [[ $(stat -c %U "$HOME_DIR/slurm-elastic/bin/elasticrun") == "$TB_USER" ]]
 }
 

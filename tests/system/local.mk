@@ -33,6 +33,7 @@ EXTRA_DIST += \
     tests/system/fit.bash \
     tests/system/fit_faults.bats \
     tests/system/fit_http.bats \
+    tests/system/fit_multi.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
     tests/system/flush.bats \

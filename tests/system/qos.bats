@@ -140,6 +140,7 @@ ids() {
     job=$(train 1:2 100000 0.2 -- -N1 --mail-type=ALL --mail-user=ada)
     wait_for 60 size_is "$job" 2
     wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
+    sleep 3 # the accounting counts whole seconds: the job shall have had both nodes for some
     enough "$job"
     rigid=$(submit -N1 --mail-type=END --mail-user=bob --wrap true)
     wait_for 60 has_mail "$rigid" Ended

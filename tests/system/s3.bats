@@ -480,7 +480,7 @@ has_begun_again() { [[ -n $(began_again "$1") ]]; }
     keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
     export SERVICE=s3-$$
     fit_file s3 1 "states: $PLACE/" 'within: {start: 60s, fit: 60s, target: 60s}' 'keep: 2'
-    job=$(submit -N1 --exclusive -t 10 --wrap "export $keys; srun elasticrun --roles=$TB_WORK/s3.yaml")
+    submit -N1 --exclusive -t 10 --wrap "export $keys; srun elasticrun --roles=$TB_WORK/s3.yaml" >job
     PLACE=$PLACE/m
     wait_for 40 runs_it
     data first A

@@ -146,6 +146,7 @@ static void peer_open(struct link *link, void *arg)
     struct peer *peer = arg;
 
     peer->opened++;
+    peer->guests += link_is_guest(link);
     peer->link = link;
 }
 
@@ -192,7 +193,7 @@ static void peer_stranger(uid_t uid, void *arg)
 
     peer->strangers++;
     if (peer->admits != NULL)
-        link_server_admit(peer->admits, uid, 60000);
+        link_server_admit(peer->admits, uid, peer->admits_guests, 60000);
 }
 
 const struct link_handlers peer_handlers = {

@@ -35,6 +35,8 @@ struct peer {
     int64_t expected;  /* next "n" of a message; messages with "n" must come in order */
     int disordered;
     struct link_server *admits; /* NULL: strangers stay what they are */
+    bool admits_guests;         /* … are let in as guests */
+    int guests;                 /* that have been let in */
     int strangers;              /* times that one was refused */
     const char *close_on;       /* close the link in the handler of a message with this "t" */
 };

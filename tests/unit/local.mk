@@ -350,12 +350,15 @@ tests_unit_test_fit_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_fit_LDADD = $(UNIT_LIBS)
 
 # At each write of a record the process ends, before it and after it.
-UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash
+UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash tests/unit/test_fit_guests
 FIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 tests_unit_test_fit_files_SOURCES = tests/unit/test_fit_files.c
 tests_unit_test_fit_files_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_files_LDFLAGS = -Wl,--wrap=kill
 tests_unit_test_fit_files_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
+tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_guests_LDADD = fit/libfit.la $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write

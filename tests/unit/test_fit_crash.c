@@ -4,6 +4,8 @@
  * same end. */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,9 @@
 #include <sodium.h>
 
 #include "common/files.h"
+#include "fit/acl.h"
+#include "fit/foreign.h"
+#include "fit/grant.h"
 #include "fit/new_state.h"
 #include "fit/runner.h"
 #include "fit/spec.h"
@@ -29,6 +34,7 @@ enum end { ENDS_WELL, TRAINING_FAILS, REPLICAS_FAIL, IS_CANCELLED };
 static struct home home;
 static char place[sizeof(home.dir) + 16];
 static enum end wanted;
+static bool multi;   /* a trainer of another user: nobody */
 static int crash_at; /* the write that is the last one; 0: none is */
 static bool crash_after;
 static int writes;
@@ -167,7 +173,8 @@ static void train(void)
         return;
     if (record.fit.dedicated && !home_has(&home, 1, HOME_TRAINER_FILE))
         say(HOME_TRAINER_FILE, 0);
-    if (record.fit.action != FIT_DO_FIT || home_has(&home, 1, HOME_FIT_FILE) || record.fit.cleaning)
+    if (multi || record.fit.action != FIT_DO_FIT || home_has(&home, 1, HOME_FIT_FILE) ||
+        record.fit.cleaning)
         return;
     state.number = record.state;
     if (wanted == IS_CANCELLED) {
@@ -180,12 +187,96 @@ static void train(void)
     say(HOME_FIT_FILE, wanted == TRAINING_FAILS ? 3 : 0);
 }
 
+/* ---- the trainer of another user ------------------------------------------------------------- */
+
+#define OTHER_USER "nobody"
+
+int service_note(struct service_link *link, const char *service, const char *payer,
+                 struct error *err)
+{
+    (void)link;
+    (void)service;
+    (void)payer;
+    (void)err;
+    return 0;
+}
+
+struct trainer_link *trainer_link_create(const struct trainer_name *name)
+{
+    assert_string_equal(name->user, OTHER_USER);
+    return calloc(1, 1);
+}
+
+void trainer_link_destroy(struct trainer_link *link)
+{
+    free(link);
+}
+
+/* Who is at work there has access: to the data, and to where its result belongs. */
+static bool has_access(const char *path)
+{
+    const struct passwd *other = getpwnam(OTHER_USER);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool has = false;
+
+    assert_non_null(other);
+    if (fd < 0)
+        return false;
+    assert_int_equal(acl_has_user(fd, path, other->pw_uid, &has, NULL), 0);
+    close(fd);
+    return has;
+}
+
+/* As this user would be that one: the files are put there, and it is that user's turn no more. */
+static void train_elsewhere(json_object *call)
+{
+    const char *to = json_object_get_string(json_object_object_get(call, "modelDir"));
+    char from[PATH_MAX], file[PATH_MAX + 16], data[PATH_MAX];
+
+    path_of(from, "theirs");
+    path_of(data, "data");
+    assert_true(has_access(data) && has_access(to));
+    snprintf(file, sizeof(file), "%s/weights", from);
+    assert_int_equal(dir_make(from, NULL), 0);
+    assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
+    assert_int_equal(foreign_put(from, to, geteuid(), NULL), 0);
+    set_text("begun", "1");
+}
+
+enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *request,
+                                   json_object **answer, struct error *err)
+{
+    const char *type = json_object_get_string(json_object_object_get(request, "t"));
+    json_object *call = json_object_object_get(request, "call");
+    static json_object *said;
+    char text[128], begun[8];
+
+    (void)link;
+    (void)err;
+    if (strcmp(type, "fit-begin") == 0 && wanted != IS_CANCELLED)
+        train_elsewhere(call);
+    if (strcmp(type, "fit-begin") == 0 && wanted == IS_CANCELLED)
+        home_make(&home, 1, HOME_CANCEL_FILE);
+    get_text("begun", begun, sizeof(begun));
+    snprintf(text, sizeof(text), "{\"number\": 5, \"ready\": true, \"over\": true%s%s%s",
+             begun[0] != '\0' && strcmp(type, "fit-look") == 0 ? ", \"result\": {\"exit\": " : "",
+             begun[0] == '\0' || strcmp(type, "fit-look") != 0 ? ""
+             : wanted == TRAINING_FAILS                        ? "3}"
+                                                               : "0}",
+             "}");
+    json_object_put(said);
+    *answer = said = json_text_parse(text, strlen(text), NULL);
+    json_object_put(request);
+    return TRAINER_ANSWERS;
+}
+
 /* ---- a history ------------------------------------------------------------------------------- */
 
 static void begin(void)
 {
     struct new_state first;
     struct spec_order order = {.service = "s", .model = "m", .data = "/d"};
+    char data[PATH_MAX];
     char text[PATH_MAX + 128], file[PATH_MAX + 16];
     struct error err = {""};
     json_object *service;
@@ -203,6 +294,12 @@ static void begin(void)
     snprintf(file, sizeof(file), "%s/" STATE_POINTER, place);
     assert_int_equal(symlink("000001", file), 0);
     set_text("served", "000001");
+    if (multi) {
+        path_of(data, "data");
+        set_text("data", "d");
+        order.data = data;
+        order.trainer = "t@" OTHER_USER;
+    }
     snprintf(text, sizeof(text), "{\"repository\": \"%s/models\", \"fit\": {\"run\": [\"t\"]}}",
              home.dir);
     service = json_text_parse(text, strlen(text), &err);
@@ -221,7 +318,7 @@ static void run_once(void)
 
     if (home_claim(&home, &claim, &err) != 0)
         _exit(1);
-    runner = runner_create(&home, NULL, claim);
+    runner = runner_create(&(struct runner_options){.home = &home, .claim = claim, .job = 7});
     for (int i = 0; i < LOOKS_MAX; i++) {
         train();
         if (runner_look(runner, &sees, &err) != 0) {
@@ -262,6 +359,21 @@ static int count_partials(void)
     return count;
 }
 
+/* Nobody else has any. */
+static void check_access(void)
+{
+    char path[PATH_MAX];
+
+    assert_false(grant_is_open(&home, 1));
+    for (const char *const *name =
+             (const char *const[]){"", "data", "models", "models/m", "models/m/000001",
+                                   "models/m/000001/weights", "models/m/000002", NULL};
+         *name != NULL; name++) {
+        path_of(path, *name);
+        assert_false(has_access(path));
+    }
+}
+
 static void check_end(void)
 {
     static const enum fit_status ends[] = {[ENDS_WELL] = FIT_SUCCESS,
@@ -282,6 +394,9 @@ static void check_end(void)
     assert_string_equal(trainers, "");
     assert_string_equal(retried, "");
     assert_int_equal(record.previous, 1);
+    assert_int_equal(record.fit.mode, multi ? FIT_MULTI : FIT_SINGLE);
+    if (multi)
+        check_access();
     assert_int_equal(count_partials(), 0);
     if (wanted == ENDS_WELL)
         assert_int_equal(record.fit.count, 2);
@@ -309,9 +424,8 @@ static bool play(enum end end, int write, bool after)
     return crashed;
 }
 
-static void test_each_write(void **state)
+static void play_all(void)
 {
-    (void)state;
     for (int end = ENDS_WELL; end <= IS_CANCELLED; end++)
         for (int after = 0; after < 2; after++) {
             int write = 1;
@@ -323,9 +437,29 @@ static void test_each_write(void **state)
         }
 }
 
+static void test_each_write(void **state)
+{
+    (void)state;
+    multi = false;
+    play_all();
+}
+
+/* The same at a trainer of another user, who has access only for as long. */
+static void test_each_write_of_multi(void **state)
+{
+    (void)state;
+    if (getpwnam(OTHER_USER) == NULL) {
+        print_message("there is no user " OTHER_USER "\n");
+        skip();
+    }
+    multi = true;
+    play_all();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write),
+                                       cmocka_unit_test(test_each_write_of_multi)};
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -101,9 +101,24 @@ static void test_admitted(void **state)
     /* Eight others later it is a stranger again. */
     scene->leader.admits = NULL;
     for (uid_t uid = 1; uid <= 8; uid++)
-        link_server_admit(scene->server, uid, 60000);
-    link_server_admit(scene->server, OTHER_UID - 1, 0); /* its time is over */
+        link_server_admit(scene->server, uid, false, 60000);
+    link_server_admit(scene->server, OTHER_UID - 1, false, 0); /* its time is over */
     assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 1);
+}
+
+/* One who is let in as a guest is known as one, until it is admitted for all. */
+static void test_guest(void **state)
+{
+    struct scene *scene = *state;
+
+    scene->leader.admits = scene->server;
+    scene->leader.admits_guests = true;
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 0);
+    assert_int_equal(scene->leader.guests, 1);
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_AGENT), 1);
+    link_server_admit(scene->server, OTHER_UID - 1, false, 60000);
+    assert_int_equal(fork_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL), 0);
+    assert_int_equal(scene->leader.guests, 1);
 }
 
 /* A credential made by another user, as large as a pipe takes at once. */
@@ -254,6 +269,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         scene_test(test_other_users),
         scene_test(test_admitted),
+        scene_test(test_guest),
         scene_test(test_impostor_of_another_user),
         scene_test(test_flood_of_another_user),
     };

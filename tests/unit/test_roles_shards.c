@@ -229,7 +229,7 @@ static void test_refusals(void **state)
         {JOB "fit: {run: [x], replace: some}\n",
          "10:17: fit.replace: 'some' is not allowed; write rolling, all or load"},
         {JOB "fit: {run: [x], state: s}\n",
-         "10:17: fit.state: there is no such key of fit; did you mean 'stage'?"},
+         "10:17: fit.state: there is no such key of fit; did you mean 'stage' or 'states'?"},
         {JOB "fit: {run: [x], within: 1h}\n",
          "10:17: fit.within: it is not a map; write a map such as {start: 1h, fit: 12h, target: "
          "1h}"},

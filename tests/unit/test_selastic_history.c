@@ -121,7 +121,7 @@ static void test_long_reasons(void **unused)
     fputs("\"}\n", text.out);
     json_object *history = read_text(&text, 0);
     char *picture = draw(history, true);
-    const char *tip = strstr(picture, "<title>generation 1, start: b");
+    char *tip = strstr(picture, "<title>generation 1, start: b");
     const char *table = strstr(picture, "<td class=\"words\">b");
     assert_non_null(tip);
     assert_non_null(table);

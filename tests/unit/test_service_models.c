@@ -182,11 +182,12 @@ static struct service *next_leader(struct service *s)
     return next;
 }
 
-static bool is_gone(struct service *s, const char *name)
+/* It stays until the shard's commands have been carried out. */
+static bool is_to_be_served(struct service *s, const char *name)
 {
     struct shard_model_view view = shard_commands_named(service_brain(s), name);
 
-    return view.name == NULL || view.removed;
+    return view.name != NULL && !view.removed;
 }
 
 /* A model that a user has withdrawn stays so for the next leaders, until a user wants it, or the
@@ -216,20 +217,20 @@ static void test_withdrawn(void **state)
     refusal(s, line, sizeof(line));
     assert_string_equal(line, "m000000: it has been withdrawn: `selastic serve` serves it");
     json_object_put(record_of(s));
-    assert_true(is_gone(s, "m000000"));
-    assert_false(is_gone(s, "m000001"));
+    assert_false(is_to_be_served(s, "m000000"));
+    assert_true(is_to_be_served(s, "m000001"));
     assert_string_equal(service_model(s, NULL, "tenant/a", &err), "m000000");
     service_serve(s, "m000000");
     say(s, 0, 2);
     refusal(s, line, sizeof(line));
     assert_string_equal(line, "");
-    assert_false(is_gone(s, "m000000"));
+    assert_true(is_to_be_served(s, "m000000"));
     /* Of a model that was removed meanwhile nothing is known. */
     assert_int_equal(service_withdraw(s, "m000001", 1000), 0);
     say(s, 0, 1);
     s = next_leader(s);
     say(s, 0, 2);
-    assert_false(is_gone(s, "m000001"));
+    assert_true(is_to_be_served(s, "m000001"));
     models[0].key = NULL;
     service_destroy(s);
 }

@@ -238,12 +238,81 @@ static void test_running(void **state)
     free(text);
 }
 
+/* ---- sizes over time ------------------------------------------------------------------------- */
+
+static struct usage_part parts[] = {{.pool = USAGE_BASE}, {.pool = "elastic"}};
+
+static int nodes_at(const struct usage_job *job, double time)
+{
+    int nodes = 0, bases = 0;
+
+    for (int i = 0; i < job->span_count; i++)
+        if (time >= job->spans[i].begin && time < job->spans[i].end) {
+            nodes += job->spans[i].nodes;
+            bases += job->spans[i].part == 0;
+        }
+    return bases > 0 ? nodes : 0;
+}
+
+static void test_sizes(void **state)
+{
+    struct usage_span spans[12];
+    struct usage_job job = {.parts = parts, .part_count = 2, .spans = spans};
+    uint64_t random = 1;
+
+    (void)state;
+    for (int round = 0; round < RANDOM_ROUNDS(2000); round++) {
+        int least = 0, most = 0, found_least, found_most;
+
+        job.span_count = (int)random_below(&random, 13);
+        for (int i = 0; i < job.span_count; i++) {
+            spans[i].begin = random_below(&random, 20);
+            spans[i].end = spans[i].begin + 1 + random_below(&random, 10);
+            spans[i].nodes = 1 + (int)random_below(&random, 5);
+            spans[i].part = random_below(&random, 3) > 0;
+        }
+        for (int time = 0; time < 40; time++) {
+            int nodes = nodes_at(&job, time);
+
+            least = nodes > 0 && (least == 0 || nodes < least) ? nodes : least;
+            most = nodes > most ? nodes : most;
+        }
+        usage_sizes(&job, &found_least, &found_most);
+        assert_int_equal(found_least, least);
+        assert_int_equal(found_most, most);
+    }
+}
+
+#define MANY 400000
+
+/* The square of this number would take minutes. */
+static void test_very_many_extensions(void **state)
+{
+    struct usage_job job = {.parts = parts, .part_count = 2, .span_count = MANY};
+    int least, most;
+
+    (void)state;
+    job.spans = calloc(MANY, sizeof(*job.spans));
+    assert_non_null(job.spans);
+    job.spans[0] = (struct usage_span){0, 10.0 * MANY, 2, 0};
+    for (int i = 1; i < MANY; i++)
+        job.spans[i] = (struct usage_span){10.0 * i, 10.0 * i + 15, 3, 1};
+    usage_sizes(&job, &least, &most);
+    assert_int_equal(least, 2);
+    assert_int_equal(most, 8);
+    free(job.spans);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),  cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_forged), cmocka_unit_test(test_running),
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_running),
         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_very_many_extensions),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

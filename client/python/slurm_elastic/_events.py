@@ -166,13 +166,8 @@ def guard_forkserver() -> None:
     The processes of a DataLoader end with it, if it has started them. To be called before Python
     starts it, for the first process.
     """
-    if _library is None or "multiprocessing" not in sys.modules:
-        return
-    from multiprocessing import forkserver
-
-    preloaded = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
-    if isinstance(preloaded, list) and __package__ not in preloaded:
-        forkserver.set_forkserver_preload([*preloaded, __package__])
+    if _library is not None and "multiprocessing" in sys.modules:
+        _torch_compat.preload_in_forkserver(__package__)
 
 
 def _show_stacks(library: ctypes.CDLL) -> None:

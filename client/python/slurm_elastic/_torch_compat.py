@@ -164,6 +164,19 @@ def after_loader_signals(function: Callable[[], Any]) -> None:
         sys.meta_path.insert(0, _AfterImport(LOADER_SIGNALS, patch))
 
 
+def preload_in_forkserver(name: str) -> None:
+    """Have the "forkserver" of multiprocessing import this module, beside what it imports anyway.
+
+    Its list can be set, but not read: _forkserver._preload_modules of multiprocessing.forkserver,
+    in Python 3.9 to 3.14. Without effect where there is none, and once the server runs.
+    """
+    from multiprocessing import forkserver
+
+    preloaded = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
+    if isinstance(preloaded, list) and name not in preloaded:
+        forkserver.set_forkserver_preload([*preloaded, name])
+
+
 class _AfterImport:
     """A finder that calls a function with the module of this name when that has been imported."""
 

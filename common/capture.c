@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program that is run for what it prints (capture.h). */
-#include "http/capture.h"
+#include "common/capture.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * there when the training has ended: what a killed runner has left is removed first.
  *
  * All functions that return int return 0, or -1 with err. */
-#ifndef FIT_STORE_H
-#define FIT_STORE_H
+#ifndef FIT_S3_STATES_H
+#define FIT_S3_STATES_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program that is run for what it prints, within a time and a size. */
-#ifndef ELASTIC_HTTP_CAPTURE_H
-#define ELASTIC_HTTP_CAPTURE_H
+#ifndef ELASTIC_COMMON_CAPTURE_H
+#define ELASTIC_COMMON_CAPTURE_H
 
 #include <stddef.h>
 

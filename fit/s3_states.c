@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The states of a model on S3 (store.h). */
-#include "fit/store.h"
+/* The states of a model on S3 (s3_states.h). */
+#include "fit/s3_states.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

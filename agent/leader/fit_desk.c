@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What guests ask of the service (fit_desk.h).
+ *
+ * The answers are in files, and whether a user is allowed may have to be asked of a server of
+ * users: both may take their time. So each question goes to a process of its own. It is told the
+ * user by the leader, who knows it from the credential of the link. */
+#include "agent/leader/fit_desk.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "agent/leader/control.h"
+#include "agent/leader/fit_runner.h"
+#include "agent/leader/leader_internal.h"
+#include "agent/leader/service_shell.h"
+#include "agent/paths.h"
+#include "common/capture.h"
+#include "common/link.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+
+#define QUESTIONS_MAX 8
+#define LIMIT_MS      20000
+#define TEXT_MOST     ((size_t)256 << 10)
+#define QUESTION_MOST ((size_t)100 << 10) /* as an argument of a program */
+
+struct question {
+    LIST_ENTRY(question) entry;
+    struct fit_desk *desk;
+    struct leader *leader;
+    struct link *link; /* NULL: it is gone */
+    struct look *look;
+};
+
+struct fit_desk {
+    LIST_HEAD(, question) questions;
+    int count;
+};
+
+struct fit_desk *fit_desk_create(void)
+{
+    return calloc(1, sizeof(struct fit_desk));
+}
+
+static void forget(struct question *question)
+{
+    LIST_REMOVE(question, entry);
+    question->desk->count--;
+    free(question);
+}
+
+void fit_desk_close(struct leader *leader)
+{
+    struct fit_desk *desk = leader->of_roles.service->desk;
+
+    while (desk != NULL && !LIST_EMPTY(&desk->questions)) {
+        struct question *question = LIST_FIRST(&desk->questions);
+
+        look_cancel(question->look);
+        forget(question);
+    }
+}
+
+void fit_desk_destroy(struct fit_desk *desk)
+{
+    free(desk);
+}
+
+void fit_desk_closed(struct leader *leader, const struct link *link)
+{
+    struct leader_service *own = leader->of_roles.service;
+    struct question *question;
+
+    if (own == NULL || own->desk == NULL)
+        return;
+    LIST_FOREACH (question, &own->desk->questions, entry)
+        if (question->link == link)
+            question->link = NULL;
+}
+
+static void refuse(struct leader *leader, struct link *link, const char *why)
+{
+    control_say(link, control_answer("error", "%s", why), control_leads(leader));
+}
+
+static void on_answer(char *text, size_t size, int status, void *arg)
+{
+    struct question *question = arg;
+    struct leader *leader = question->leader;
+    json_object *answer = text != NULL ? json_text_parse(text, size, NULL) : NULL;
+
+    if (question->link != NULL && answer != NULL)
+        control_say(question->link, json_object_get(answer), control_leads(leader));
+    else if (question->link != NULL)
+        refuse(leader, question->link,
+               status < 0 ? "elastic-fit has not answered in time"
+                          : "elastic-fit of the trainer gives no answer");
+    json_object_put(answer);
+    free(text);
+    forget(question);
+}
+
+/* A new text; NULL: out of memory. */
+static char *question_text(struct leader *leader, struct link *link, json_object *msg)
+{
+    json_object *whole = json_object_new_object();
+    const char *text;
+    char *copy;
+
+    json_object_object_add(whole, "uid", json_object_new_int64(link_peer_uid(link)));
+    json_object_object_add(whole, "message", json_object_get(msg));
+    fit_runner_describe(leader, whole);
+    json_object_object_add(whole, "allow", json_from_strings(leader->options->roles->fit.allow));
+    text = json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN);
+    copy = text != NULL ? strdup(text) : NULL;
+    json_object_put(whole);
+    return copy;
+}
+
+static void begin(struct leader *leader, struct link *link, char *text)
+{
+    struct fit_desk *desk = leader->of_roles.service->desk;
+    struct question *question = calloc(1, sizeof(*question));
+    char *args[] = {"elastic-fit", "desk", leader->options->roles->service, text, NULL};
+    const struct look_options options = {.program = paths_of(PATHS_FIT),
+                                         .args = args,
+                                         .limit_ms = LIMIT_MS,
+                                         .most = TEXT_MOST,
+                                         .done = on_answer,
+                                         .arg = question};
+
+    if (question != NULL)
+        *question = (struct question){.desk = desk, .leader = leader, .link = link};
+    if (question != NULL)
+        question->look = look_begin(leader->loop, &options);
+    if (question == NULL || question->look == NULL) {
+        free(question);
+        refuse(leader, link, "elastic-fit cannot be run on the leader's node");
+        return;
+    }
+    LIST_INSERT_HEAD(&desk->questions, question, entry);
+    desk->count++;
+}
+
+void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg)
+{
+    const struct roles *roles = leader->options->roles;
+    struct leader_service *own = leader->of_roles.service;
+    char *text;
+
+    if (!control_may_change(leader, link))
+        return;
+    if (own == NULL || own->desk == NULL || roles == NULL || roles->fit.run == NULL ||
+        roles->fit.allow == NULL) {
+        refuse(leader, link, "the job is no trainer: it needs a service with allow in fit");
+        return;
+    }
+    if (own->phase != PHASE_SERVES || own->desk->count >= QUESTIONS_MAX) {
+        refuse(leader, link, "the trainer is busy; it is to be asked again");
+        return;
+    }
+    text = question_text(leader, link, msg);
+    if (text != NULL && strlen(text) <= QUESTION_MOST)
+        begin(leader, link, text);
+    else
+        refuse(leader, link, "the call is too large for a trainer of somebody else");
+    free(text);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* POSIX ACLs by libacl (acl.h). */
+#include "fit/acl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <acl/libacl.h>
+#include <sys/acl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FD_PATH_MAX 40
+
+static int failed(const char *path, struct error *err)
+{
+    if (errno == ENOTSUP)
+        return error_set(err, "%s: its file system has no POSIX ACLs", error_path(path).text);
+    return error_set(err, "%s: its ACL: %s", error_path(path).text, strerror(errno));
+}
+
+/* The path of an open file: libacl has default ACLs by path only. */
+static void path_of(int fd, char path[FD_PATH_MAX])
+{
+    snprintf(path, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* The entry of a kind, and of that user if it is of users. False: there is none. */
+static bool find(acl_t acl, acl_tag_t wanted, uid_t uid, acl_entry_t *entry)
+{
+    int which = ACL_FIRST_ENTRY;
+
+    while (acl_get_entry(acl, which, entry) == 1) {
+        acl_tag_t tag = ACL_UNDEFINED_TAG;
+        uid_t *of;
+        bool same;
+
+        which = ACL_NEXT_ENTRY;
+        acl_get_tag_type(*entry, &tag);
+        if (tag != wanted)
+            continue;
+        if (tag != ACL_USER)
+            return true;
+        of = acl_get_qualifier(*entry);
+        same = of != NULL && *of == uid;
+        acl_free(of);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static unsigned int rights_of(acl_entry_t entry)
+{
+    acl_permset_t set;
+
+    if (acl_get_permset(entry, &set) != 0)
+        return 0;
+    return (acl_get_perm(set, ACL_READ) > 0 ? ACL_R : 0) |
+           (acl_get_perm(set, ACL_WRITE) > 0 ? ACL_W : 0) |
+           (acl_get_perm(set, ACL_EXECUTE) > 0 ? ACL_X : 0);
+}
+
+static int set_rights(acl_entry_t entry, unsigned int rights)
+{
+    acl_permset_t set;
+
+    if (acl_get_permset(entry, &set) != 0 || acl_clear_perms(set) != 0 ||
+        ((rights & ACL_R) != 0 && acl_add_perm(set, ACL_READ) != 0) ||
+        ((rights & ACL_W) != 0 && acl_add_perm(set, ACL_WRITE) != 0) ||
+        ((rights & ACL_X) != 0 && acl_add_perm(set, ACL_EXECUTE) != 0))
+        return -1;
+    return acl_set_permset(entry, set);
+}
+
+/* A new entry; uid is that of a user's. */
+static int add(acl_t *acl, acl_tag_t tag, uid_t uid, unsigned int rights)
+{
+    acl_entry_t entry;
+
+    if (acl_create_entry(acl, &entry) != 0 || acl_set_tag_type(entry, tag) != 0 ||
+        (tag == ACL_USER && acl_set_qualifier(entry, &uid) != 0))
+        return -1;
+    return set_rights(entry, rights);
+}
+
+static bool has_names(acl_t acl)
+{
+    acl_entry_t entry;
+    acl_tag_t tag;
+
+    for (int which = ACL_FIRST_ENTRY; acl_get_entry(acl, which, &entry) == 1;
+         which = ACL_NEXT_ENTRY)
+        if (acl_get_tag_type(entry, &tag) == 0 && (tag == ACL_USER || tag == ACL_GROUP))
+            return true;
+    return false;
+}
+
+/* ---- one user more --------------------------------------------------------------------------- */
+
+int acl_has_user(int fd, const char *path, uid_t uid, bool *has, struct error *err)
+{
+    acl_t acl = acl_get_fd(fd);
+    acl_entry_t entry;
+
+    *has = false;
+    if (acl == NULL)
+        return errno == ENOTSUP ? 0 : failed(path, err);
+    *has = find(acl, ACL_USER, uid, &entry);
+    acl_free(acl);
+    return 0;
+}
+
+/* The mask holds for all names and for the group. Without one, it begins as what the group has. To
+ * widen one that is there would let others in. */
+static int fit_mask(acl_t *acl, unsigned int rights, const char *path, struct error *err)
+{
+    acl_entry_t mask, group;
+    unsigned int now;
+
+    if (!find(*acl, ACL_MASK, 0, &mask)) {
+        now = find(*acl, ACL_GROUP_OBJ, 0, &group) ? rights_of(group) : 0;
+        return add(acl, ACL_MASK, 0, now | rights) == 0 ? 0 : failed(path, err);
+    }
+    now = rights_of(mask);
+    if ((now & rights) == rights)
+        return 0;
+    return error_set(err, "%s: the mask of its ACL lets nobody in who is named there",
+                     error_path(path).text);
+}
+
+int acl_let(int fd, const char *path, uid_t uid, unsigned int rights, struct error *err)
+{
+    acl_t acl = acl_get_fd(fd);
+    acl_entry_t entry;
+    int rc;
+
+    if (acl == NULL)
+        return failed(path, err);
+    rc = find(acl, ACL_USER, uid, &entry) ? set_rights(entry, rights)
+                                          : add(&acl, ACL_USER, uid, rights);
+    if (rc != 0)
+        rc = failed(path, err);
+    else
+        rc = fit_mask(&acl, rights, path, err);
+    if (rc == 0 && acl_set_fd(fd, acl) != 0)
+        rc = failed(path, err);
+    acl_free(acl);
+    return rc;
+}
+
+int acl_let_below(int fd, const char *path, uid_t uid, struct error *err)
+{
+    unsigned int all = ACL_R | ACL_W | ACL_X;
+    char of[FD_PATH_MAX];
+    acl_t acl = acl_init(6);
+    int rc = 0;
+
+    path_of(fd, of);
+    if (acl == NULL || add(&acl, ACL_USER_OBJ, 0, all) != 0 ||
+        (uid != geteuid() && add(&acl, ACL_USER, geteuid(), all) != 0) ||
+        add(&acl, ACL_USER, uid, all) != 0 || add(&acl, ACL_GROUP_OBJ, 0, 0) != 0 ||
+        add(&acl, ACL_MASK, 0, all) != 0 || add(&acl, ACL_OTHER, 0, 0) != 0 ||
+        acl_set_file(of, ACL_TYPE_DEFAULT, acl) != 0)
+        rc = failed(path, err);
+    acl_free(acl);
+    return rc;
+}
+
+/* Without other names there was no mask either. */
+static int take_out(acl_t acl, acl_entry_t entry)
+{
+    acl_entry_t mask;
+
+    if (acl_delete_entry(acl, entry) != 0)
+        return -1;
+    if (has_names(acl) || !find(acl, ACL_MASK, 0, &mask))
+        return 0;
+    return acl_delete_entry(acl, mask);
+}
+
+int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err)
+{
+    acl_t acl = acl_get_fd(fd);
+    acl_entry_t entry;
+    char of[FD_PATH_MAX];
+    struct stat st;
+    int rc = 0;
+
+    if (acl == NULL)
+        return errno == ENOTSUP ? 0 : failed(path, err);
+    if (find(acl, ACL_USER, uid, &entry) && (take_out(acl, entry) != 0 || acl_set_fd(fd, acl) != 0))
+        rc = failed(path, err);
+    acl_free(acl);
+    if (rc != 0 || fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode))
+        return rc;
+    path_of(fd, of);
+    acl = acl_get_file(of, ACL_TYPE_DEFAULT);
+    if (acl != NULL && find(acl, ACL_USER, uid, &entry) && acl_delete_def_file(of) != 0)
+        rc = failed(path, err);
+    acl_free(acl);
+    return rc;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* `elastic-fit desk SERVICE QUESTION`: the answer to a guest, for the leader who has been asked
+ * (agent/leader/fit_desk.c). And `elastic-fit revoke`. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd/command.h"
+#include "fit/fit_command.h"
+#include "fit/grant.h"
+#include "fit/guests.h"
+#include "lib/json_text.h"
+
+int fit_desk(const struct fit_arguments *arguments, struct error *err)
+{
+    const char *text = arguments->question != NULL ? arguments->question : "";
+    json_object *whole = json_text_parse(text, strlen(text), err);
+    struct home home, guests;
+    int rc = whole != NULL ? home_open(&home, arguments->service, err) : -1;
+
+    if (rc == 0)
+        rc = guests_home(&home, &guests, err);
+    if (rc == 0)
+        print_json(guest_answer(&guests, whole), true);
+    json_object_put(whole);
+    return rc;
+}
+
+/* The epilog has it done with the rights of the user. */
+int fit_revoke(const struct fit_arguments *arguments, struct error *err)
+{
+    int count, rc = grant_revoke_all(arguments->job, (uint32_t)arguments->restarts,
+                                     (double)time(NULL), &count, err);
+
+    if (count > 0)
+        printf("access of trainers to %d fits has been taken back\n", count);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a trainer of another user may open for a fit: by POSIX ACLs, from before the training until
+ * the end of the fit.
+ *
+ * The list of it is written before the first ACL is changed: grant.json. So whoever comes after
+ * can take all of it back: the runner, the epilog, or a later fit. */
+#ifndef FIT_GRANT_H
+#define FIT_GRANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fit/home.h"
+#include "lib/error.h"
+
+#define HOME_GRANT_FILE "grant.json"
+#define GRANT_INCOMING  ".incoming" /* in the partial state: the trainer writes there */
+#define GRANT_READ_MAX  4
+
+struct grant_order {
+    const char *user; /* who gets access */
+    uid_t uid;
+    const char *read[GRANT_READ_MAX]; /* files and directories; NULL: none */
+    const char *write;                /* a directory of this user, which is made */
+    uint32_t job, restarts;           /* of the service: its epilog takes all back */
+    double until;                     /* by then it is over in any case */
+};
+
+/* May a trainer of another user be let at this path: has it this user's owner? -1 with err. */
+int grant_check(const char *path, struct error *err);
+
+/* Give access; once more if it was given before. -1 with err: some of it may be given. */
+int grant_give(const struct home *home, int64_t id, const struct grant_order *order,
+               struct error *err);
+/* Take all of it back. Also if nothing is given. */
+int grant_revoke(const struct home *home, int64_t id, struct error *err);
+bool grant_is_open(const struct home *home, int64_t id);
+
+/* Of all services of this user: what that run of a job has given, or an earlier one, and what is
+ * over by now. job 0: only the latter. *count: so many are open no more. */
+int grant_revoke_all(uint32_t job, uint32_t restarts, double now, int *count, struct error *err);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Trainings for guests, one after the other (guest_runner.h). */
+#include "fit/guest_runner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/files.h"
+#include "common/log.h"
+
+#define ASK_PAUSE 2.0
+#define KEEP      50 /* trainings that are over */
+
+/* ---- whose turn it is ------------------------------------------------------------------------ */
+
+static bool is_over(const struct guest_runner *runner, int64_t id)
+{
+    return home_has(&runner->home, id, GUEST_OVER_FILE);
+}
+
+/* Of those that are over the latest stay. */
+static void prune(const struct guest_runner *runner, const int64_t *list, size_t count)
+{
+    size_t over = 0;
+
+    for (size_t i = count; i-- > 0;)
+        if (is_over(runner, list[i]) && ++over > KEEP)
+            dir_remove(home_path(&runner->home, list[i], "").text, NULL);
+}
+
+/* The one whose turn it was before; else the first that is not over. */
+static int choose(struct guest_runner *runner, struct error *err)
+{
+    size_t count;
+    int64_t *list = home_list(&runner->home, &count, err), first = 0;
+
+    if (list == NULL)
+        return -1;
+    for (size_t i = 0; i < count && runner->id == 0; i++) {
+        if (is_over(runner, list[i]))
+            continue;
+        if (first == 0)
+            first = list[i];
+        if (home_has(&runner->home, list[i], GUEST_CHOSEN_FILE))
+            runner->id = list[i];
+    }
+    if (runner->id == 0)
+        runner->id = first;
+    if (count > 2 * KEEP)
+        prune(runner, list, count);
+    free(list);
+    runner->asked = 0;
+    return 0;
+}
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+static double looked(const struct guest_runner *runner, double now)
+{
+    struct stat st;
+
+    return stat(home_path(&runner->home, runner->id, GUEST_LOOKED_FILE).text, &st) == 0
+               ? (double)st.st_mtim.tv_sec
+               : now;
+}
+
+/* Its user has ended it, or has not been heard for long. */
+static bool is_ended(const struct guest_runner *runner, double now)
+{
+    struct error err;
+
+    if (home_has(&runner->home, runner->id, GUEST_END_FILE))
+        return true;
+    return now > looked(runner, now) + GUEST_SILENT &&
+           guest_write(&runner->home, runner->id, GUEST_END_FILE,
+                       "its user was not heard of any more", &err) == 0;
+}
+
+static int finish(struct guest_runner *runner, struct error *err)
+{
+    char why[256];
+    int there;
+
+    if (service_train(runner->link, 0, &there, why, sizeof(why), err) != 0)
+        return -1;
+    if (there > 0)
+        return 0;
+    if (guest_write(&runner->home, runner->id, GUEST_OVER_FILE, "", err) != 0)
+        return -1;
+    log_info("training %" PRId64 " for a guest is over", runner->id);
+    runner->id = 0;
+    runner->noted = false;
+    return 0;
+}
+
+/* ---- its replica ----------------------------------------------------------------------------- */
+
+static int keep(struct guest_runner *runner, double now, struct error *err)
+{
+    char why[200];
+    int there;
+
+    if (now < runner->asked + ASK_PAUSE)
+        return 0;
+    runner->asked = now;
+    if (!home_has(&runner->home, runner->id, GUEST_CHOSEN_FILE) &&
+        !home_make(&runner->home, runner->id, GUEST_CHOSEN_FILE))
+        return error_set(err, "training %" PRId64 " for a guest: %s", runner->id, strerror(errno));
+    if (service_train(runner->link, 1, &there, why, sizeof(why), err) != 0)
+        return -1;
+    return guest_write(&runner->home, runner->id, GUEST_WAITS_FILE, there == 0 ? why : "", err);
+}
+
+/* The job's comment names who pays, and who trains. It may come late. */
+static void note(struct guest_runner *runner)
+{
+    char *payer = runner->id != 0 ? guest_user(&runner->home, runner->id) : NULL;
+    struct error err;
+
+    runner->noted = true;
+    if (service_note(runner->link, runner->service, payer, &err) != 0)
+        log_error("%s", err.text);
+    free(payer);
+}
+
+int guest_runner_look(struct guest_runner *runner, double now, bool *busy, struct error *err)
+{
+    int64_t before = runner->id;
+
+    if (runner->id == 0 && choose(runner, err) != 0)
+        return -1;
+    *busy = runner->id != 0;
+    if (!runner->noted || runner->id != before)
+        note(runner);
+    if (runner->id == 0)
+        return 0;
+    return is_ended(runner, now) ? finish(runner, err) : keep(runner, now, err);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The actions of a fit at a trainer of another user (steps_multi.h). */
+#include "fit/steps_multi.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "fit/foreign.h"
+#include "fit/grant.h"
+#include "fit/new_state.h"
+#include "lib/json_get.h"
+#include "lib/states.h"
+
+#define LOOK_PAUSE   1.0    /* seconds between two questions to the trainer */
+#define SILENT_PAUSE 3.0    /* … more, if it has not answered */
+#define SPARE        3600.0 /* seconds by which a grant may outlive the limits of its fit */
+#define SILENCE      70.0   /* seconds after which a trainer that hears nothing ends a training */
+
+/* ---- the trainer ----------------------------------------------------------------------------- */
+
+static enum trainer_said ask(struct steps *steps, json_object *request, json_object **answer,
+                             struct error *err)
+{
+    return trainer_link_ask(steps->trainer, request, answer, err);
+}
+
+static json_object *request_of(const char *type)
+{
+    json_object *request = json_object_new_object();
+
+    json_object_object_add(request, "t", json_object_new_string(type));
+    return request;
+}
+
+static json_object *numbered(const struct steps *steps, const char *type)
+{
+    json_object *request = request_of(type);
+
+    json_object_object_add(request, "number", json_object_new_int64(steps->record->training));
+    return request;
+}
+
+static bool too_soon(struct steps *steps, double now, struct error *err)
+{
+    if (now < steps->asked + LOOK_PAUSE) {
+        error_set(err, "%s", steps->why);
+        return true;
+    }
+    steps->asked = now;
+    return false;
+}
+
+/* It waits, and the record says for what. */
+static enum step waits(struct steps *steps, const char *why, struct error *err)
+{
+    snprintf(steps->why, sizeof(steps->why), "%.255s", why);
+    error_set(err, "%s", steps->why);
+    return STEP_WAITS;
+}
+
+/* What has come instead of an answer. */
+static enum step without(struct steps *steps, enum trainer_said said, struct error *err)
+{
+    struct error why = *err;
+
+    steps->asked += SILENT_PAUSE; /* the next question may be one to Slurm */
+    return said == TRAINER_REFUSES ? STEP_FAILED : waits(steps, why.text, err);
+}
+
+/* Once more with the number that the trainer has now. */
+enum step multi_ensure(struct steps *steps, double now, struct error *err)
+{
+    json_object *request, *answer;
+    enum trainer_said said;
+    const char *why;
+    int64_t number = 0;
+
+    if (too_soon(steps, now, err))
+        return STEP_WAITS;
+    request = request_of("fit-ask");
+    json_object_object_add(request, "service", json_object_new_string(steps->spec->service));
+    json_object_object_add(request, "fit", json_object_new_int64(steps->id));
+    said = ask(steps, request, &answer, err);
+    if (said != TRAINER_ANSWERS)
+        return without(steps, said, err);
+    json_get_int(answer, "number", 1, STATE_NUMBER_MAX, &number);
+    if (number != steps->record->training) {
+        steps->record->training = number;
+        if (steps->save(steps, err) != 0)
+            return STEP_WAITS;
+    }
+    if (json_get_bool(answer, "ready", false))
+        return STEP_DONE;
+    why = json_get_string(answer, "waits");
+    return waits(steps, why != NULL && why[0] != '\0' ? why : "a place at the trainer", err);
+}
+
+/* ---- access ---------------------------------------------------------------------------------- */
+
+static struct home_path incoming(const struct steps *steps)
+{
+    struct new_state_path partial = new_state_path(steps->spec->place, steps->record->state, false);
+    struct home_path path;
+
+    snprintf(path.text, sizeof(path.text), "%.4060s/" GRANT_INCOMING, partial.text);
+    return path;
+}
+
+static int give(struct steps *steps, double now, struct error *err)
+{
+    struct new_state_path previous = new_state_path(steps->spec->place, steps->record->previous,
+                                                    true);
+    const struct fit_limits *limits = &steps->spec->limits;
+    const struct passwd *entry = getpwnam(steps->spec->trainer.user);
+    struct home_path to = incoming(steps);
+    struct grant_order order = {
+        .user = steps->spec->trainer.user,
+        .read = {json_get_string(steps->spec->json, "trainData"),
+                 json_get_string(steps->spec->json, "targetsData"),
+                 steps->record->previous > 0 ? previous.text : NULL},
+        .write = to.text,
+        .job = steps->job,
+        .restarts = steps->restarts,
+        .until = now + limits->start + limits->fit + limits->target + SPARE,
+    };
+
+    if (entry == NULL)
+        return error_set(err, "there is no user %s", order.user);
+    order.uid = entry->pw_uid;
+    if (entry->pw_uid == geteuid())
+        return mkdir(to.text, 0700) == 0 || errno == EEXIST
+                   ? 0
+                   : error_set(err, "%s: %s", error_path(to.text).text, strerror(errno));
+    return grant_give(steps->home, steps->id, &order, err);
+}
+
+enum step multi_grant(struct steps *steps, double now, struct error *err)
+{
+    return give(steps, now, err) == 0 ? STEP_DONE : STEP_FAILED;
+}
+
+/* ---- the training ---------------------------------------------------------------------------- */
+
+static json_object *call_of(const struct steps *steps)
+{
+    struct new_state_path previous = new_state_path(steps->spec->place, steps->record->previous,
+                                                    true);
+    json_object *call = spec_call(steps->spec, incoming(steps).text,
+                                  steps->record->previous > 0 ? previous.text : NULL, NULL);
+
+    json_object_object_del(call, "stagedDir");
+    return call;
+}
+
+static enum step begin(struct steps *steps, struct error *err)
+{
+    json_object *request = numbered(steps, "fit-begin"), *answer;
+    enum trainer_said said;
+
+    json_object_object_add(request, "call", call_of(steps));
+    said = ask(steps, request, &answer, err);
+    if (said != TRAINER_ANSWERS)
+        return without(steps, said, err);
+    steps->asked = 0;
+    return waits(steps, "", err);
+}
+
+static int64_t log_size(const struct steps *steps)
+{
+    struct stat st;
+
+    return stat(home_path(steps->home, steps->id, HOME_LOG_FILE).text, &st) == 0
+               ? (int64_t)st.st_size
+               : 0;
+}
+
+static void add_log(const struct steps *steps, json_object *answer)
+{
+    const char *text = json_get_string(answer, "log");
+    int fd;
+
+    if (text == NULL || text[0] == '\0')
+        return;
+    fd = open(home_path(steps->home, steps->id, HOME_LOG_FILE).text,
+              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return;
+    file_write_all(fd, text, strlen(text));
+    close(fd);
+}
+
+/* The trainer does not know of it any more, or has ended it, as it had not heard of us: it trains
+ * once more, as a training that has lost its node does. */
+static enum step once_more(struct steps *steps, double now, struct error *err)
+{
+    steps->asked = 0;
+    return multi_ensure(steps, now, err) == STEP_FAILED ? STEP_FAILED : STEP_WAITS;
+}
+
+static enum step understand(struct steps *steps, json_object *answer, double now, struct error *err)
+{
+    json_object *result = json_object_object_get(answer, "result");
+    const char *why = json_get_string(result, "why"), *place = json_get_string(answer, "waits");
+    int64_t code = -1;
+
+    add_log(steps, answer);
+    if (json_get_string(answer, "log") != NULL)
+        steps->asked = 0; /* there may be more */
+    if (json_object_is_type(result, json_type_object)) {
+        json_get_int(result, "exit", 0, 255, &code);
+        if (code == 0)
+            return json_get_string(answer, "log") == NULL ? STEP_DONE : waits(steps, "", err);
+        error_set(err, "the training: %.400s",
+                  why != NULL && why[0] != '\0' ? why : "it has failed");
+        return STEP_FAILED;
+    }
+    if (json_get_string(answer, "end") != NULL)
+        return once_more(steps, now, err);
+    if (!json_get_bool(answer, "begun", false))
+        return begin(steps, err);
+    return waits(steps, place != NULL ? place : "", err);
+}
+
+/* Another run of the job may have taken the access back at its end: it is given once more. */
+enum step multi_fit(struct steps *steps, double now, struct error *err)
+{
+    json_object *request, *answer;
+    enum trainer_said said;
+
+    if (!steps->granted && give(steps, now, err) != 0)
+        return STEP_FAILED;
+    steps->granted = true;
+    if (too_soon(steps, now, err))
+        return STEP_WAITS;
+    request = numbered(steps, "fit-look");
+    json_object_object_add(request, "from", json_object_new_int64(log_size(steps)));
+    said = ask(steps, request, &answer, err);
+    if (said == TRAINER_FORGETS)
+        return once_more(steps, now, err);
+    return said == TRAINER_ANSWERS ? understand(steps, answer, now, err)
+                                   : without(steps, said, err);
+}
+
+/* ---- its result ------------------------------------------------------------------------------ */
+
+/* What a copy that was broken off has left. */
+static int clear_partial(const char *path, struct error *err)
+{
+    DIR *list = opendir(path);
+    struct dirent *entry;
+    int rc = 0;
+
+    if (list == NULL)
+        return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
+    while (rc == 0 && (entry = readdir(list)) != NULL) {
+        char below[PATH_MAX + 300];
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            strcmp(entry->d_name, GRANT_INCOMING) == 0)
+            continue;
+        snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+        if (unlink(below) != 0 && errno == EISDIR)
+            rc = dir_remove(below, err);
+    }
+    closedir(list);
+    return rc;
+}
+
+/* All files become this user's. Then nobody else has access any more. */
+enum step multi_complete(struct steps *steps, double now, struct error *err)
+{
+    struct new_state state = {.place = steps->spec->place,
+                              .number = steps->record->state,
+                              .previous = steps->record->previous};
+    struct new_state_path partial = new_state_path(state.place, state.number, false);
+    struct home_path from = incoming(steps);
+    char run[64];
+
+    snprintf(run, sizeof(run), "fit %" PRId64 " of %.24s", steps->id, steps->spec->service);
+    if (access(from.text, F_OK) == 0 &&
+        (clear_partial(partial.text, err) != 0 || foreign_take(from.text, partial.text, err) != 0 ||
+         dir_remove(from.text, err) != 0))
+        return STEP_FAILED;
+    if (new_state_check(&state, err) != 0 &&
+        (new_state_finish(&state, run, err) != 0 || new_state_check(&state, err) != 0))
+        return STEP_FAILED;
+    steps->asked = 0;
+    multi_revoke(steps, now, err); /* if that waits, the clean-up has it done */
+    return STEP_DONE;
+}
+
+/* ---- the end of access ----------------------------------------------------------------------- */
+
+/* An open file outlives an ACL: the replica that has it open has to end, too. */
+enum step multi_revoke(struct steps *steps, double now, struct error *err)
+{
+    json_object *answer;
+    enum trainer_said said;
+
+    if (grant_revoke(steps->home, steps->id, err) != 0)
+        return STEP_FAILED;
+    if (steps->record->training == 0)
+        return STEP_DONE;
+    if (too_soon(steps, now, err))
+        return STEP_WAITS;
+    said = ask(steps, numbered(steps, "fit-end"), &answer, err);
+    if (said == TRAINER_FORGETS || said == TRAINER_REFUSES || now > steps->began + SILENCE)
+        return STEP_DONE;
+    if (said != TRAINER_ANSWERS)
+        return without(steps, said, err);
+    return json_get_bool(answer, "over", false) ? STEP_DONE
+                                                : waits(steps, "the end of the trainer", err);
+}

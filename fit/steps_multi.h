@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The actions of a fit that a trainer of another user carries out (steps.h). */
+#ifndef FIT_STEPS_MULTI_H
+#define FIT_STEPS_MULTI_H
+
+#include "fit/steps.h"
+
+enum step multi_ensure(struct steps *steps, double now, struct error *err);
+enum step multi_grant(struct steps *steps, double now, struct error *err);
+enum step multi_fit(struct steps *steps, double now, struct error *err);
+enum step multi_complete(struct steps *steps, double now, struct error *err);
+enum step multi_revoke(struct steps *steps, double now, struct error *err);
+
+#endif

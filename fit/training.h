@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the replica that trains does alike for fits of its own service, and for guests. */
+#ifndef FIT_TRAINING_H
+#define FIT_TRAINING_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fit/home.h"
+#include "lib/error.h"
+
+#define TRAINING_ATTEMPTS  2 /* starts of a training: it may lose its node once */
+#define TRAINING_LOST      "it was lost with its node or its replica, %d times"
+#define TRAINING_ADDED_MAX 12
+
+/* trainer.json: where it is, so that people find it. The runner goes on by that. */
+int training_here(const struct home *home, int64_t id, struct error *err);
+
+/* This start is the first, or the second after the first has gone with its node. False with errno:
+ * EEXIST if there have been enough. */
+bool training_attempt(const struct home *home, int64_t id, int *attempt);
+
+/* How a program has ended. */
+int training_say(const struct home *home, int64_t id, const char *file, int code,
+                 const struct error *why, struct error *err);
+
+/* A new empty directory on this node. */
+int training_scratch(char path[PATH_MAX], struct error *err);
+
+/* Variables for a program. */
+struct training_added {
+    char *list[TRAINING_ADDED_MAX + 1];
+    int count;
+};
+
+void training_add(struct training_added *added, const char *name, const char *value);
+void training_added_clear(struct training_added *added);
+
+#endif

@@ -1,0 +1,234 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fits in mode multi: a model of one user is trained by the service of another one, who can open
+# what it needs for as long as it needs it.
+# Takes 90 s
+
+load helpers
+load elastic
+load roles
+load serve
+load fit
+
+setup_file() {
+    [[ $(id -u) == 0 ]] || skip "needs root to be another user"
+    export SERVICE=f$$ TRAINER=t$$
+    testbed_up --stock --nodes 1 --cpus-per-node 8
+    # A cluster on which everybody sees the jobs of all.
+    sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    fit_file fit 1 'within: {start: 60s, fit: 90s, target: 60s}'
+    mkdir -p "$TB_HOME/other/models"
+    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_HOME/other/"
+    sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" \
+        -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
+    sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
+    chmod 0700 "$TB_WORK" "$TB_HOME/other"
+    chown -R nobody "$TB_HOME/other"
+    chown "$TB_USER" "$TB_WORK"
+    as_other sbatch --parsable -N1 -n1 -c4 -t 15 --mem=200 --comment=mine -o "$TB_HOME/other/%j.out" \
+        --wrap "srun elasticrun --roles=$TB_HOME/other/fit.yaml" >"$TB_HOME/other/job"
+    begin_job
+}
+
+setup() {
+    job=$(<"$TB_WORK/job")
+    trainer=$(<"$TB_HOME/other/job")
+}
+
+teardown_file() {
+    on_testbed scancel --user=nobody || true
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE"
+    testbed_down
+}
+
+teardown() {
+    [[ $BATS_TEST_COMPLETED ]] || {
+        tail -n 40 "$TB_WORK"/*.out "$TB_HOME"/other/*.out
+        as_user selastic fit show "$SERVICE"
+        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
+    }
+}
+
+# as_other COMMAND...: as_user for the other user.
+as_other() {
+    TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
+        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
+}
+
+begin_job() {
+    submit -N1 -n1 -c3 -t 15 --mem=200 --requeue --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+}
+
+opens() { as_other cat "$1" >/dev/null 2>&1; }
+
+# No path of the first user has an ACL, and the other user opens none of them.
+all_closed() {
+    ! opens "$TB_WORK/data/first" && ! opens "$TB_WORK/models/m/000001/model" &&
+        [[ -z $(/usr/bin/python3 - "$TB_WORK" <<'PY'
+import os, sys
+for top, dirs, files in os.walk(sys.argv[1]):
+    for path in [top, *(os.path.join(top, name) for name in files)]:
+        if not os.path.islink(path) and any("posix_acl" in name for name in os.listxattr(path)):
+            print(path)
+PY
+) ]]
+}
+
+trainer_is_free() { [[ -z $(pgrep -u nobody -f "^[^ ]*elastic-fit train $TRAINER") ]]; }
+
+comment_of_trainer() { on_testbed squeue -h -j "$trainer" -o %k; }
+
+trains() { acts fit && as_user selastic fit log "$SERVICE" 2>/dev/null | grep -q '^trains'; }
+
+# kill_each USER WORDS: the processes of elastic-fit with that command line.
+kill_each() {
+    local pid
+    for pid in $(pgrep -u "$1" -f "^[^ ]*elastic-fit $2"); do kill -KILL "$pid" || true; done
+}
+
+PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_TARGET_CONTAINER"
+
+@test "a trainer of another user makes the first state; then it has no access, and nothing of it stays" {
+    wait_for 60 runs_it
+    offers() { [[ $(comment_of_trainer) == "mine elastic-trainer=$TRAINER" ]]; }
+    wait_for 60 offers
+    data first A
+    all_closed
+    run -0 fit first
+    [[ $output == "fit 1 of $SERVICE: model m has been trained, and is served" ]]
+    [[ $(path_of 1) == "$PATH_OF_MULTI > SUCCESS" ]]
+    wait_for 20 serves_all 000001 1
+    [[ $(as_user cat "$TB_WORK/models/m/000001/model") == A ]]
+    [[ -z $(find "$TB_WORK/models" ! -user "$TB_USER") && $(partials) == 0 ]]
+    [[ $(as_user selastic fit log "$SERVICE" 1) == *"trains None from None"* ]]
+    run -0 as_user selastic states show "$TB_WORK/models/m" --verify
+    all_closed
+    wait_for 30 trainer_is_free
+    wait_for 30 offers
+}
+
+@test "it can open what the training needs, and nothing else, while it trains; the comment says who pays" {
+    data second B sleep 6
+    begin second --config='{"rate": 0.1}'
+    wait_for 60 trains
+    opens "$TB_WORK/data/second" && opens "$TB_WORK/models/m/000001/model"
+    ! opens "$TB_WORK/data/first" && ! opens "$TB_WORK/fit.yaml"
+    run ! as_other touch "$TB_WORK/models/m/000001/new" "$TB_WORK/data/new"
+    [[ $(fit_json | json_value 's["granted"], s["mode"], s["run"]["payer"], s["run"]["runner"]') == "True multi $TB_USER nobody" ]]
+    [[ $(comment_of_trainer) == "mine elastic-trainer=$TRAINER payer=$TB_USER runner=nobody" ]]
+    wait_for 60 ended_as SUCCESS
+    [[ $(as_user cat "$TB_WORK/models/m/000002/model") == "A B" ]]
+    [[ $(as_user selastic fit log "$SERVICE") == *"'rate': 0.1"* ]]
+    all_closed
+}
+
+@test "whoever is allowed may have a model trained, and nothing else" {
+    run -1 as_user selastic shard "$trainer"
+    [[ $output == "selastic: error: not permitted: job $trainer belongs to nobody" ]]
+}
+
+@test "a training that fails leaves no access and no state" {
+    data fails X fail
+    run -1 fit fails
+    [[ $output == *"has ended as FAILED: the training: exit status 3;"* ]]
+    [[ $(path_of) == "INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > FAILED" ]]
+    [[ $(current) == 000002 && $(partials) == 0 ]]
+    all_closed
+    as_user mkdir "$TB_WORK/data/linked"
+    as_user ln -s /etc/hostname "$TB_WORK/data/linked/data"
+    run -1 as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/linked" --wait
+    [[ $output == *"data is no regular file"* ]]
+    all_closed
+}
+
+@test "a fit that is cancelled, or takes too long, leaves no access and no state" {
+    data long X sleep 60
+    begin long
+    wait_for 60 trains
+    as_user selastic fit cancel "$SERVICE"
+    wait_for 60 ended_as CANCELLED
+    all_closed
+    wait_for 30 trainer_is_free
+    run -1 fit long --within=fit=3s
+    [[ $output == *"FAILED: WAIT_FOR_FIT: not done in time, after 3 s (fit)" ]]
+    [[ $(current) == 000002 && $(partials) == 0 ]]
+    all_closed
+}
+
+@test "both runners are killed at each step, and the trainer once: the fit goes on, and access ends" {
+    data killed C sleep 2
+    begin killed
+    while [[ ${status:=} != SUCCESS ]]; do
+        read -r status action < <(fit_json | json_value 's["status"], s["action"]')
+        [[ $status != FAILED ]]
+        if [[ $action != "${last:-}" ]]; then
+            kill_each "$TB_USER" "run $SERVICE"
+            kill_each nobody "run $TRAINER"
+            [[ $action != fit ]] || kill_each nobody "train $TRAINER"
+            last=$action
+            kills=$((${kills:-0} + 1))
+        fi
+        sleep 0.2
+    done
+    ((kills >= 4))
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C" && $(partials) == 0 ]]
+    all_closed
+}
+
+@test "the owner sees whom the service trains for, and can end that" {
+    data owner X sleep 60
+    begin owner
+    wait_for 60 trains
+    run -0 as_other selastic fit list "$TRAINER" --guests
+    guest=$(awk '/trains$/ {print $1}' <<<"$output")
+    [[ $output == *"$TB_USER  $SERVICE"* ]]
+    as_other selastic fit cancel "$TRAINER" "$guest" --guests --reason="other work"
+    wait_for 60 ended_as FAILED
+    [[ $(fit_json | json_value 's["reason"]') == "the training: the owner of the trainer has ended it: other work" ]]
+    all_closed
+    run -4 as_other selastic fit cancel "$TRAINER" 1 --guests
+}
+
+# refused STATUS TEXT ARGUMENT...: one line says why.
+refused() {
+    run -"$1" as_user selastic fit start "$SERVICE" --model=m "${@:3}"
+    echo "$output"
+    ((${#lines[@]} == 1))
+    [[ $output == *"$2"* ]]
+}
+
+@test "what is wrong has one line" {
+    refused 1 "--trainer=../x: write the name of a service" --data="$TB_WORK/data/first" --trainer=../x
+    refused 1 "there is no user nosuchuser" --data="$TB_WORK/data/first" --trainer=x@nosuchuser
+    refused 1 "it is not yours; a trainer of another user opens only what is" --data=/etc/hostname
+    refused 1 "a trainer of another user opens files only" --data=s3://bucket/key
+    run -1 fit first --trainer="x@nobody" --within=start=3s
+    [[ $output == *"FAILED: WAIT_FOR_TRAINING_CONTAINER: not done in time, after 3 s (ensure)" ]]
+}
+
+@test "the job is requeued in the middle of a fit: it goes on, and access ends" {
+    data requeued D sleep 8
+    begin requeued
+    wait_for 60 trains
+    as_user scontrol requeue "$job"
+    wait_for 60 starts_again "$job"
+    wait_for 120 ended_as SUCCESS
+    [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
+    all_closed
+}
+
+@test "the job ends in the middle of a fit: its epilog takes access back" {
+    data last X sleep 60
+    begin last
+    wait_for 60 trains
+    ! all_closed
+    as_user scancel "$job"
+    wait_for 60 job_ended "$job"
+    wait_for 60 all_closed
+    begin_job
+    as_user selastic fit cancel "$SERVICE"
+    wait_for 90 ended_as CANCELLED
+    [[ $(partials) == 0 ]]
+    all_closed
+}
