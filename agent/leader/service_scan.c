@@ -159,7 +159,7 @@ static void read_model(int base, struct service_model *model)
     states_clear(&states);
 }
 
-/* ---- copies of what is on S3 (state/mirror_files.h) ------------------------------------------- */
+/* ---- copies of what is on S3 (state/mirror_files.h) ------------------------------------------ */
 
 /* The line of a file that says why something is not as it should be. NULL: there is none. */
 static char *read_why(int base)

@@ -188,8 +188,7 @@ static void on_models(const struct model_load_state *state, json_object *sizes, 
         json_object_object_add(msg, "failures", json_object_new_int(state->failures));
         json_object_object_add(msg, "text", json_object_new_string(state->why));
     }
-    if (sizes != NULL)
-        json_object_object_add(msg, "sizes", json_object_get(sizes));
+    json_object_object_add(msg, "sizes", json_object_get(sizes));
     send_message(r, msg);
     if (state->version > 0 && !task->ready)
         say_ready(task);

@@ -135,10 +135,10 @@ described() {
     done | sort) <(without_json | cut -d' ' -f1 | sort)
     nothing "$(comm -3 <(described) <(comm -23 <(commands | sort) <(without_json | cut -d' ' -f1 | sort)))" \
         "only in one of: section JSON of selastic(1), commands with --json"
-    # Each way to use a command has it, but for those that serve.
+    # Each way to use a command has it, but for those that serve, and one that a service runs.
     nothing "$(for command in $(comm -23 <(commands | sort) <(without_json | cut -d' ' -f1 | sort)); do
         "$prefix/bin/selastic" help "$command" | uses | grep -v -e '--json' -e '--listen='
-    done | grep -v -e '--data=')" "without --json"
+    done | grep -v -e '--data=' -e ' states mirror ')" "without --json"
 }
 
 # uses: of a help text, each way to use the command as one line.
