@@ -96,6 +96,10 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \
     agent/leader/leader_internal.h \
+    agent/leader/role_nodes.c \
+    agent/leader/role_nodes.h \
+    agent/leader/control_fits.c \
+    agent/leader/control_fits.h \
     agent/leader/leader_roles.c \
     agent/leader/leader_roles.h \
     agent/leader/leader_service.c \

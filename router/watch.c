@@ -48,8 +48,8 @@ static void dispose(struct watch *watch)
 
 /* ---- in the thread --------------------------------------------------------------------------- */
 
-/* What has been looked at is what is read: where others may write, another file may have the name by
- * now. */
+/* What has been looked at is what is read: where others may write, another file may have the name
+ * by now. */
 static int read_it(struct watch *watch, int fd, const struct stat *st)
 {
     struct identity identity = {st->st_dev, st->st_ino, st->st_size, st->st_mtim};

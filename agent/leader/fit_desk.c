@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "agent/leader/control.h"
 #include "agent/leader/fit_runner.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/service_shell.h"
@@ -31,6 +30,7 @@ struct question {
     struct leader *leader;
     struct link *link; /* NULL: it is gone */
     struct look *look;
+    fit_desk_answer *then;
 };
 
 struct fit_desk {
@@ -79,23 +79,17 @@ void fit_desk_closed(struct leader *leader, const struct link *link)
             question->link = NULL;
 }
 
-static void refuse(struct leader *leader, struct link *link, const char *why)
-{
-    control_say(link, control_answer("error", "%s", why), control_leads(leader));
-}
-
 static void on_answer(char *text, size_t size, int status, void *arg)
 {
     struct question *question = arg;
-    struct leader *leader = question->leader;
     json_object *answer = text != NULL ? json_text_parse(text, size, NULL) : NULL;
 
     if (question->link != NULL && answer != NULL)
-        control_say(question->link, json_object_get(answer), control_leads(leader));
+        question->then(question->leader, question->link, json_object_get(answer), NULL);
     else if (question->link != NULL)
-        refuse(leader, question->link,
-               status < 0 ? "elastic-fit has not answered in time"
-                          : "elastic-fit of the trainer gives no answer");
+        question->then(question->leader, question->link, NULL,
+                       status < 0 ? "elastic-fit has not answered in time"
+                                  : "elastic-fit of the trainer gives no answer");
     json_object_put(answer);
     free(text);
     forget(question);
@@ -118,7 +112,7 @@ static char *question_text(struct leader *leader, struct link *link, json_object
     return copy;
 }
 
-static void begin(struct leader *leader, struct link *link, char *text)
+static void begin(struct leader *leader, struct link *link, char *text, fit_desk_answer *then)
 {
     struct fit_desk *desk = leader->of_roles.service->desk;
     struct question *question = calloc(1, sizeof(*question));
@@ -131,39 +125,39 @@ static void begin(struct leader *leader, struct link *link, char *text)
                                          .arg = question};
 
     if (question != NULL)
-        *question = (struct question){.desk = desk, .leader = leader, .link = link};
+        *question = (struct question){
+            .desk = desk, .leader = leader, .link = link, .then = then};
     if (question != NULL)
         question->look = look_begin(leader->loop, &options);
     if (question == NULL || question->look == NULL) {
         free(question);
-        refuse(leader, link, "elastic-fit cannot be run on the leader's node");
+        then(leader, link, NULL, "elastic-fit cannot be run on the leader's node");
         return;
     }
     LIST_INSERT_HEAD(&desk->questions, question, entry);
     desk->count++;
 }
 
-void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg)
+void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg,
+                  fit_desk_answer *then)
 {
     const struct roles *roles = leader->options->roles;
     struct leader_service *own = leader->of_roles.service;
     char *text;
 
-    if (!control_may_change(leader, link))
-        return;
     if (own == NULL || own->desk == NULL || roles == NULL || roles->fit.run == NULL ||
         roles->fit.allow == NULL) {
-        refuse(leader, link, "the job is no trainer: it needs a service with allow in fit");
+        then(leader, link, NULL, "the job is no trainer: it needs a service with allow in fit");
         return;
     }
     if (own->phase != PHASE_SERVES || own->desk->count >= QUESTIONS_MAX) {
-        refuse(leader, link, "the trainer is busy; it is to be asked again");
+        then(leader, link, NULL, "the trainer is busy; it is to be asked again");
         return;
     }
     text = question_text(leader, link, msg);
     if (text != NULL && strlen(text) <= QUESTION_MOST)
-        begin(leader, link, text);
+        begin(leader, link, text, then);
     else
-        refuse(leader, link, "the call is too large for a trainer of somebody else");
+        then(leader, link, NULL, "the call is too large for a trainer of somebody else");
     free(text);
 }

@@ -14,8 +14,13 @@ struct fit_desk;
 struct fit_desk *fit_desk_create(void);
 void fit_desk_destroy(struct fit_desk *desk); /* accepts NULL; nobody is asked any more */
 
-/* fit-ask, fit-begin, fit-look and fit-end: all that a guest may say. */
-void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg);
+/* answer is put by whom it is given to. NULL: there is none, and why says so. */
+typedef void fit_desk_answer(struct leader *leader, struct link *link, json_object *answer,
+                             const char *why);
+
+/* Of a message of theirs. The answer may come at once; it does not come once the link is gone. */
+void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg,
+                  fit_desk_answer *then);
 /* The link is gone: nobody waits for the answer. */
 void fit_desk_closed(struct leader *leader, const struct link *link);
 /* All questions are dropped: the leader ends. */

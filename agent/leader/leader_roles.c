@@ -14,6 +14,7 @@
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
 #include "agent/leader/role_holds.h"
+#include "agent/leader/role_nodes.h"
 #include "agent/leader/role_requests.h"
 #include "agent/leader/role_sizes.h"
 #include "agent/leader/roles_view.h"
@@ -25,8 +26,6 @@
 
 #define ENDPOINTS_FILE "endpoints.json"
 #define WRITE_PAUSE    0.1  /* seconds between two writes of it: thousands may get ready at once */
-#define ROOM_LIMIT     60.0 /* seconds for a node that has joined to say what it has for replicas */
-#define NOTICED        3    /* times heartbeat_timeout: then all know that their leader is lost */
 
 struct leader_roles {
     struct roles_view view; /* its roles are NULL: the job has none */
@@ -109,80 +108,16 @@ static void say_no_room(struct leader *leader)
     }
 }
 
-/* Have the nodes of the base joined, as far as they come at all? */
-static bool base_has_joined(const struct leader *leader)
-{
-    return change_has_begun(leader->change) ||
-           (lease_term(leader) > 0 && change_phase(leader->change) != CHANGE_TAKING_OVER);
-}
-
-/* … and said what they have for replicas? */
-static bool base_has_room(const struct leader *leader)
-{
-    int joined = 0, rooms = 0;
-
-    for (int i = 0; i < roster_count(leader); i++) {
-        const struct leader_member *m = roster_at(leader, i);
-
-        joined += m->part->base && m->link != NULL;
-        rooms += m->part->base && m->link != NULL && m->room > 0;
-    }
-    return joined > 0 && rooms == joined;
-}
-
-/* After a takeover: have the nodes of extensions come back? Their replicas go on, and nothing is to
- * be started in their place. */
-static bool extensions_have_room(struct leader *leader)
-{
-    if (lease_term(leader) == 0)
-        return true;
-    for (int i = 0; i < extensions_count(leader); i++) {
-        const struct extension *ext = extensions_at(leader, i);
-        int rooms = 0;
-
-        for (int k = 0; k < roster_count(leader); k++)
-            rooms += roster_at(leader, k)->part->job == ext->job && roster_at(leader, k)->room > 0;
-        if (ext->state >= PLAN_BOOTING && ext->state < PLAN_LEAVING &&
-            (rooms == 0 || rooms < ext->nodes))
-            return false;
-    }
-    return slurm_look_base(leader) != NULL;
-}
-
-/* After a takeover: are there all nodes of the base but the one that led? Others may only have
- * noticed later that their leader is lost. Their replicas go on, too. */
-static bool base_is_back(const struct leader *leader)
-{
-    int joined = 0;
-
-    for (int i = 0; i < roster_count(leader); i++)
-        joined += roster_at(leader, i)->part->base && roster_at(leader, i)->link != NULL;
-    return lease_term(leader) == 0 || joined >= leader->options->base_nodes - 1;
-}
-
-/* When what has not come back counts as lost, if all that is there has said what it has. */
-static double due_of_the_rest(struct leader *leader)
-{
-    const struct leader_roles *own = leader->roles;
-    double silence = leader->options->conf->heartbeat_timeout;
-
-    if (!base_is_back(leader))
-        return own->joined + NOTICED * silence;
-    return extensions_have_room(leader) ? leader_now(leader) : own->joined + silence;
-}
-
 static void watch_base(struct leader *leader)
 {
     struct leader_roles *own = leader->roles;
     double now = leader_now(leader), due;
 
-    if (own->base_done || !base_has_joined(leader))
+    if (own->base_done || !role_nodes_began(leader))
         return;
     if (own->joined == 0)
         own->joined = now;
-    due = own->joined + ROOM_LIMIT;
-    if (base_has_room(leader))
-        due = due_of_the_rest(leader);
+    due = role_nodes_due(leader, own->joined);
     if (now < due) {
         run_in(leader, due - now);
         return;
@@ -227,7 +162,7 @@ static void watch_nodes(struct leader *leader)
             own->alone = 0;
             return;
         }
-    if (!base_has_joined(leader) ||
+    if (!role_nodes_began(leader) ||
         (has_world(leader) && !reconcile_world_is_over(own->view.reconcile)))
         return; /* lib/change waits for nodes */
     if (own->alone == 0)

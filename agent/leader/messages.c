@@ -12,6 +12,7 @@
 #include "agent/leader/control_service.h"
 #include "agent/leader/exclude.h"
 #include "agent/leader/facts.h"
+#include "agent/leader/control_fits.h"
 #include "agent/leader/fit_desk.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
@@ -81,10 +82,10 @@ static const struct message table[] = {
     {"routes",     CONTROL, ANY,        .link = control_routes},
     {"routed",     CONTROL, ANY,        .link = control_routed},
     /* users whom the service trains for: all that they may say */
-    {"fit-ask",    CONTROL, ANY,        .link = fit_desk_ask},
-    {"fit-begin",  CONTROL, ANY,        .link = fit_desk_ask},
-    {"fit-look",   CONTROL, ANY,        .link = fit_desk_ask},
-    {"fit-end",    CONTROL, ANY,        .link = fit_desk_ask},
+    {"fit-ask",    CONTROL, ANY,        .link = control_fits},
+    {"fit-begin",  CONTROL, ANY,        .link = control_fits},
+    {"fit-look",   CONTROL, ANY,        .link = control_fits},
+    {"fit-end",    CONTROL, ANY,        .link = control_fits},
     /* members, and what happens to their nodes */
     {"join",       AGENT,   ANY,        .link = members_join},
     {"beat",       MEMBER,  ANY,        .member = members_beat},
@@ -172,7 +173,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         return;
     message = find(type, sender);
     if (sender == CONTROL && link_is_guest(link) &&
-        (message == NULL || message->link != fit_desk_ask)) {
+        (message == NULL || message->link != control_fits)) {
         control_say(link,
                     control_answer("error", "not permitted: the service trains for you, and "
                                             "nothing else"),

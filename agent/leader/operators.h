@@ -12,8 +12,8 @@ struct operators;
 struct operators *operators_create(void);
 void operators_destroy(struct operators *operators); /* accepts NULL */
 
-/* This user was refused. If Slurm says that it is an operator, the next try will succeed; it will as
- * a guest's (agent/leader/fit_desk.h) if the service allows it. */
+/* This user was refused. If Slurm says that it is an operator, the next try will succeed; it
+ * will as a guest's (agent/leader/fit_desk.h) if the service allows it. */
 void operators_stranger(struct leader *leader, uid_t uid);
 
 #endif
