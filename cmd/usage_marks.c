@@ -84,10 +84,10 @@ int usage_marks_ask(uid_t uid, struct usage_marks *marks, struct error *err)
     if (wait_for_answer(marks, err) != 0)
         return -1;
     marks->list = text_need(calloc((size_t)marks->job_count + 1, sizeof(*marks->list)));
+    /* One that has ended may run in the accounting for a moment longer. */
     for (int i = 0; i < marks->job_count; i++)
-        if (marks->jobs[i].state != JOB_KIND_ENDED)
-            marks->list[marks->count++] = (struct usage_mark){
-                marks->jobs[i].id, marks->jobs[i].admin_comment, marks->jobs[i].comment};
+        marks->list[marks->count++] = (struct usage_mark){
+            marks->jobs[i].id, marks->jobs[i].admin_comment, marks->jobs[i].comment};
     qsort(marks->list, marks->count, sizeof(*marks->list), by_job);
     return 0;
 }
