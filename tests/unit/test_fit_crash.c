@@ -21,6 +21,7 @@
 #include "fit/new_state.h"
 #include "fit/runner.h"
 #include "fit/spec.h"
+#include "fit/trainer_link.h"
 #include "lib/json_text.h"
 #include "lib/states.h"
 
