@@ -125,8 +125,7 @@ static void begin(struct leader *leader, struct link *link, char *text, fit_desk
                                          .arg = question};
 
     if (question != NULL)
-        *question = (struct question){
-            .desk = desk, .leader = leader, .link = link, .then = then};
+        *question = (struct question){.desk = desk, .leader = leader, .link = link, .then = then};
     if (question != NULL)
         question->look = look_begin(leader->loop, &options);
     if (question == NULL || question->look == NULL) {
@@ -138,8 +137,7 @@ static void begin(struct leader *leader, struct link *link, char *text, fit_desk
     desk->count++;
 }
 
-void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg,
-                  fit_desk_answer *then)
+void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg, fit_desk_answer *then)
 {
     const struct roles *roles = leader->options->roles;
     struct leader_service *own = leader->of_roles.service;

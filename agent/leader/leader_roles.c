@@ -25,7 +25,7 @@
 #include "lib/reconcile.h"
 
 #define ENDPOINTS_FILE "endpoints.json"
-#define WRITE_PAUSE    0.1  /* seconds between two writes of it: thousands may get ready at once */
+#define WRITE_PAUSE    0.1 /* seconds between two writes of it: thousands may get ready at once */
 
 struct leader_roles {
     struct roles_view view; /* its roles are NULL: the job has none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which nodes are there for replicas, when a leader begins. Replicas that another leader has started
- * go on where they are; so what comes back late must not be taken for lost. */
+/* Which nodes are there for replicas, when a leader begins. Replicas that another leader has
+ * started go on where they are; so what comes back late must not be taken for lost. */
 #ifndef AGENT_LEADER_ROLE_NODES_H
 #define AGENT_LEADER_ROLE_NODES_H
 

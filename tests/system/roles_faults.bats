@@ -323,8 +323,8 @@ YAML
     before=$(endpoints "$job")
     read -r _ _ port < <(grep '^idle-0 ' <<<"$before")
     exec {hold}> >(on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups -- /usr/bin/python3 \
-        "$TB_WORK/stranger.py" squat any "$port" "$port" >"$TB_WORK/stolen.out")
-    wait_for 30 says "$TB_WORK/stolen.out" '^listening on 1'
+        "$TB_WORK/stranger.py" squat any "$port" 1 exactly >"$TB_WORK/stolen.out")
+    wait_for 30 says "$TB_WORK/stolen.out" "^listening on $port-"
     is_withheld() { [[ $(endpoints "$job") == "$(grep '^idle-1 ' <<<"$before")" ]]; }
     wait_for 30 is_withheld
     ready_are "$job" idle 2

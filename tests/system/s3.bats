@@ -499,7 +499,7 @@ has_begun_again() { [[ -n $(began_again "$1") ]]; }
     run -1 fit third
     [ "$(current)" = 000003 ]
     wait_for 20 serves_all 000003 1
-    data fourth D sleep 100
+    data fourth D until "$TB_WORK/never"
     begin fourth
     wait_for 40 acts fit
     [[ $(kinds) == *000005=partial ]]

@@ -166,12 +166,15 @@ def crowd(address, port, _, argument):
             held.pop(fd).close()
 
 
-def squat(_address, port, count, _argument):
+def squat(_address, port, count, argument):
     held = []
     while len(held) < int(count):
         try:
             held.append(socket.create_server(("", port + len(held))))
         except OSError:
+            if argument == "exactly":  # somebody tries whether it is free
+                time.sleep(0.1)
+                continue
             port += len(held) + 1
             held.clear()
     print(f"listening on {port}-{port + len(held) - 1}", flush=True)
