@@ -9,7 +9,7 @@ credential        a true handshake, with a credential of whoever runs this; ARGU
                   and the uid of the job's user, "SOCKET UID"
 crowd             ARGUMENT connections at once that say nothing, until stdin ends
 squat             listens on BASE ports in a row, from PORT on or from where they are free, and
-                  says nothing, until stdin ends
+                  says nothing, until stdin ends; ARGUMENT "exactly": from PORT on
 
 Each connection is waited for until the leader ends it; what the leader says is printed. Exit status
 1 if it does not end one within PATIENCE seconds.
@@ -24,6 +24,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 PATIENCE = 180
 NONCE = "ab" * 32
