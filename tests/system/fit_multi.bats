@@ -109,7 +109,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
 }
 
 @test "it can open what the training needs, and nothing else, while it trains; the comment says who pays" {
-    data second B sleep 6
+    data second B until "$TB_HOME/go.second"
     begin second --config='{"rate": 0.1}'
     wait_for 60 trains
     opens "$TB_WORK/data/second" && opens "$TB_WORK/models/m/000001/model"
@@ -117,6 +117,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
     run ! as_other touch "$TB_WORK/models/m/000001/new" "$TB_WORK/data/new"
     [[ $(fit_json | json_value 's["granted"], s["mode"], s["run"]["payer"], s["run"]["runner"]') == "True multi $TB_USER nobody" ]]
     [[ $(comment_of_trainer) == "mine elastic-trainer=$TRAINER payer=$TB_USER runner=nobody" ]]
+    touch "$TB_HOME/go.second"
     wait_for 60 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/000002/model") == "A B" ]]
     [[ $(as_user selastic fit log "$SERVICE") == *"'rate': 0.1"* ]]
@@ -143,7 +144,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
 }
 
 @test "a fit that is cancelled, or takes too long, leaves no access and no state" {
-    data long X sleep 60
+    data long X until "$TB_HOME/go.never"
     begin long
     wait_for 60 trains
     as_user selastic fit cancel "$SERVICE"
@@ -157,7 +158,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
 }
 
 @test "both runners are killed at each step, and the trainer once: the fit goes on, and access ends" {
-    data killed C sleep 2
+    data killed C until "$TB_HOME/go.killed"
     begin killed
     while [[ ${status:=} != SUCCESS ]]; do
         read -r status action < <(fit_json | json_value 's["status"], s["action"]')
@@ -165,7 +166,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
         if [[ $action != "${last:-}" ]]; then
             kill_each "$TB_USER" "run $SERVICE"
             kill_each nobody "run $TRAINER"
-            [[ $action != fit ]] || kill_each nobody "train $TRAINER"
+            [[ $action != fit ]] || { wait_for 60 trains; kill_each nobody "train $TRAINER"; touch "$TB_HOME/go.killed"; }
             last=$action
             kills=$((${kills:-0} + 1))
         fi
@@ -177,7 +178,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
 }
 
 @test "the owner sees whom the service trains for, and can end that" {
-    data owner X sleep 60
+    data owner X until "$TB_HOME/go.never"
     begin owner
     wait_for 60 trains
     run -0 as_other selastic fit list "$TRAINER" --guests
@@ -208,18 +209,19 @@ refused() {
 }
 
 @test "the job is requeued in the middle of a fit: it goes on, and access ends" {
-    data requeued D sleep 8
+    data requeued D until "$TB_HOME/go.requeued"
     begin requeued
     wait_for 60 trains
     as_user scontrol requeue "$job"
     wait_for 60 starts_again "$job"
+    touch "$TB_HOME/go.requeued"
     wait_for 120 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
     all_closed
 }
 
 @test "the job ends in the middle of a fit: its epilog takes access back" {
-    data last X sleep 60
+    data last X until "$TB_HOME/go.never"
     begin last
     wait_for 60 trains
     ! all_closed
