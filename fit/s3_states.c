@@ -84,7 +84,7 @@ static struct state_manifest *manifest_in(const char *directory, struct error *e
     int dir = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
     char *text = NULL;
     struct stat st;
-    size_t len;
+    size_t len = 0;
 
     if (dir >= 0)
         fd = entry_open(dir, STATE_MANIFEST, S_IFREG, &st, err);

@@ -151,8 +151,9 @@ free_nodes() { as_user sinfo -h -p batch -t idle -o %D; }
     wait_for 30 says "$LOG" '^result: -4 the PMIx server of this node has ended'
     order extend 1
     wait_for 30 says "$LOG" '^extend 1: -4 the PMIx server of this node has ended'
+    wait_for 60 progress_exceeds 0
     step=$(progress_of "done")
-    wait_for 30 progress_exceeds "$step"
+    wait_for 60 progress_exceeds "$step"
     size_is "$job" 2
     as_user scancel "$job" "$rival"
     wait_for 30 nothing_is_left_of "$job"

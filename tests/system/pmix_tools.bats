@@ -83,7 +83,7 @@ newer_tools() { [[ $(pkg-config --modversion pmix) != 4.* ]]; }
 
 # values TEXT: what pquery was told, a word each. (It writes keys and values to two different outputs.) The tools of
 # OpenPMIx 5 write some of them below the key, with blanks before.
-values() { sed -nE 's/.*Value: ([^ ]+)$/\1/p; s/^    ([^ ]+)$/\1/p' <<<"$1" | tr , '\n' | sort | paste -sd ' '; }
+values() { sed -nE 's/.*Value: ([^ ]+)$/\1/p; s/^    ([^ ]+)$/\1/p' <<<"$1" | tr , '\n' | sort -V | paste -sd ' '; }
 
 @test "pquery asks for names and sizes, for what the leader knows, and for a table of processes" {
     space=$(space_of)

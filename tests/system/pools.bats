@@ -126,8 +126,8 @@ cost_of() { show_json "$1" | json_value "s['cost']['so_far']"; }
 
 @test "late by spot nodes alone: on-demand nodes come, and the job is in time" {
     zone zone_a capacity=0
-    # One node would need 60 minutes for 2 samples a second, two need 32, three 22. The deadline is sbatch's.
-    job=$(train 1:3 7200 0.5 samples -- -p batch -t 29 --elastic-pool=zone_a,demand --deadline=now+30minutes)
+    # One node would need 47 minutes for 5 samples a second, two need 23, three 16. The deadline is sbatch's.
+    job=$(train 1:3 14000 0.2 samples -- -p batch -t 21 --elastic-pool=zone_a,demand --deadline=now+22minutes)
     wait_for 100 has_of "$job" demand 2
     wait_for 30 size_is "$job" 3
     in_time() { show_json "$job" | json_value 's["deadline"]["in_time"]' | grep -qx True; }

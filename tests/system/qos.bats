@@ -137,10 +137,13 @@ ids() {
 @test "mails of an elastic job say its sizes, its extensions send none, and others are passed on as they are" {
     selastic=$(on_testbed command -v selastic)
     keep_mails "${selastic%/bin/*}/libexec/slurm-elastic/elastic-mail"
-    job=$(train 1:2 100000 0.2 -- -N1 --mail-type=ALL --mail-user=ada)
+    job=$(train 1:2 100000 0.2 -- -N1 --elastic-grow=ask --mail-type=ALL --mail-user=ada)
+    # The accounting counts whole seconds: the job shall have had one node for some, and both for some.
+    wait_for 60 steps_exceed "$job" 15
+    as_user selastic resize "$job" 2
     wait_for 60 size_is "$job" 2
     wait_for 60 steps_made_by "$job" "$(generation_of "$job")"
-    sleep 3 # the accounting counts whole seconds: the job shall have had both nodes for some
+    sleep 3
     enough "$job"
     rigid=$(submit -N1 --mail-type=END --mail-user=bob --wrap true)
     wait_for 60 has_mail "$rigid" Ended

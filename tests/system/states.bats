@@ -183,7 +183,7 @@ e.save({"step": 7}, "checkpoints", rank=0)'
     [ -e src/a ]
     run -2 states
     run -2 states lst p
-    [[ $output == *"the commands are list, show, use, rm, push and pull"* ]]
+    [[ $output == *"the commands are list, show, use, rm, push, pull and mirror"* ]]
     run -2 states use p
     run -2 states use p 7
     [[ $output == *'"7" is no state'* ]]

@@ -9,7 +9,6 @@ load elastic
 
 setup_file() {
     testbed_up --nodes 8
-    patient
     cp "$TREE/tests/system/slow_rank.py" "$TB_WORK/"
     ext=$(slow_job n3 -N1 -w n1 --elastic=1:3)
     wait_for 60 size_is "$ext" 3

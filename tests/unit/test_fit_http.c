@@ -24,7 +24,7 @@ static void test_commands(void **state)
         {"GET", "/v1/fits", NULL, "list|--json|--|s"},
         {"HEAD", "/v1/fits", NULL, "list|--json|--|s"},
         {"GET", "/v1/fits/7", NULL, "show|--json|--|s|7"},
-        {"GET", "/v1/fits/7/log", NULL, "log|--json|--|s|7"},
+        {"GET", "/v1/fits/7/log", NULL, "log|--|s|7"},
         {"POST", "/v1/fits/7/cancel", NULL, "cancel|--json|--|s|7"},
         {"POST", "/v1/fits/7/cancel", "{\"reason\":\"no need\"}",
          "cancel|--json|--reason=no need|--|s|7"},
