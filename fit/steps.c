@@ -73,7 +73,7 @@ static int choose(struct steps *steps, struct error *err)
     struct place *place = place_open(steps->spec->place, NULL, err);
     struct states states = {0};
     int rc = place != NULL ? place_list(place, &states, err) : -1;
-    int64_t latest, next = 0;
+    int64_t latest = 0, next = 0;
 
     if (rc == 0)
         rc = look_at_states(steps, &states, &latest, &next, err);

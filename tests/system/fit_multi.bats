@@ -113,7 +113,8 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
     begin second --config='{"rate": 0.1}'
     wait_for 60 trains
     opens "$TB_WORK/data/second" && opens "$TB_WORK/models/m/000001/model"
-    ! opens "$TB_WORK/data/first" && ! opens "$TB_WORK/fit.yaml"
+    run ! opens "$TB_WORK/data/first"
+    run ! opens "$TB_WORK/fit.yaml"
     run ! as_other touch "$TB_WORK/models/m/000001/new" "$TB_WORK/data/new"
     [[ $(fit_json | json_value 's["granted"], s["mode"], s["run"]["payer"], s["run"]["runner"]') == "True multi $TB_USER nobody" ]]
     [[ $(comment_of_trainer) == "mine elastic-trainer=$TRAINER payer=$TB_USER runner=nobody" ]]
@@ -232,7 +233,7 @@ refused() {
     data last X until "$TB_HOME/never"
     begin last
     wait_for 60 trains
-    ! all_closed
+    run ! all_closed
     as_user scancel "$job"
     wait_for 60 job_ended "$job"
     wait_for 60 all_closed

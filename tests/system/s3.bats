@@ -584,8 +584,8 @@ YAML
     second remove states "$BATS_TEST_NUMBER/two/"
     wait_for 30 routed one=shard_1
     wait_for 30 test ! -e "$TB_WORK/copies/$SERVICE/two"
-    ps -eo args >args
-    run -1 grep -F -- "$secret" args
+    ps -eo args >running
+    run -1 grep -F -- "$secret" running
     run -1 grep -F -- "$secret" "$TB_WORK/$job.out"
     end_service
 }
