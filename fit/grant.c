@@ -118,17 +118,6 @@ static void add(json_object *paths, const char *path, enum reach reach)
     json_object_array_add(paths, one);
 }
 
-static bool is_listed(json_object *paths, const char *path)
-{
-    for (size_t i = 0; i < json_object_array_length(paths); i++) {
-        const char *its = json_get_string(json_object_array_get_idx(paths, i), "path");
-
-        if (its != NULL && strcmp(its, path) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* An entry that is there would be taken away at the end. */
 static int check_new(const struct walk *walk, int fd, const char *path, const struct stat *st,
                      struct error *err)
@@ -145,31 +134,70 @@ static int check_new(const struct walk *walk, int fd, const char *path, const st
                : 0;
 }
 
-/* The directories above a path that lets nobody through, of this user. */
-static int add_above(json_object *paths, const char *path, const struct walk *walk,
-                     struct error *err)
+static bool is_listed(json_object *paths, const char *path)
+{
+    for (size_t i = 0; i < json_object_array_length(paths); i++) {
+        const char *its = json_get_string(json_object_array_get_idx(paths, i), "path");
+
+        if (its != NULL && strcmp(its, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* REPOSITORY and what is below it, of REPOSITORY/MODEL/STATE.partial/.incoming: it was made for its
+ * user only. */
+static bool is_of_repository(const char *path, const char *incoming)
+{
+    size_t length = strlen(path);
+    const char *rest = incoming + length;
+    int below = 0;
+
+    if (strncmp(incoming, path, length) != 0 || *rest != '/')
+        return false;
+    for (; *rest != '\0'; rest++)
+        below += *rest == '/';
+    return below <= 3;
+}
+
+/* A directory of this user that lets nobody through. Others than those of the repository stay so:
+ * all below them that others may read would be open, too. */
+static int pass(json_object *paths, const struct grant_order *order, const char *path,
+                struct error *err)
+{
+    struct stat st;
+    bool has = false;
+    int rc, fd = open_path(path, &st);
+
+    if (fd < 0)
+        return failed(path, err);
+    rc = acl_has_user(fd, path, order->uid, &has, err);
+    close(fd);
+    if (rc != 0 || has)
+        return rc;
+    if (!is_of_repository(path, order->write))
+        return error_set(err,
+                         "%s: others cannot pass this directory, so %s would not reach what is "
+                         "below; let others pass it (chmod o+x), or use another place",
+                         error_path(path).text, order->user);
+    add(paths, path, REACH_PASS);
+    return 0;
+}
+
+static int pass_above(json_object *paths, const struct grant_order *order, const char *path,
+                      struct error *err)
 {
     char part[PATH_MAX];
 
     for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         struct stat st;
-        bool has = false;
-        int fd;
 
         snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
         if (is_listed(paths, part) || stat(part, &st) != 0 || st.st_uid != geteuid() ||
             (st.st_mode & S_IXOTH) != 0)
             continue;
-        fd = open_path(part, &st);
-        if (fd < 0 || acl_has_user(fd, part, walk->uid, &has, err) != 0) {
-            if (fd < 0)
-                return failed(part, err);
-            close(fd);
+        if (pass(paths, order, part, err) != 0)
             return -1;
-        }
-        close(fd);
-        if (!has)
-            add(paths, part, REACH_PASS);
     }
     return 0;
 }
@@ -186,11 +214,11 @@ int grant_check(const char *path, struct error *err)
                            error_path(path).text);
 }
 
-static int add_read(json_object *paths, const char *path, const struct walk *walk,
-                    struct error *err)
+static int add_read(json_object *paths, const struct grant_order *order, const char *path,
+                    const struct walk *walk, struct error *err)
 {
     if (grant_check(path, err) != 0 || walk_path(walk, path, true, err) != 0 ||
-        add_above(paths, path, walk, err) != 0)
+        pass_above(paths, order, path, err) != 0)
         return -1;
     add(paths, path, REACH_READ);
     return 0;
@@ -205,9 +233,9 @@ static json_object *plan(const struct grant_order *order, struct error *err)
 
     for (int i = 0; rc == 0 && i < GRANT_READ_MAX; i++)
         if (order->read[i] != NULL)
-            rc = add_read(paths, order->read[i], &walk, err);
+            rc = add_read(paths, order, order->read[i], &walk, err);
     if (rc == 0)
-        rc = add_above(paths, order->write, &walk, err);
+        rc = pass_above(paths, order, order->write, err);
     if (rc == 0)
         add(paths, order->write, REACH_WRITE);
     if (rc == 0)

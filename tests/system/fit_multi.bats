@@ -23,9 +23,12 @@ setup_file() {
     sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" \
         -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
     sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
-    chmod 0700 "$TB_WORK" "$TB_HOME/other"
+    # The other user passes the one directory, and does not read what is in it.
+    chmod 0711 "$TB_WORK"
+    chmod 0700 "$TB_HOME/other" "$TB_WORK/models"
     chown -R nobody "$TB_HOME/other"
-    chown "$TB_USER" "$TB_WORK"
+    chmod 0600 "$TB_WORK/fit.yaml"
+    chown "$TB_USER" "$TB_WORK" "$TB_WORK/fit.yaml"
     as_other sbatch --parsable -N1 -n1 -c4 -t 60 --mem=200 --comment=mine -o "$TB_HOME/other/%j.out" \
         --wrap "srun elasticrun --roles=$TB_HOME/other/fit.yaml" >"$TB_HOME/other/job"
     begin_job
@@ -58,6 +61,11 @@ as_other() {
 
 begin_job() {
     submit -N1 -n1 -c3 -t 60 --mem=200 --requeue --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+}
+
+# What a model is trained on is nobody else's to read.
+data() {
+    as_user sh -c 'umask 077; echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"
 }
 
 opens() { as_other cat "$1" >/dev/null 2>&1; }
@@ -213,6 +221,9 @@ refused() {
     refused 1 "there is no user nosuchuser" --data="$TB_WORK/data/first" --trainer=x@nosuchuser
     refused 1 "it is not yours; a trainer of another user opens only what is" --data=/etc/hostname
     refused 1 "a trainer of another user opens files only" --data=s3://bucket/key
+    as_user sh -c 'umask 077 && mkdir mine && echo E >mine/data'
+    run -1 as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/mine/data" --wait
+    [[ $output == *"mine: others cannot pass this directory, so nobody would not reach what is below; let others pass it"* ]]
     run -1 fit first --trainer="x@nobody" --within=start=3s
     [[ $output == *"FAILED: WAIT_FOR_TRAINING_CONTAINER: not done in time, after 3 s (ensure)" ]]
 }

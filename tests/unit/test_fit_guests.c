@@ -129,8 +129,8 @@ static void test_what_is_wrong(void **state)
         "{\"t\": \"fit-ask\", \"service\": \"../s\", \"fit\": 3}",
         "{\"t\": \"fit-ask\", \"service\": \"s\", \"fit\": 0}",
         "{\"t\": \"fit-begin\", \"number\": 2}",
-        "{\"t\": \"fit-begin\", \"number\": 2, \"call\": {\"modelDir\": \"m\", \"trainData\": "
-        "\"/d\"}}",
+        ("{\"t\": \"fit-begin\", \"number\": 2, \"call\": {\"modelDir\": \"m\", "
+         "\"trainData\": \"/d\"}}"),
         "{\"t\": \"fit-begin\", \"number\": 2, \"call\": {\"modelDir\": \"/m\"}}",
     };
 
