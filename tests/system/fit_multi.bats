@@ -13,7 +13,7 @@ load fit
 setup_file() {
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
     export SERVICE=f$$ TRAINER=t$$
-    testbed_up --stock --nodes 1 --cpus-per-node 8
+    testbed_up --nodes 1 --cpus-per-node 8
     # A cluster on which everybody sees the jobs of all.
     sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
