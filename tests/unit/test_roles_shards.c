@@ -223,7 +223,7 @@ static void test_refusals(void **state)
          "12:5: roles.a.after: none of the shards has to be there; leave 'server' out"},
         {JOB "fit: {cpus: 1}\n",
          "10:1: fit: it has no run; write the training and its arguments, such "
-         "as run: [python3, train.py]"},
+         "as run: [python3, train.py], or trainer: SERVICE@USER"},
         {JOB "fit: {run: [x], cpus: 0}\n",
          "10:1: fit: a training without CPUs and GPUs has no place; write at least 1"},
         {JOB "fit: {run: [x], replace: some}\n",
