@@ -50,25 +50,29 @@ static bool extensions_have_room(struct leader *leader)
     return slurm_look_base(leader) != NULL;
 }
 
-/* After a takeover: are there all nodes of the base but the one that led? Others may only have
- * noticed later that their leader is lost. Their replicas go on, too. */
-static bool base_is_back(const struct leader *leader)
+/* After a takeover: nodes of the base that have not come back. */
+static int count_missing(const struct leader *leader)
 {
     int joined = 0;
 
+    if (lease_term(leader) == 0)
+        return 0;
     for (int i = 0; i < roster_count(leader); i++)
         joined += roster_at(leader, i)->part->base && roster_at(leader, i)->link != NULL;
-    return lease_term(leader) == 0 || joined >= leader->options->base_nodes - 1;
+    return leader->options->base_nodes - joined;
 }
 
-/* When what has not come back counts as lost, if all that is there has said what it has. */
+/* When what has not come back counts as lost, if all that is there has said what it has. One node
+ * led, and is most often lost. Others may only have noticed later that their leader is lost, and a
+ * leader that stood still may be back before them. Their replicas go on, too. */
 static double due_of_the_rest(struct leader *leader, double joined)
 {
     double silence = leader->options->conf->heartbeat_timeout;
+    int missing = count_missing(leader);
 
-    if (!base_is_back(leader))
+    if (missing > 1)
         return joined + NOTICED * silence;
-    return extensions_have_room(leader) ? leader_now(leader) : joined + silence;
+    return missing == 1 || !extensions_have_room(leader) ? joined + silence : leader_now(leader);
 }
 
 double role_nodes_due(struct leader *leader, double joined)
