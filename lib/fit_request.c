@@ -351,9 +351,7 @@ char **fit_request_command(const struct fit_request *request, const char *servic
     };
     char number[24];
     /* "--": a service may have any name. */
-    /* A log is what the training has written, as it is. */
-    char *head[] = {"elastic-fit", (char *)(uintptr_t)words[request->verb],
-                    request->verb != FIT_LOG ? "--json" : NULL, NULL};
+    char *head[] = {"elastic-fit", (char *)(uintptr_t)words[request->verb], "--json", NULL};
     char *tail[] = {"--", (char *)(uintptr_t)service, request->id > 0 ? number : NULL, NULL};
     char **command = NULL;
 

@@ -269,6 +269,31 @@ static void accept(const struct fit_request *request, json_object *printed, stru
                       json_get_string(printed, "status"));
 }
 
+/* Of JSON lines {"line": "…", "ends": true} the lines, as the training has written them. NULL: out of
+ * memory. A text in JSON is never shorter than itself. */
+static char *log_text(const char *lines)
+{
+    char *text = malloc(strlen(lines) + 1), *to = text;
+
+    while (text != NULL && *lines != '\0') {
+        size_t length = strcspn(lines, "\n");
+        json_object *one = json_text_parse(lines, length, NULL);
+        const char *line = json_get_string(one, "line");
+
+        if (line != NULL) {
+            memcpy(to, line, strlen(line));
+            to += strlen(line);
+        }
+        if (json_object_get_boolean(json_object_object_get(one, "ends")))
+            *to++ = '\n';
+        json_object_put(one);
+        lines += length + (lines[length] != '\0');
+    }
+    if (text != NULL)
+        *to = '\0';
+    return text;
+}
+
 void fit_view_reply(const struct fit_request *request, int status, const char *text,
                     struct api_reply *reply)
 {
@@ -277,7 +302,7 @@ void fit_view_reply(const struct fit_request *request, int status, const char *t
 
     if (status == FIT_EXIT_OK && request->verb == FIT_LOG) {
         *reply = (struct api_reply){
-            .status = 200, .text = strdup(text != NULL ? text : ""), .epoch = -1};
+            .status = 200, .text = log_text(text != NULL ? text : ""), .epoch = -1};
         return;
     }
     printed = text != NULL ? json_text_parse(text, strlen(text), &err) : NULL;

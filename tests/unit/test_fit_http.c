@@ -24,7 +24,7 @@ static void test_commands(void **state)
         {"GET", "/v1/fits", NULL, "list|--json|--|s"},
         {"HEAD", "/v1/fits", NULL, "list|--json|--|s"},
         {"GET", "/v1/fits/7", NULL, "show|--json|--|s|7"},
-        {"GET", "/v1/fits/7/log", NULL, "log|--|s|7"},
+        {"GET", "/v1/fits/7/log", NULL, "log|--json|--|s|7"},
         {"POST", "/v1/fits/7/cancel", NULL, "cancel|--json|--|s|7"},
         {"POST", "/v1/fits/7/cancel", "{\"reason\":\"no need\"}",
          "cancel|--json|--reason=no need|--|s|7"},
@@ -191,9 +191,12 @@ static void test_a_log_is_text(void **state)
     struct fit_request *request = read_request("GET", "/v1/fits/7/log", NULL, &reply);
 
     (void)state;
-    fit_view_reply(request, 0, "epoch 1\n", &reply);
+    fit_view_reply(request, 0,
+                   "{ \"line\": \"epoch \\u00e9\\t1\", \"ends\": true }\n{\"line\": 7}\nno JSON\n"
+                   "{\"ends\":true}\n{\"line\":\"2\",\"ends\":false}",
+                   &reply);
     assert_int_equal(reply.status, 200);
-    assert_string_equal(reply.text, "epoch 1\n");
+    assert_string_equal(reply.text, "epoch \xc3\xa9\t1\n\n2");
     api_reply_clear(&reply);
     fit_view_reply(request, 3, "{\"error\":\"there is no fit 7\"}", &reply);
     assert_int_equal(reply.status, 404);
