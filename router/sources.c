@@ -128,14 +128,16 @@ static void new_leader(struct sources *sources, struct leader_place *place)
     sources->leaders[0] = leader_create(sources->loop, &options, place);
 }
 
-/* Its replicas are gone. What there is stays until another job has the service. */
+/* Its replicas are gone. What there is stays until another job has the service. A job that had it
+ * before does not count any more. */
 static void end_leader(struct sources *sources, const struct leader_place *place)
 {
     if (sources->ended != place->job)
         log_info("job %u has ended", place->job);
     sources->ended = place->job;
     for (int i = 0; i < LEADERS; i++)
-        if (sources->leaders[i] != NULL && leader_at(sources->leaders[i])->job == place->job) {
+        if (sources->leaders[i] != NULL && (leader_at(sources->leaders[i])->job == place->job ||
+                                            leader_at(sources->leaders[i])->term < place->term)) {
             leader_destroy(sources->leaders[i]);
             sources->leaders[i] = NULL;
         }

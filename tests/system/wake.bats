@@ -18,7 +18,7 @@ up() {
     sed -i 's/^SuspendTime=.*/SuspendTime=3600/' "$TB_DIR/etc/slurm.conf"
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/slurm_client_probe" "$TB_WORK/probe"
-    zone spot boot=0 pause=1
+    zone spot boot=1 pause=1
 }
 
 teardown() { testbed_down; }
