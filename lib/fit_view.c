@@ -269,8 +269,8 @@ static void accept(const struct fit_request *request, json_object *printed, stru
                       json_get_string(printed, "status"));
 }
 
-/* Of JSON lines {"line": "…", "ends": true} the lines, as the training has written them. NULL: out of
- * memory. A text in JSON is never shorter than itself. */
+/* Of JSON lines {"line": "…", "ends": true} the lines, as the training has written them. NULL: out
+ * of memory. A text in JSON is never shorter than itself. */
 static char *log_text(const char *lines)
 {
     char *text = malloc(strlen(lines) + 1), *to = text;

@@ -101,6 +101,8 @@ trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^S
     wait_for 30 trains_on_try 1
     as_user scontrol requeue "$job"
     wait_for 60 starts_again "$job"
+    # The count that is recorded is that of this run.
+    wait_for 60 serves_all "$(current)" 2
     go_on fourth
     ended_well "A B C D"
     trains_on_try 2

@@ -16,6 +16,8 @@ setup_file() {
     testbed_up --nodes 1 --cpus-per-node 8
     # A cluster on which everybody sees the jobs of all.
     sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
+    # Access is told apart by the job's number: the epilogs of other testbeds of this user run beside this one.
+    echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
     fit_file fit 1 'within: {start: 600s, fit: 600s, target: 600s}'
     mkdir -p "$TB_HOME/other/models"
