@@ -146,7 +146,7 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     mistaken conf-wrong 'sed -i "1i color = red" "$CONF"'
     mistaken pool-partition 'printf "[pool nowhere]\n" >>"$CONF"'
     mistaken spank-required 'sed -i "s/^optional/required/" "$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
-    mistaken spank-absent 'echo "optional $TB_WORK/spank_elastic.so" >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
+    mistaken spank-absent 'echo "optional $TB_WORK/none/spank_elastic.so" >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken spank-not-named ': >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken hook-broken 'ln -s /nonexistent/50-elastic "$TB_DIR/etc/epilog.d/60-gone"' 'rm "$TB_DIR/etc/epilog.d/60-gone"'
     hook=$TB_DIR/etc/epilog.d/50-elastic
