@@ -96,6 +96,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/leader.h \
     agent/leader/leader_internal.c \
     agent/leader/leader_internal.h \
+    agent/leader/service_process.c \
+    agent/leader/service_process.h \
     agent/leader/role_nodes.c \
     agent/leader/role_nodes.h \
     agent/leader/control_fits.c \

@@ -12,10 +12,16 @@
 
 #include "lib/state_manifest.h"
 
-#define STATE_POINTER   "current"
-#define STATE_PARTIAL   ".partial"
-#define STATE_NAME_SIZE 32
-#define STATES_MAX      100000 /* of a place, about */
+#define STATE_POINTER "current"
+
+/* In a repository of models: MODEL/model.json. In one of copies (state/mirror_files.h) also why a
+ * model cannot be copied, a line, and that the repository has it no more. */
+#define STATES_MODEL_FILE "model.json"
+#define STATES_WHY_FILE   ".why"
+#define STATES_GONE_FILE  ".gone"
+#define STATE_PARTIAL     ".partial"
+#define STATE_NAME_SIZE   32
+#define STATES_MAX        100000 /* of a place, about */
 
 enum state_kind {
     STATE_IS_COMPLETE,

@@ -48,9 +48,9 @@ static int copy_model_file(const struct mirror *mirror, const struct mirror_mode
     int rc = -1;
 
     if (model->etag[0] == '\0')
-        return mirror_note(dir, MIRROR_MODEL_FILE, NULL, err);
-    snprintf(key, sizeof(key), "%s%s/" MIRROR_MODEL_FILE, mirror->place.prefix, model->name);
-    if (mirror_path(path, dir, MIRROR_MODEL_FILE, err) == 0 &&
+        return mirror_note(dir, STATES_MODEL_FILE, NULL, err);
+    snprintf(key, sizeof(key), "%s%s/" STATES_MODEL_FILE, mirror->place.prefix, model->name);
+    if (mirror_path(path, dir, STATES_MODEL_FILE, err) == 0 &&
         s3_get_text(mirror->s3, key, MODEL_FILE_MAX, &text, &len, NULL, err) == S3_OK)
         rc = file_replace(path, text, len, 0600, err);
     free(text);
@@ -144,14 +144,14 @@ static int refresh(struct mirror *mirror, const struct mirror_model *model, stru
     if (mirror_says(dir, MIRROR_SEEN, model->seen))
         return 0;
     if (copy_model(mirror, model, dir, &why) == 0)
-        return mirror_note(dir, MIRROR_WHY, NULL, err) == 0
+        return mirror_note(dir, STATES_WHY_FILE, NULL, err) == 0
                    ? mirror_note(dir, MIRROR_SEEN, model->seen, err)
                    : -1;
     if (stop_asked())
         return error_set(err, "stopped, or out of time");
     mirror->failures++;
     error_clean(why.text);
-    return mirror_note(dir, MIRROR_WHY, why.text, err);
+    return mirror_note(dir, STATES_WHY_FILE, why.text, err);
 }
 
 /* ---- which models there are ------------------------------------------------------------------ */
@@ -160,9 +160,9 @@ static int note_gone(const char *name, const char *dir, void *arg, struct error 
 {
     const struct mirror *mirror = arg;
 
-    if (mirror_list_find(&mirror->models, name) != NULL || mirror_has(dir, MIRROR_GONE))
+    if (mirror_list_find(&mirror->models, name) != NULL || mirror_has(dir, STATES_GONE_FILE))
         return 0;
-    return mirror_note(dir, MIRROR_GONE, "gone", err);
+    return mirror_note(dir, STATES_GONE_FILE, "gone", err);
 }
 
 static int note_models(struct mirror *mirror, struct error *err)
@@ -171,12 +171,12 @@ static int note_models(struct mirror *mirror, struct error *err)
 
     for (size_t i = 0; i < mirror->models.count; i++)
         if (mirror_path(dir, mirror->directory, mirror->models.list[i].name, err) != 0 ||
-            dir_make(dir, err) != 0 || mirror_note(dir, MIRROR_GONE, NULL, err) != 0)
+            dir_make(dir, err) != 0 || mirror_note(dir, STATES_GONE_FILE, NULL, err) != 0)
             return -1;
     if (mirror_each(mirror->directory, note_gone, mirror, err) != 0 ||
         mirror_note(mirror->directory, MIRROR_LISTED, "listed", err) != 0)
         return -1;
-    return mirror_note(mirror->directory, MIRROR_WHY, NULL, err);
+    return mirror_note(mirror->directory, STATES_WHY_FILE, NULL, err);
 }
 
 /* ---- what is of no use any more -------------------------------------------------------------- */
@@ -223,7 +223,7 @@ static bool may_sweep(const char *dir)
         count += state_number(name, &partial) > 0;
     if (list != NULL)
         closedir(list);
-    return count > 1 || mirror_has(dir, MIRROR_GONE);
+    return count > 1 || mirror_has(dir, STATES_GONE_FILE);
 }
 
 /* What cannot be removed now is removed the next time. */
@@ -235,7 +235,7 @@ static int sweep_model(const char *name, const char *dir, void *arg, struct erro
     (void)err;
     if (shard_name_ok(name) && may_sweep(dir) &&
         sweep_states(mirror, name, dir, &in_use, NULL) == 0 && !in_use &&
-        mirror_has(dir, MIRROR_GONE))
+        mirror_has(dir, STATES_GONE_FILE))
         dir_remove(dir, NULL);
     return 0;
 }
@@ -269,7 +269,7 @@ static int look(struct mirror *mirror, struct error *err)
     if (mirror_list_read(mirror->s3, mirror->place.prefix, &mirror->models, err) == 0 &&
         note_models(mirror, err) == 0)
         return 0;
-    mirror_note(mirror->directory, MIRROR_WHY, err->text, NULL);
+    mirror_note(mirror->directory, STATES_WHY_FILE, err->text, NULL);
     return -1;
 }
 
@@ -283,7 +283,8 @@ static int follow(struct mirror *mirror, struct error *err)
     for (size_t i = 0; rc == 0 && i < mirror->models.count; i++)
         rc = refresh(mirror, &mirror->models.list[i], err);
     if (rc == 0 && mirror->failures > 0)
-        rc = error_set(err, "%d of %zu models could not be copied; MODEL/" MIRROR_WHY " says why",
+        rc = error_set(err,
+                       "%d of %zu models could not be copied; MODEL/" STATES_WHY_FILE " says why",
                        mirror->failures, mirror->models.count);
     return rc;
 }
@@ -306,7 +307,7 @@ static int begin(const struct mirror *mirror, struct error *err)
         return -1;
     }
     if (mirror_has(mirror->directory, MIRROR_LISTED) ||
-        mirror_note(mirror->directory, MIRROR_WHY, "it has not been listed so far", err) == 0)
+        mirror_note(mirror->directory, STATES_WHY_FILE, "it has not been listed so far", err) == 0)
         return fd;
     close(fd);
     return -1;
@@ -339,7 +340,7 @@ int command_mirror(const char *where, const char *directory, const struct option
         open_bucket(&mirror, &account, err) == 0)
         rc = follow(&mirror, err);
     else
-        mirror_note(directory, MIRROR_WHY, err->text, NULL);
+        mirror_note(directory, STATES_WHY_FILE, err->text, NULL);
     mirror_list_clear(&mirror.models);
     s3_close(mirror.s3);
     s3_account_clear(&account);

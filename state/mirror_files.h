@@ -14,12 +14,10 @@
 #include <stdint.h>
 
 #include "lib/error.h"
+#include "lib/states.h"
 
-#define MIRROR_LISTED     ".listed"
-#define MIRROR_WHY        ".why"
-#define MIRROR_SEEN       ".seen"
-#define MIRROR_GONE       ".gone"
-#define MIRROR_MODEL_FILE "model.json"
+#define MIRROR_LISTED ".listed"
+#define MIRROR_SEEN   ".seen"
 
 /* Write a file of a directory with one line, or remove it (text NULL). -1 with err. */
 int mirror_note(const char *dir, const char *name, const char *text, struct error *err);

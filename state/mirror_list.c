@@ -82,7 +82,7 @@ static int add_key(const struct s3_entry *entry, void *arg, struct error *err)
     if ((last == NULL || strcmp(last->name, name) != 0) && begin_model(reader, name, len, err) != 0)
         return -1;
     last = &models->list[models->count - 1];
-    if (strcmp(slash + 1, MIRROR_MODEL_FILE) == 0)
+    if (strcmp(slash + 1, STATES_MODEL_FILE) == 0)
         memcpy(last->etag, entry->etag, sizeof(last->etag));
     if (counts(slash + 1)) { /* with their ends: no two lists are the same text */
         crypto_generichash_update(&reader->digest, (const unsigned char *)slash, strlen(slash) + 1);

@@ -2,7 +2,6 @@
 /* The process that runs the fits of the service (fit_runner.h). */
 #include "agent/leader/fit_runner.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/service_process.h"
 #include "agent/leader/service_shell.h"
 #include "agent/paths.h"
 #include "common/log.h"
@@ -20,15 +20,9 @@
 #define PAUSE_MOST  10.0
 #define STEADY      60.0 /* one that has lived so long is not one of a row */
 
-/* It outlives its place in struct fit_runner until it is reaped. */
-struct process {
-    uv_process_t handle;
-    struct leader *leader;
-};
-
 struct fit_runner {
-    struct process *process; /* NULL: there is none */
-    double started, starts;  /* the next one: not before then */
+    struct service_process *process; /* NULL: there is none */
+    double started, starts;          /* the next one: not before then */
     double pause;
 };
 
@@ -48,58 +42,39 @@ void fit_runner_destroy(struct fit_runner *runner)
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *handle)
+static void on_end(struct leader *leader, int64_t code, int sig)
 {
-    struct process *process = handle->data;
-    struct leader *leader = process->leader;
-
-    free(process);
-    leader_handle_gone(leader);
-}
-
-static void on_process_exit(uv_process_t *handle, int64_t code, int sig)
-{
-    struct process *process = handle->data;
-    struct leader *leader = process->leader;
     struct fit_runner *runner = leader->of_roles.service->fit;
 
-    if (runner->process == process) {
-        runner->process = NULL;
-        if (leader_now(leader) - runner->started > STEADY)
-            runner->pause = PAUSE_FIRST;
-        runner->starts = leader_now(leader) + runner->pause;
-        log_error("job %u: elastic-fit has ended (%s %d); it is started again in %.1f s",
-                  leader->options->job, sig != 0 ? "signal" : "status", sig != 0 ? sig : (int)code,
-                  runner->pause);
-        service_run_in(leader, runner->pause);
-        runner->pause = 2 * runner->pause < PAUSE_MOST ? 2 * runner->pause : PAUSE_MOST;
-    }
-    uv_close((uv_handle_t *)handle, on_closed);
+    runner->process = NULL;
+    if (leader_now(leader) - runner->started > STEADY)
+        runner->pause = PAUSE_FIRST;
+    runner->starts = leader_now(leader) + runner->pause;
+    log_error("job %u: elastic-fit has ended (%s %d); it is started again in %.1f s",
+              leader->options->job, sig != 0 ? "signal" : "status", sig != 0 ? sig : (int)code,
+              runner->pause);
+    service_run_in(leader, runner->pause);
+    runner->pause = 2 * runner->pause < PAUSE_MOST ? 2 * runner->pause : PAUSE_MOST;
 }
 
 static void end(struct fit_runner *runner)
 {
-    if (runner->process != NULL)
-        uv_process_kill(&runner->process->handle, SIGTERM);
+    service_process_end(runner->process);
     runner->process = NULL;
 }
 
-/* The loop does not wait for its end: it ends with this process at the latest. */
 void fit_runner_close(struct leader *leader)
 {
     struct fit_runner *runner = leader->of_roles.service->fit;
-    struct process *process = runner->process;
 
-    end(runner);
-    if (process != NULL)
-        uv_close((uv_handle_t *)&process->handle, on_closed);
+    service_process_close(runner->process);
+    runner->process = NULL;
 }
 
 /* ---- its beginning --------------------------------------------------------------------------- */
 
-static int spawn(struct process *process)
+static struct service_process *spawn(struct leader *leader, int *rc)
 {
-    const struct leader *leader = process->leader;
     char job[16];
     const char *args[] = {"elastic-fit", "run", leader->options->roles->service, "--job", job,
                           NULL,          NULL};
@@ -109,7 +84,6 @@ static int spawn(struct process *process)
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
     };
     uv_process_options_t options = {
-        .exit_cb = on_process_exit,
         .file = paths_of(PATHS_FIT),
         .args = (char **)args,
         .stdio_count = 3,
@@ -119,31 +93,20 @@ static int spawn(struct process *process)
     snprintf(job, sizeof(job), "%u", leader->options->job);
     if (leader->options->roles->fit.allow != NULL)
         args[5] = "--guests";
-    return uv_spawn(leader->loop, &process->handle, &options);
+    return service_process_start(leader, &options, on_end, rc);
 }
 
 static void start(struct leader *leader)
 {
     struct fit_runner *runner = leader->of_roles.service->fit;
-    struct process *process = calloc(1, sizeof(*process));
-    int rc = UV_ENOMEM;
+    int rc;
 
     runner->started = leader_now(leader);
     runner->starts = runner->started + PAUSE_MOST;
-    if (process != NULL) {
-        process->leader = leader;
-        process->handle.data = process;
-        leader->open_handles++;
-        rc = spawn(process);
-    }
-    if (rc == 0) {
-        runner->process = process;
-        return;
-    }
-    log_error("job %u: %s: %s; the service is not trained", leader->options->job,
-              paths_of(PATHS_FIT), uv_strerror(rc));
-    if (process != NULL)
-        uv_close((uv_handle_t *)&process->handle, on_closed);
+    runner->process = spawn(leader, &rc);
+    if (runner->process == NULL)
+        log_error("job %u: %s: %s; the service is not trained", leader->options->job,
+                  paths_of(PATHS_FIT), uv_strerror(rc));
 }
 
 void fit_runner_look(struct leader *leader)

@@ -5,7 +5,6 @@
  * versions that the process is told to keep are all that a look can have found before. */
 #include "agent/leader/model_copies.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/lease.h"
+#include "agent/leader/service_process.h"
 #include "agent/leader/service_shell.h"
 #include "agent/paths.h"
 #include "common/files.h"
@@ -23,14 +23,8 @@
 #include "lib/s3_place.h"
 #include "lib/service.h"
 
-/* It outlives its place in struct model_copies until it is reaped. */
-struct process {
-    uv_process_t handle;
-    struct leader *leader;
-};
-
 struct model_copies {
-    struct process *process; /* NULL: there is none */
+    struct service_process *process; /* NULL: there is none */
     double due;
     bool known;   /* it has ended once */
     bool scanned; /* … and the directory has been looked at since */
@@ -61,49 +55,33 @@ bool model_copies_any(const struct leader *leader)
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *handle)
-{
-    struct process *process = handle->data;
-    struct leader *leader = process->leader;
-
-    free(process);
-    leader_handle_gone(leader);
-}
-
 /* What has gone wrong is in the directory, for the look at it. */
-static void on_process_exit(uv_process_t *handle, int64_t code, int sig)
+static void on_end(struct leader *leader, int64_t code, int sig)
 {
-    struct process *process = handle->data;
-    struct leader *leader = process->leader;
     struct leader_service *own = leader->of_roles.service;
 
     log_debug("job %u: elastic-state mirror has ended (status %d, signal %d)", leader->options->job,
               (int)code, sig);
-    if (own->copies->process == process) {
-        own->copies->process = NULL;
-        own->copies->known = true;
-        own->copies->due = leader_now(leader) + leader->options->roles->models.every;
-        own->scan_now = true;
-        service_run_in(leader, 0);
-    }
-    uv_close((uv_handle_t *)handle, on_closed);
+    own->copies->process = NULL;
+    own->copies->known = true;
+    own->copies->due = leader_now(leader) + leader->options->roles->models.every;
+    own->scan_now = true;
+    service_run_in(leader, 0);
 }
 
 static void end(struct model_copies *copies)
 {
-    if (copies->process != NULL)
-        uv_process_kill(&copies->process->handle, SIGTERM);
+    service_process_end(copies->process);
     copies->process = NULL;
     copies->scanned = copies->scanned || !copies->known; /* else a look comes first */
 }
 
 void model_copies_close(struct leader *leader)
 {
-    struct process *process = leader->of_roles.service->copies->process;
+    struct model_copies *copies = leader->of_roles.service->copies;
 
-    end(leader->of_roles.service->copies);
-    if (process != NULL)
-        uv_close((uv_handle_t *)&process->handle, on_closed);
+    service_process_close(copies->process);
+    copies->process = NULL;
 }
 
 /* ---- its beginning --------------------------------------------------------------------------- */
@@ -123,9 +101,8 @@ static int open_used(const struct leader_service *own)
 }
 
 /* The keys are in its environment, or in files of the user. */
-static int spawn(struct process *process, int used)
+static struct service_process *spawn(struct leader *leader, int used, int *rc)
 {
-    const struct leader *leader = process->leader;
     const struct leader_service *own = leader->of_roles.service;
     const struct roles *roles = leader->options->roles;
     char most[40];
@@ -143,7 +120,6 @@ static int spawn(struct process *process, int used)
         {.flags = UV_IGNORE},
     };
     uv_process_options_t options = {
-        .exit_cb = on_process_exit,
         .file = paths_of(PATHS_STATE),
         .args = (char **)args,
         .stdio_count = 3,
@@ -151,36 +127,25 @@ static int spawn(struct process *process, int used)
     };
 
     snprintf(most, sizeof(most), "--most=%lld", (long long)roles->models.copies_max);
-    return uv_spawn(leader->loop, &process->handle, &options);
+    return service_process_start(leader, &options, on_end, rc);
 }
 
 static void start(struct leader *leader)
 {
     struct model_copies *copies = leader->of_roles.service->copies;
-    struct process *process = calloc(1, sizeof(*process));
     int rc = UV_ENOMEM, used = open_used(leader->of_roles.service);
 
     copies->due = leader_now(leader) + leader->options->roles->models.every;
     copies->asked = false;
-    if (process != NULL && used >= 0) {
-        process->leader = leader;
-        process->handle.data = process;
-        leader->open_handles++;
-        rc = spawn(process, used);
-    }
-    if (used >= 0)
+    if (used >= 0) {
+        copies->process = spawn(leader, used, &rc);
         close(used);
-    if (rc == 0) {
-        copies->process = process;
-        copies->scanned = false;
-        return;
     }
-    log_error("job %u: %s: %s; models of S3 stay as they are", leader->options->job,
-              paths_of(PATHS_STATE), uv_strerror(rc));
-    if (process != NULL && used >= 0)
-        uv_close((uv_handle_t *)&process->handle, on_closed);
+    if (rc == 0)
+        copies->scanned = false;
     else
-        free(process);
+        log_error("job %u: %s: %s; models of S3 stay as they are", leader->options->job,
+                  paths_of(PATHS_STATE), uv_strerror(rc));
 }
 
 void model_copies_look(struct leader *leader)

@@ -17,11 +17,8 @@
 
 /* More than a service serves: which of them those are is lib/service's to say. */
 #define SERVICE_SCAN_MAX (10 * SHARD_COMMANDS_MODELS_MAX)
-#define MODEL_FILE       "model.json"
 #define MODEL_FILE_MAX   ((size_t)64 << 10)
-#define WHY_FILE         ".why"
 #define WHY_MAX          4096
-#define GONE_FILE        ".gone"
 
 static char *own(const char *text)
 {
@@ -105,11 +102,11 @@ static void read_model_file(int base, struct service_model *model, char *why, si
     json_object *json;
     size_t len;
     char *text;
-    int fd = entry_open(base, MODEL_FILE, S_IFREG, &st, &err);
+    int fd = entry_open(base, STATES_MODEL_FILE, S_IFREG, &st, &err);
 
     if (fd < 0) {
         if (errno != ENOENT)
-            snprintf(why, size, MODEL_FILE ": %s", err.text);
+            snprintf(why, size, STATES_MODEL_FILE ": %s", err.text);
         return;
     }
     text = entry_text(fd, MODEL_FILE_MAX, &len, &err);
@@ -117,20 +114,21 @@ static void read_model_file(int base, struct service_model *model, char *why, si
     json = text != NULL ? json_text_parse(text, len, &err) : NULL;
     free(text);
     if (!json_object_is_type(json, json_type_object)) {
-        snprintf(why, size, MODEL_FILE ": %s", err.text[0] != '\0' ? err.text : "it is no map");
+        snprintf(why, size, STATES_MODEL_FILE ": %s",
+                 err.text[0] != '\0' ? err.text : "it is no map");
     } else {
         json_object_object_foreach (json, key, value) {
             (void)value;
             if (strcmp(key, "key") != 0 && strcmp(key, "bytes") != 0)
-                snprintf(why, size, MODEL_FILE ": '%s' is no key of it; write key or bytes",
+                snprintf(why, size, STATES_MODEL_FILE ": '%s' is no key of it; write key or bytes",
                          error_value(key).text);
         }
         if (json_object_object_get(json, "bytes") != NULL &&
             !json_get_int(json, "bytes", 1, INT64_MAX / 1000000, &model->given))
-            snprintf(why, size, MODEL_FILE ": bytes is no number of bytes");
+            snprintf(why, size, STATES_MODEL_FILE ": bytes is no number of bytes");
         model->key = own(json_get_string(json, "key"));
         if (json_object_object_get(json, "key") != NULL && model->key == NULL)
-            snprintf(why, size, MODEL_FILE ": key is no text");
+            snprintf(why, size, STATES_MODEL_FILE ": key is no text");
     }
     json_object_put(json);
 }
@@ -168,7 +166,7 @@ static char *read_why(int base)
     struct stat st;
     size_t len;
     char *text = NULL;
-    int fd = entry_open_own(base, WHY_FILE, S_IFREG, &st, &err);
+    int fd = entry_open_own(base, STATES_WHY_FILE, S_IFREG, &st, &err);
 
     if (fd < 0)
         return NULL;
@@ -183,7 +181,7 @@ static bool is_gone(int base)
 {
     struct stat st;
 
-    return fstatat(base, GONE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return fstatat(base, STATES_GONE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* ---- all models ------------------------------------------------------------------------------ */
