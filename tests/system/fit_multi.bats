@@ -49,9 +49,11 @@ teardown_file() {
 
 teardown() {
     [[ $BATS_TEST_COMPLETED ]] || {
+        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
         tail -n 40 "$TB_WORK"/*.out "$TB_HOME"/other/*.out
         as_user selastic fit show "$SERVICE"
-        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
+        as_user selastic fit log "$SERVICE" | tail -n 5
+        on_testbed squeue --all
     }
 }
 
