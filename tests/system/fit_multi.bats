@@ -237,8 +237,10 @@ refused() {
     begin requeued
     wait_for 60 trains
     as_user scontrol requeue "$job"
-    wait_for 60 starts_again "$job"
+    wait_for 60 all_closed
+    # The training ends when the trainer has no access, and before the next run gives it again.
     touch "$TB_HOME/requeued"
+    wait_for 60 starts_again "$job"
     wait_for 120 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
     all_closed
