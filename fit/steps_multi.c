@@ -230,13 +230,14 @@ static enum step understand(struct steps *steps, json_object *answer, double now
     return waits(steps, place != NULL ? place : "", err);
 }
 
-/* Another run of the job may have taken the access back at its end: it is given once more. */
+/* Another run of the job may have taken the access back at its end, or its epilog may do so later:
+ * it is given once more. */
 enum step multi_fit(struct steps *steps, double now, struct error *err)
 {
     json_object *request, *answer;
     enum trainer_said said;
 
-    if (!steps->granted && give(steps, now, err) != 0)
+    if ((!steps->granted || !grant_is_open(steps->home, steps->id)) && give(steps, now, err) != 0)
         return STEP_FAILED;
     steps->granted = true;
     if (too_soon(steps, now, err))
