@@ -52,19 +52,22 @@ static struct place place_of(const yaml_mark_t *mark)
     return (struct place){(int)mark->line + 1, (int)mark->column + 1};
 }
 
-static void free_place(json_object *value, void *place)
-{
-    free(place);
-}
+/* A value's place is in the pointer that json-c keeps for its user: nothing is to be freed. (json-c
+ * 0.19 calls the function that frees it twice for a list or map.) Where pointers are small, what is
+ * far away is said to be as far as can be said. */
+#define COLUMN_BITS (sizeof(uintptr_t) > 4 ? 31 : 12)
+#define COLUMN_MOST (((uintptr_t)1 << COLUMN_BITS) - 1)
+#define LINE_MOST   (UINTPTR_MAX >> (COLUMN_BITS + 1))
 
 static int set_place(json_object *value, struct place place)
 {
-    struct place *copy = value != NULL ? malloc(sizeof(*copy)) : NULL;
+    uintptr_t line = (uintptr_t)place.line, column = (uintptr_t)place.column;
 
-    if (copy == NULL)
+    if (value == NULL)
         return -1;
-    *copy = place;
-    json_object_set_userdata(value, copy, free_place);
+    line = line < LINE_MOST ? line : LINE_MOST;
+    column = column < COLUMN_MOST ? column : COLUMN_MOST;
+    json_object_set_userdata(value, (void *)(line << COLUMN_BITS | column), NULL);
     return 0;
 }
 
@@ -73,14 +76,14 @@ bool yaml_where(const json_object *part, int *line, int *column, void *arg)
     /* It only reads the object. */
     json_object *value = (json_object *)(uintptr_t)part;
     /* json-c's own parser keeps the text of a double there. */
-    const struct place *place = json_object_is_type(value, json_type_double)
-                                    ? NULL
-                                    : json_object_get_userdata(value);
+    uintptr_t place = json_object_is_type(value, json_type_double)
+                          ? 0
+                          : (uintptr_t)json_object_get_userdata(value);
 
-    if (place == NULL)
+    if (place == 0)
         return false;
-    *line = place->line;
-    *column = place->column;
+    *line = (int)(place >> COLUMN_BITS);
+    *column = (int)(place & COLUMN_MOST);
     return true;
 }
 

@@ -542,8 +542,8 @@ struct leader_roles *leader_roles_create(const struct leader_options *options)
     own->view.gangs = gangs_create(options->roles);
     own->requests = role_requests_create(options->roles);
     own->holds = role_holds_create();
-    if (own->inbox == NULL || own->holds == NULL || own->view.reconcile == NULL || own->view.gangs == NULL ||
-        own->requests == NULL) {
+    if (own->inbox == NULL || own->holds == NULL || own->view.reconcile == NULL ||
+        own->view.gangs == NULL || own->requests == NULL) {
         leader_roles_destroy(own);
         return NULL;
     }

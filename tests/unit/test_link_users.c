@@ -83,7 +83,7 @@ static void test_other_users(void **state)
 {
     struct scene *scene = *state;
 
-    expect_as(scene, OTHER_UID, LINK_ROLE_AGENT, 1); /* SlurmUser, but not the job's user */
+    expect_as(scene, OTHER_UID, LINK_ROLE_AGENT, 1);   /* SlurmUser, but not the job's user */
     expect_as(scene, OTHER_UID, LINK_ROLE_CONTROL, 0); /* SlurmUser */
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 1);
     assert_int_equal(scene->leader.opened, 2);
