@@ -105,6 +105,8 @@ static const struct option wait_options[] = {
     HELP,
     END};
 static const struct option order_options[] = {JSON, HELP, END};
+static const struct option apply_options[] = {
+    {"file", required_argument, NULL, OPTION_FILE}, JSON, HELP, END};
 static const struct option logs_options[] = {
     {"follow", no_argument, NULL, OPTION_FOLLOW}, JSON, HELP, END};
 static const struct option reports_options[] = {{"after", required_argument, NULL, OPTION_AFTER},
@@ -330,7 +332,7 @@ static const struct syntax {
     {"exporter", "no arguments besides options", 0, 0, NULL, exporter_options},
     {"services", "no arguments besides options", 0, 0, NULL, order_options},
     {"shard", "one argument: JOB or SERVICE", 1, 1, take_service, look_options},
-    {"apply", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
+    {"apply", "one argument: JOB or SERVICE", 1, 1, take_service, apply_options},
     {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"move", "three arguments: JOB or SERVICE, MODEL, SHARD", 3, 3, take_move, order_options},

@@ -63,7 +63,7 @@ struct arguments {
     enum endpoints_format format; /* endpoints */
     enum topology_action action;  /* topology; the following are for it */
     /* Of shapes, to be read or written; NULL: the file that elastic.conf names. plan: the job
-     * file. */
+     * file. apply: the same; NULL: none. */
     const char *file;
     const char *hostlist;  /* collect: only from these nodes */
     const char *partition; /* collect: with jobs in this partition; plan: whose nodes */

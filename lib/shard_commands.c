@@ -215,10 +215,14 @@ void shard_commands_measured(struct shard_commands *s, const char *name, const c
     shard_commands_wait(s, now);
 }
 
-int shard_commands_application(struct shard_commands *s, const char *text, double now)
+static void forget_bad_application(struct shard *shard)
 {
-    if (strcmp(s->application, text) == 0)
-        return 0;
+    free(shard->bad_application);
+    shard->bad_application = NULL;
+}
+
+static int set_application(struct shard_commands *s, const char *text, double now)
+{
     if (shard_text_set(&s->application, text) != 0)
         return -1;
     s->counts.operations++;
@@ -226,13 +230,45 @@ int shard_commands_application(struct shard_commands *s, const char *text, doubl
     return 0;
 }
 
+int shard_commands_application(struct shard_commands *s, const char *text, double now)
+{
+    bool failed = false;
+
+    for (int i = 0; i < s->shard_count; i++) {
+        failed = failed || s->shards[i]->bad_application != NULL;
+        forget_bad_application(s->shards[i]);
+    }
+    return strcmp(s->application, text) != 0 || failed ? set_application(s, text, now) : 0;
+}
+
+/* A shard that has that application, or could not get ready with it, stays as it is. */
+static int begin_shard(struct shard *shard, const char *text)
+{
+    if (strcmp(shard->application, text) == 0 ||
+        (shard->bad_application != NULL && strcmp(shard->bad_application, text) == 0))
+        return 0;
+    forget_bad_application(shard);
+    return shard_text_set(&shard->application, text) != 0
+               ? -1
+               : shard_text_set(&shard->good_application, text);
+}
+
+int shard_commands_begin(struct shard_commands *s, const char *text, bool anew, double now)
+{
+    if (strcmp(s->application, text) == 0)
+        return 0; /* shards that do not have it come to it */
+    for (int i = 0; anew && i < s->shard_count; i++)
+        if (begin_shard(s->shards[i], text) != 0)
+            return -1;
+    return set_application(s, text, now);
+}
+
 void shard_commands_flush(struct shard_commands *s)
 {
     for (int i = 0; i < s->count; i++)
         s->models[i]->failed = false;
     for (int i = 0; i < s->shard_count; i++) {
-        free(s->shards[i]->bad_application);
-        s->shards[i]->bad_application = NULL;
+        forget_bad_application(s->shards[i]);
         s->shards[i]->insists = s->shards[i]->update != s->shards[i]->done;
     }
     s->at_once = true;
@@ -328,6 +364,7 @@ int shard_commands_updated(struct shard_commands *s, int shard, int64_t epoch, d
     if (shard_list_copy(&its->good, &its->now) != 0 ||
         shard_text_set(&its->good_application, its->application) != 0)
         return -1;
+    its->good_program = its->program;
     its->done = epoch;
     its->back = its->insists = its->repeat = false;
     shard_commands_sweep(s, now);
@@ -407,6 +444,7 @@ int shard_commands_failed(struct shard_commands *s, int shard, int64_t epoch, co
         (shard_text_set(&its->bad_application, its->application) != 0 ||
          shard_text_set(&its->application, its->good_application) != 0))
         return -1;
+    its->program = its->good_program;
     if (go_back(its) != 0)
         return -1;
     its->epoch = ++s->epoch;
@@ -462,6 +500,27 @@ int64_t shard_commands_bytes(const struct shard_commands *s, int shard)
     const struct shard *its = shard_numbered(s, shard);
 
     return its != NULL ? shard_list_size(&its->now) : 0;
+}
+
+struct shard_program shard_commands_program(const struct shard_commands *s, int shard)
+{
+    const struct shard *its = shard_numbered(s, shard);
+
+    if (its == NULL)
+        return (struct shard_program){0};
+    return (struct shard_program){
+        .application = its->application,
+        .since = its->program,
+        .reached = strcmp(its->application, s->application) == 0 &&
+                   (its->program == its->good_program || its->done == 0),
+        .failed = its->bad_application != NULL &&
+                  strcmp(its->bad_application, s->application) == 0,
+    };
+}
+
+const char *shard_commands_wanted(const struct shard_commands *s)
+{
+    return s->application;
 }
 
 int shard_commands_shards(const struct shard_commands *s)

@@ -332,6 +332,8 @@ static int change(struct shard_commands *s, struct shard *shard, struct differen
     shard->update = list ? shard->epoch : *application_epoch;
     shard->back = shard->insists = false;
     shard->closed = shard->now.count == 0;
+    if (strcmp(shard->application, s->application) != 0)
+        shard->program = shard->update;
     if (shard_text_set(&shard->application, s->application) != 0)
         return -1;
     return say_update(s, shard, out);

@@ -9,6 +9,7 @@
 #include "agent/leader/leader_service.h"
 #include "agent/leader/route_waiters.h"
 #include "agent/leader/service_next.h"
+#include "agent/leader/service_program.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 #include "lib/roles.h"
@@ -64,11 +65,35 @@ void control_shards(struct leader *leader, struct link *link, json_object *msg)
     control_say(link, said, true);
 }
 
+/* The job file has another program for its shards. */
+static void apply_roles(struct leader *leader, struct link *link, const char *roles)
+{
+    struct error err = {""};
+    bool same = false;
+
+    if (service_program_apply(leader, roles, &same, &err) != 0) {
+        refuse_as(leader, link, "limits", err.text);
+        return;
+    }
+    control_say(link,
+                control_answer("done", "job %u: service %s %s", leader->options->job,
+                               leader->options->roles->service,
+                               same ? "has that program already"
+                                    : "replaces its replicas by ones with that program; selastic "
+                                      "shard says how far it is"),
+                true);
+}
+
 void control_apply(struct leader *leader, struct link *link, json_object *msg)
 {
-    (void)msg;
+    const char *roles = json_get_string(msg, "roles");
+
     if (!is_ready(leader, link))
         return;
+    if (roles != NULL) {
+        apply_roles(leader, link, roles);
+        return;
+    }
     leader_service_apply(leader);
     control_say(link,
                 control_answer("done", "job %u: service %s looks at its repository",

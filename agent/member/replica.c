@@ -376,6 +376,7 @@ void replica_destroy(struct replica *r)
     free(r->address);
     free(r->owner);
     free(r->models);
+    strings_free(r->run);
     free(r);
 }
 
@@ -415,9 +416,14 @@ static struct replica *make(const struct replica_options *options,
     r->owner = options->owner != NULL ? strdup(options->owner) : NULL;
     r->models = options->models != NULL ? strdup(options->models) : NULL;
     r->address = options->address != NULL ? strdup(options->address) : NULL;
+    r->run = strings_copy(options->run);
+    r->options.run = NULL; /* the caller's */
+    if (r->run != NULL)
+        r->role.run = r->run;
     r->probe_world = world_of_one(options->world, options->node_index);
     r->tasks = calloc((size_t)count, sizeof(*r->tasks));
-    if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL) {
+    if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL ||
+        (options->run != NULL && r->run == NULL)) {
         replica_destroy(r);
         return NULL;
     }
@@ -542,8 +548,10 @@ static json_object *introduce(const struct replica *r)
     role_needs_add(said, &r->options.gang);
     if (r->owner != NULL)
         json_object_object_add(said, "owner", json_object_new_string(r->owner));
-    if (r->models != NULL)
+    if (r->models != NULL) {
         json_object_object_add(said, "version", json_object_new_int64(r->options.version));
+        json_object_object_add(said, "program", json_object_new_int64(r->options.program));
+    }
     return said;
 }
 

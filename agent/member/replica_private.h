@@ -38,6 +38,7 @@ struct replica {
     struct replica_hooks hooks;
     void *arg;
     char *name, *address, *owner, *models;
+    char **run;                /* NULL: that of the role of the job */
     char **user_env;           /* what the user has, of shielded tasks; NULL: that of all workers */
     struct world *probe_world; /* one worker, for the commands of probes */
     struct workers *workers;

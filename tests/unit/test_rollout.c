@@ -114,7 +114,7 @@ static void carry_out(struct world *w, const struct rollout_action *action)
         assert_true(w->count < REPLICAS && w->count < w->room);
         assert_true(w->count < want + r->limits.surge);
         assert_int_equal(action->version, r->back ? r->before : r->version);
-        w->list[w->count++] = (struct rollout_replica){++w->last, action->version, false, false};
+        w->list[w->count++] = (struct rollout_replica){.id = ++w->last, .version = action->version};
         break;
     case ROLLOUT_DRAIN:
         replica = find(w, action->id);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Another program for the shards of a job that runs: what its job file may say anew. Pure. */
+#ifndef ELASTIC_ROLES_PROGRAM_H
+#define ELASTIC_ROLES_PROGRAM_H
+
+#include "lib/error.h"
+#include "lib/roles.h"
+
+/* The command of the shards as a text, for struct service_options: a new string. NULL: out of
+ * memory. */
+char *roles_program(const struct roles *roles);
+
+/* Is the job file `next` that of the job, but for the command of its shards? -1 with err: it says
+ * the first key that is another one, and what both say. */
+int roles_program_check(const struct roles *job, const struct roles *next, struct error *err);
+
+#endif
