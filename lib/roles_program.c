@@ -6,17 +6,30 @@
 #include <string.h>
 
 #include "lib/json_get.h"
+#include "lib/json_text.h"
 #include "lib/roles_private.h"
 #include "lib/text.h"
 
 char *roles_program(const struct roles *roles)
 {
-    json_object *run = json_from_strings(roles->list[roles_shards(roles)].run);
-    char *text = run != NULL ? strdup(json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN))
-                             : NULL;
+    json_object *program = json_object_new_object();
+    char *text;
 
-    json_object_put(run);
+    json_object_object_add(program, "run",
+                           json_from_strings(roles->list[roles_shards(roles)].run));
+    text = strdup(json_object_to_json_string_ext(
+        program, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(program);
     return text;
+}
+
+json_object *roles_program_run(const char *program)
+{
+    json_object *json = program != NULL ? json_text_parse(program, strlen(program), NULL) : NULL;
+    json_object *run = json_object_get(json_object_object_get(json, "run"));
+
+    json_object_put(json);
+    return run;
 }
 
 /* The tree of the file without what may be another one. */

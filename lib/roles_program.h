@@ -6,9 +6,11 @@
 #include "lib/error.h"
 #include "lib/roles.h"
 
-/* The command of the shards as a text, for struct service_options: a new string. NULL: out of
- * memory. */
+/* The program of the shards as a text, for struct service_options: {"run": ["serve"]}. A new string.
+ * NULL: out of memory. */
 char *roles_program(const struct roles *roles);
+/* The command in such a text, as an array of strings: a new reference. NULL: it has none. */
+json_object *roles_program_run(const char *program);
 
 /* Is the job file `next` that of the job, but for the command of its shards? -1 with err: it says
  * the first key that is another one, and what both say. */

@@ -9,7 +9,6 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/roster.h"
 #include "lib/json_get.h"
-#include "lib/json_text.h"
 #include "lib/role_needs.h"
 #include "lib/world.h"
 
@@ -316,9 +315,7 @@ int gangs_set_shard(struct gangs *gangs, int role, const struct gangs_shard *sha
     gangs->shards[role].path = copy;
     gangs->shards[role].version = shard->version;
     gangs->shards[role].program = shard->program;
-    gangs->shards[role].run = shard->run != NULL
-                                  ? json_text_parse(shard->run, strlen(shard->run), NULL)
-                                  : NULL;
+    gangs->shards[role].run = json_object_get(shard->run);
     return 0;
 }
 

@@ -24,8 +24,8 @@ void gangs_destroy(struct gangs *gangs); /* accepts NULL */
 struct gangs_shard {
     const char *path; /* the file with its models */
     int64_t version;
-    const char *run; /* the command, as a JSON array; NULL: that of the role … */
-    int64_t program; /* … and its number */
+    json_object *run; /* the command, an array of strings; NULL: that of the role … */
+    int64_t program;  /* … and its number */
 };
 
 /* Of a role that is a shard: from now on. -1: out of memory. */

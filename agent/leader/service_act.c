@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "lib/json_text.h"
 #include "lib/reconcile.h"
+#include "lib/roles_program.h"
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
@@ -106,12 +107,14 @@ static void set_shard(struct leader *leader, const struct service_action *action
     const struct roles_view *view = leader_roles_view(leader);
     int role = roles_shard(view->roles, action->shard);
     char path[PATH_MAX + 64], name[64];
-    const struct gangs_shard shard = {path, action->version, action->text, action->program};
+    json_object *run = roles_program_run(action->text);
+    const struct gangs_shard shard = {path, action->version, run, action->program};
 
     snprintf(path, sizeof(path), "%s/%s", leader->of_roles.service->dir,
              service_text_models(action->shard, name, sizeof(name)));
     if (role >= 0 && gangs_set_shard(view->gangs, role, &shard) != 0)
         log_error("job %u: service: out of memory", leader->options->job);
+    json_object_put(run);
 }
 
 static void tell_table(struct leader *leader, const char *text)
