@@ -54,6 +54,8 @@ struct arguments {
     const char *service;             /* shard, apply, …: instead of a job; NULL: none */
     const char *model;               /* move … */
     int shard;                       /* … to that shard */
+    char **models;                   /* place: NULL after the last … */
+    bool keys;                       /* … these are their keys */
     const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
     bool follow;                     /* logs, reports */
     int after;                       /* reports: a number */

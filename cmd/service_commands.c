@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic services`, `shard`, and what services are told: `apply`, `flush`, `repack`, `move`,
- * `withdraw`, `serve`, `handover`. */
+ * `place`, `withdraw`, `serve`, `handover`. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -184,6 +184,16 @@ static enum exit_status run_move(const struct arguments *arguments)
     return ask(arguments, request);
 }
 
+static enum exit_status run_place(const struct arguments *arguments)
+{
+    json_object *request = request_new("place");
+
+    json_object_object_add(request, "shard", json_object_new_int(arguments->shard));
+    json_object_object_add(request, arguments->keys ? "keys" : "models",
+                           text_need(json_from_strings(arguments->models)));
+    return ask(arguments, request);
+}
+
 static enum exit_status ask_of_model(const struct arguments *arguments, const char *what)
 {
     json_object *request = request_new(what);
@@ -297,6 +307,23 @@ const struct command move_command = {
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_move,
+};
+
+const struct command place_command = {
+    .name = "place",
+    .summary = "say which models a shard of a service has",
+    .help =
+        "Usage: selastic place JOB|SERVICE SHARD MODEL... [--keys] [--json]\n"
+        "\n"
+        "Say which models a shard has: these, and no others. Those that are in another shard\n"
+        "move there, with their routes, as by 'selastic move'. Those that it has, and that are\n"
+        "not named, are withdrawn, as by 'selastic withdraw'. The same once more changes\n"
+        "nothing. SHARD is a number, or shard_1.\n"
+        "\n"
+        "      --keys       the keys of the models are given, in place of their names\n"
+        "      --json       print the answer as JSON\n"
+        "  -h, --help       print this text\n",
+    .run = run_place,
 };
 
 const struct command withdraw_command = {

@@ -90,9 +90,9 @@ static const struct key model_keys[] = {
     {"routed", false}, {"size", false}, {"why", true},     {NULL, false},
 };
 static const struct key shard_keys[] = {
-    {"name", true},      {"models", false}, {"version", false},  {"ready", false}, {"bytes", false},
-    {"capacity", false}, {"update", true},  {"replicas", false}, {"waits", true},
-    {"updated", false},  {"program", false}, {NULL, false},
+    {"name", true},   {"models", false},   {"version", false}, {"ready", false},
+    {"bytes", false}, {"capacity", false}, {"update", true},   {"replicas", false},
+    {"waits", true},  {"updated", false},  {"program", false}, {NULL, false},
 };
 static const struct key program_keys[] = {
     {"run", true}, {"shards", false}, {"have", false}, {"failed", false}, {NULL, false},

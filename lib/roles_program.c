@@ -15,10 +15,9 @@ char *roles_program(const struct roles *roles)
     json_object *program = json_object_new_object();
     char *text;
 
-    json_object_object_add(program, "run",
-                           json_from_strings(roles->list[roles_shards(roles)].run));
-    text = strdup(json_object_to_json_string_ext(
-        program, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_object_add(program, "run", json_from_strings(roles->list[roles_shards(roles)].run));
+    text = strdup(json_object_to_json_string_ext(program, JSON_C_TO_STRING_PLAIN |
+                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(program);
     return text;
 }
@@ -74,8 +73,8 @@ static bool differs(json_object *job, json_object *next, struct found *found)
 static struct error_value value_of(json_object *value)
 {
     return error_value(value != NULL
-                           ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                                       JSON_C_TO_STRING_NOSLASHESCAPE)
+                           ? json_object_to_json_string_ext(
+                                 value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
                            : "not set");
 }
 

@@ -72,6 +72,11 @@ const char *service_model(const struct service *s, const char *name, const char 
                           struct error *err);
 /* It is not served any more, whatever the repository has. -1: out of memory. */
 int service_withdraw(struct service *s, const char *model, double now);
+/* The shard is to have these models, NULL after the last, and no others: those that are in another
+ * one move there, those that are there and not named are withdrawn. *changes: so many do.
+ * -1 with err: not all of that can be, and nothing has changed. */
+int service_place(struct service *s, int shard, char *const *names, double now, int *changes,
+                  struct error *err);
 /* … or is again, once the repository has been looked at. */
 void service_serve(struct service *s, const char *model);
 

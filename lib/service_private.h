@@ -49,7 +49,7 @@ struct service_refusal {
 struct service {
     struct service_options options;
     char *name;
-    char *file;                        /* the application of the job file */
+    char *file; /* the application of the job file */
     struct {
         char *from, *to; /* to: that users have applied, when the job file said from; NULL: none */
     } applied;

@@ -115,6 +115,10 @@ void shard_commands_repack(struct shard_commands *s);
 /* The model moves to that shard, and its route follows. -1 with err: it cannot now, and nothing has
  * changed. */
 int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err);
+/* The same of several models, NULL after the last: those that are there stay. -1 with err: one of
+ * them cannot, and nothing has changed. */
+int shard_commands_move_all(struct shard_commands *s, char *const *names, int shard,
+                            struct error *err);
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ struct gang {
     int *ports;   /* of each task as many as the role has; 0: not known */
     char *owner;  /* name of the replica that owns it; NULL: none does */
     int owner_port;
-    int64_t version; /* of its shard; 0: it has none */
+    int64_t version;  /* of its shard; 0: it has none */
     json_object *run; /* the command of its shard; NULL: that of the role … */
     int64_t program;  /* … and its number */
     struct {

@@ -398,6 +398,18 @@ int leader_service_move(struct leader *leader, const char *model, int shard, str
     return 0;
 }
 
+int leader_service_place(struct leader *leader, int shard, char *const *models, int *changes,
+                         struct error *err)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (service_place(own->service, shard, models, leader_now(leader), changes, err) != 0)
+        return -1;
+    own->scan_now = true;
+    service_run_in(leader, 0);
+    return 0;
+}
+
 int leader_service_withdraw(struct leader *leader, const char *model, struct error *err)
 {
     if (service_withdraw(leader->of_roles.service->service, model, leader_now(leader)) != 0)

@@ -160,7 +160,7 @@ released() {
     program two.yaml two
     run -0 as_user selastic apply "$SERVICE" --file "$TB_WORK/two.yaml"
     [[ $output == "job $job: service $SERVICE replaces its replicas by ones with that program; selastic shard says how far it is" ]]
-    starts() { pgrep -u "$TB_USER" -f '/serve_program.py .* two$'; }
+    starts() { pgrep -u "$TB_USER" -f "$TB_WORK/serve_program.py .* two\$"; }
     wait_for 40 starts
     [[ $(servers) == "$before" ]]
     run -0 as_user selastic shard "$SERVICE"
@@ -188,7 +188,7 @@ released() {
     wait_for 90 released two 2
     wait_for 60 answers one 000002 2
     # shellcheck disable=SC2317 # wait_for calls it
-    old_gone() { ! pgrep -u "$TB_USER" -f '/serve_program.py [^ ]* [^ ]*$'; }
+    old_gone() { ! pgrep -u "$TB_USER" -f "$TB_WORK/serve_program.py [^ ]* [^ ]*\$"; }
     wait_for 40 old_gone
     model four 1 1000000
     wait_for 60 routed four=shard_1 one=shard_1

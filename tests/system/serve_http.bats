@@ -144,6 +144,25 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     [[ $output == *"'shard_x' is not a shard; write a number from 1 to 10000, or shard_1"* ]]
 }
 
+@test "the models of a shard are said as a whole list" {
+    run -0 as_user selastic place "$SERVICE" shard_1 two one
+    [[ $output == *"shard_1 has these models, and no others" ]]
+    # One that is not named is withdrawn.
+    run -0 asks PUT /v1/shards/shard_1/routes -d '{"keys": ["one"]}'
+    [[ ${lines[0]} == *'1 model comes to shard_1, or leaves it'* && ${lines[1]} == 200 ]]
+    wait_for 40 routed one=shard_1
+    why_has two 'it has been withdrawn'
+    run -1 as_user selastic place "$SERVICE" 1 two
+    [[ $output == *"there is no model 'two'"* || $output == *"model two is not served, or moves already"* ]]
+    routed one=shard_1
+    as_user selastic serve "$SERVICE" two
+    wait_for 40 routed one=shard_1 two=shard_1
+    run -0 asks PUT /v1/shards/shard_1/models -d '{"models": ["one", "two"]}'
+    [[ ${lines[0]} == *'shard_1 has these models, and no others'* && ${lines[1]} == 200 ]]
+    run -0 asks PUT /v1/shards/shard_7/models -d '{"models": ["one"]}'
+    [[ ${lines[0]} == *'there is no shard_7'* && ${lines[1]} == 409 ]]
+}
+
 @test "what is no request of it is refused with one line, and changes nothing" {
     local epoch
     epoch=$(as_user curl -s "$url/v1/shards" | json_value "s['data']['epoch']")

@@ -781,6 +781,7 @@ EXTRA_DIST += \
     tests/unit/serve/mixed.txt \
     tests/unit/serve/move-by-hand.txt \
     tests/unit/serve/not-ready.txt \
+    tests/unit/serve/place-by-hand.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/replaced.txt \
     tests/unit/serve/on-demand.txt \

@@ -347,10 +347,10 @@ static void test_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_again),
-        cmocka_unit_test(test_router),
-        cmocka_unit_test(test_program), cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_fit),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_values),    cmocka_unit_test(test_again),
+        cmocka_unit_test(test_router),    cmocka_unit_test(test_program),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

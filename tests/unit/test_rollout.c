@@ -542,11 +542,16 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_amount),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_ten),       cmocka_unit_test(test_one),
-        cmocka_unit_test(test_one_first), cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_fail_fast), cmocka_unit_test(test_first_fails),
-        cmocka_unit_test(test_fewer),     cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_amount),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ten),
+        cmocka_unit_test(test_one),
+        cmocka_unit_test(test_one_first),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_fail_fast),
+        cmocka_unit_test(test_first_fails),
+        cmocka_unit_test(test_fewer),
+        cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_in_place_others),
         cmocka_unit_test(test_random),
     };

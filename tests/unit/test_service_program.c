@@ -199,7 +199,8 @@ static void test_failed(void **state)
 /* A record that is torn here is as if nothing had been applied. */
 static void test_torn(void **state)
 {
-    static const char *const torn[] = {"1", "{}", "{\"from\": \"a\"}", "{\"from\": 1, \"to\": \"b\"}",
+    static const char *const torn[] = {"1", "{}", "{\"from\": \"a\"}",
+                                       "{\"from\": 1, \"to\": \"b\"}",
                                        "{\"from\": \"x\", \"to\": \"b\"}"};
 
     (void)state;
@@ -218,7 +219,7 @@ static void test_torn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takeover), cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_takeover),     cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_back_to_file), cmocka_unit_test(test_failed),
         cmocka_unit_test(test_torn),
     };

@@ -91,6 +91,8 @@ static void operate(struct play *p, const char *verb, char *const *word)
         shard_commands_flush(p->s);
     } else if (strcmp(verb, "move") == 0) {
         status = shard_commands_move(p->s, word[0], atoi(word[1]), &err);
+    } else if (strcmp(verb, "place") == 0) { /* SHARD MODEL… */
+        status = shard_commands_move_all(p->s, word + 1, atoi(word[0]), &err);
     } else if (strcmp(verb, "repack") == 0) {
         shard_commands_repack(p->s);
     } else {
@@ -216,10 +218,10 @@ static void play(const char *name)
 static void test_golden(void **state)
 {
     static const char *const names[] = {
-        "1-first",  "2-update-and-add", "3-version", "4-move",       "5-remove",  "6-application",
-        "7-last",   "8-nothing",        "across",    "failed",       "flush",     "full",
-        "leaves",   "measured",         "merge",     "mixed",        "not-ready", "repack",
-        "replaced", "takeover",         "on-demand", "move-by-hand", "application",
+        "1-first",  "2-update-and-add", "3-version", "4-move",       "5-remove",    "6-application",
+        "7-last",   "8-nothing",        "across",    "failed",       "flush",       "full",
+        "leaves",   "measured",         "merge",     "mixed",        "not-ready",   "repack",
+        "replaced", "takeover",         "on-demand", "move-by-hand", "application", "place-by-hand",
     };
 
     (void)state;
