@@ -6,8 +6,8 @@
 #include "lib/error.h"
 #include "lib/roles.h"
 
-/* The program of the shards as a text, for struct service_options: {"run": ["serve"]}. A new string.
- * NULL: out of memory. */
+/* The program of the shards as a text, for struct service_options: {"run": ["serve"]}. A new
+ * string. NULL: out of memory. */
 char *roles_program(const struct roles *roles);
 /* The command in such a text, as an array of strings: a new reference. NULL: it has none. */
 json_object *roles_program_run(const char *program);

@@ -10,7 +10,7 @@
 #include "agent/leader/leader_service.h"
 #include "agent/leader/route_waiters.h"
 #include "agent/leader/service_next.h"
-#include "agent/leader/service_program.h"
+#include "agent/leader/new_program.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 #include "lib/roles.h"
@@ -73,7 +73,7 @@ static void apply_roles(struct leader *leader, struct link *link, const char *ro
     struct error err = {""};
     bool same = false;
 
-    if (service_program_apply(leader, roles, &same, &err) != 0) {
+    if (new_program_apply(leader, roles, &same, &err) != 0) {
         refuse_as(leader, link, "limits", err.text);
         return;
     }

@@ -8,8 +8,8 @@
 struct leader;
 struct link;
 
-/* Of users: "shards", "apply", "flush", "repack", "move", "place", "withdraw", "serve", "hand-over"; of
- * routers: "routes", "routed". */
+/* Of users: "shards", "apply", "flush", "repack", "move", "place", "withdraw", "serve",
+ * "hand-over"; of routers: "routes", "routed". */
 void control_shards(struct leader *leader, struct link *link, json_object *msg);
 void control_apply(struct leader *leader, struct link *link, json_object *msg);
 void control_flush(struct leader *leader, struct link *link, json_object *msg);

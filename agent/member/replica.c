@@ -380,21 +380,6 @@ void replica_destroy(struct replica *r)
     free(r);
 }
 
-static struct world *world_of_one(const struct world *world, int index)
-{
-    struct world *one = world_create(world->generation, 1);
-
-    if (one == NULL)
-        return NULL;
-    one->kind = strdup("start");
-    one->reason = strdup("a probe");
-    one->master_addr = strdup("127.0.0.1");
-    if (world_set_node(one, 0, world->nodes[index].name, 1) == 0)
-        return one;
-    world_destroy(one);
-    return NULL;
-}
-
 static struct replica *make(const struct replica_options *options,
                             const struct replica_hooks *hooks, void *arg)
 {
@@ -420,7 +405,7 @@ static struct replica *make(const struct replica_options *options,
     r->options.run = NULL; /* the caller's */
     if (r->run != NULL)
         r->role.run = r->run;
-    r->probe_world = world_of_one(options->world, options->node_index);
+    r->probe_world = replica_task_world(options->world, options->node_index);
     r->tasks = calloc((size_t)count, sizeof(*r->tasks));
     if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL ||
         (options->run != NULL && r->run == NULL)) {

@@ -57,6 +57,8 @@ struct replica {
 /* What the task gets: command, environment, ports, GPUs. files: the name of what the replica has in
  * the run directory. -1 with err. */
 int replica_task_prepare(struct task *task, const char *files, struct error *err);
+/* One worker on that node of the gang, for the command of a probe. NULL: out of memory. */
+struct world *replica_task_world(const struct world *world, int index);
 /* Nobody looks any more, and nobody makes it load models. */
 void replica_task_end_probe(struct task *task);
 /* It has no GPUs any more. */

@@ -595,7 +595,7 @@ YAML
     routed one=shard_1
     write_keys "$secret"
     wait_for 60 is_answered one 000003
-    (($(grep -c 'its models stay as they are' "$TB_WORK/$job.out") == 1))
+    (($(grep -c 'refuses the keys.*its models stay as they are' "$TB_WORK/$job.out") == 1))
     ps -eo args >running
     run -1 grep -F -- "$secret" running
     run -1 grep -F -- "$secret" "$TB_WORK/$job.out"

@@ -150,12 +150,14 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     # One that is not named is withdrawn.
     run -0 asks PUT /v1/shards/shard_1/routes -d '{"keys": ["one"]}'
     [[ ${lines[0]} == *'1 model comes to shard_1, or leaves it'* && ${lines[1]} == 200 ]]
+    as_user selastic flush "$SERVICE"
     wait_for 40 routed one=shard_1
     why_has two 'it has been withdrawn'
     run -1 as_user selastic place "$SERVICE" 1 two
     [[ $output == *"there is no model 'two'"* || $output == *"model two is not served, or moves already"* ]]
     routed one=shard_1
     as_user selastic serve "$SERVICE" two
+    as_user selastic flush "$SERVICE"
     wait_for 40 routed one=shard_1 two=shard_1
     run -0 asks PUT /v1/shards/shard_1/models -d '{"models": ["one", "two"]}'
     [[ ${lines[0]} == *'shard_1 has these models, and no others'* && ${lines[1]} == 200 ]]

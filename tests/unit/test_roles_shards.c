@@ -113,6 +113,39 @@ static void test_program(void **state)
     roles_destroy(job);
 }
 
+/* Also of what may be left out. */
+static void test_idle_again(void **state)
+{
+    static const char *const scales[] = {
+        "    scale: {idle: 30m}\n",
+        "    scale: {max: 3, sessions: 2}\n",
+        "    scale: {max: 3, sessions: 2, idle: 30m}\n",
+        "",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scales); i++) {
+        char file[600], *text;
+        struct error err = {""};
+        struct roles *roles, *again;
+        const struct role *role, *other;
+
+        snprintf(file, sizeof(file), "%s%s%s", JOB, scales[i], OTHER);
+        roles = create(file);
+        text = roles_text(roles, &err);
+        again = roles_text_read(text, &err);
+        assert_string_equal(err.text, "");
+        role = &roles->list[roles_shards(roles)];
+        other = &again->list[roles_shards(again)];
+        assert_near(role->shards.idle, other->shards.idle, 0);
+        assert_int_equal(role->shards.sessions, other->shards.sessions);
+        assert_int_equal(role->shards.most, other->shards.most);
+        free(text);
+        roles_destroy(again);
+        roles_destroy(roles);
+    }
+}
+
 static void test_router(void **state)
 {
     struct roles *roles = create(
@@ -347,10 +380,10 @@ static void test_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_again),
-        cmocka_unit_test(test_router),    cmocka_unit_test(test_program),
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_fit),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_again),
+        cmocka_unit_test(test_idle_again), cmocka_unit_test(test_router),
+        cmocka_unit_test(test_program),    cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_fit),        cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

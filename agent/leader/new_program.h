@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Another program for the shards of the service, which a user has in a job file (`selastic apply
  * --file`). */
-#ifndef ELASTIC_AGENT_LEADER_SERVICE_PROGRAM_H
-#define ELASTIC_AGENT_LEADER_SERVICE_PROGRAM_H
+#ifndef ELASTIC_AGENT_LEADER_NEW_PROGRAM_H
+#define ELASTIC_AGENT_LEADER_NEW_PROGRAM_H
 
 #include <stdbool.h>
 
@@ -12,6 +12,6 @@ struct leader;
 
 /* roles: the text of that file (roles_text()). Only as leader_service_ready() says 0. *same: its
  * program is the present one, and all shards have it or come to it. -1 with err: it cannot be. */
-int service_program_apply(struct leader *leader, const char *roles, bool *same, struct error *err);
+int new_program_apply(struct leader *leader, const char *roles, bool *same, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Another program for the shards of the service (service_program.h). */
-#include "agent/leader/service_program.h"
+/* Another program for the shards of the service (new_program.h). */
+#include "agent/leader/new_program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int apply(struct leader *leader, const char *program, bool *same, struct 
     return 0;
 }
 
-int service_program_apply(struct leader *leader, const char *roles, bool *same, struct error *err)
+int new_program_apply(struct leader *leader, const char *roles, bool *same, struct error *err)
 {
     struct roles *next;
     char *program = NULL;
