@@ -202,7 +202,7 @@ released() {
     went_back() { as_user selastic shard "$SERVICE" | grep -q '0 of 1 shards have it; 1 did not get ready with it'; }
     wait_for 90 went_back
     grep -q 'shard_1: 2 new replicas in a row did not get ready' "$TB_WORK/$job.out"
-    is_done() { [[ $(shard_json | json_value '*(x["update"] for x in s["shards"])') == done ]]; }
+    is_done() { [[ $(shard_json | json_value '*(x["update"] for x in s["shards"])') == "done" ]]; }
     wait_for 40 is_done
     [[ $(servers) == "$before" ]]
     released two 2
