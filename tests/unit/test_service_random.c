@@ -1043,6 +1043,8 @@ static char *play(int cut, int *carried, bool in_place)
     settle(&m, 60);
     check_end(&m);
     put(&m, 4, false);
+    put(&m, 9, false); /* new ones come with the program before */
+    put(&m, 6, false);
     settle(&m, 30);
     text = describe(&m);
     check_end(&m);
