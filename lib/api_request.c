@@ -35,6 +35,7 @@ static const struct http_route routes[] = {
     {"GET", "/v1/watch", API_WATCH, "after", NULL},
     {"GET", "/v1/services", API_SERVICES, NULL, NULL},
     {"POST", "/v1/services/handover", API_HAND_OVER, NULL, NULL},
+    {"PUT", "/v1/services/program", API_PROGRAM, NULL, "run!"},
     {"GET", "/v1/shards", API_SHARDS, NULL, NULL},
     {"POST", "/v1/shards/apply", API_APPLY, NULL, NULL},
     {"POST", "/v1/shards/flush", API_FLUSH, NULL, NULL},
@@ -260,26 +261,29 @@ static bool is_list(json_object *list)
     return true;
 }
 
-static int read_list(json_object *body, struct api_request *request, struct api_reply *reply)
+static int read_list(const char *key, json_object *body, struct api_request *request,
+                     struct api_reply *reply)
 {
-    json_object *list = json_object_object_get(body, "models");
+    json_object *list = json_object_object_get(body, key);
     const char *text;
 
+    if (!is_list(list))
+        return refuse(reply, 400, "%s: a list of one or more texts is expected", key);
+    text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN);
+    if (strlen(text) > REPORT_MAX)
+        return refuse(reply, 400, "%s: it has more than %d bytes; selastic takes more", key,
+                      REPORT_MAX);
+    snprintf(request->report, sizeof(request->report), "%s", text);
+    return 0;
+}
+
+static int read_place(json_object *body, struct api_request *request, struct api_reply *reply)
+{
     if (!shard_of(request->key, &request->count))
         return refuse(reply, 404, "'%s' is no shard; one is called shard_1",
                       error_value(request->key).text);
-    request->keys = list == NULL;
-    if (request->keys)
-        list = json_object_object_get(body, "keys");
-    if (!is_list(list))
-        return refuse(reply, 400, "%s: a list of one or more names is expected",
-                      request->keys ? "keys" : "models");
-    text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN);
-    if (strlen(text) > REPORT_MAX)
-        return refuse(reply, 400, "%s: it has more than %d bytes; 'selastic place' takes more",
-                      request->keys ? "keys" : "models", REPORT_MAX);
-    snprintf(request->report, sizeof(request->report), "%s", text);
-    return 0;
+    request->keys = !json_object_object_get_ex(body, "models", NULL);
+    return read_list(request->keys ? "keys" : "models", body, request, reply);
 }
 
 static int read_keys(const struct http_route *route, json_object *body, struct api_request *request,
@@ -297,7 +301,9 @@ static int read_keys(const struct http_route *route, json_object *body, struct a
     case API_FAIL:
         return json_object_object_length(body) > 0 ? read_reason(body, request, reply) : 0;
     case API_PLACE:
-        return read_list(body, request, reply);
+        return read_place(body, request, reply);
+    case API_PROGRAM:
+        return read_list("run", body, request, reply);
     case API_PUT_MODEL:
         return json_object_object_length(body) > 0 ? read_shard(body, request, reply) : 0;
     default:
@@ -359,7 +365,7 @@ bool api_request_orders(const struct api_request *request)
     return request->verb == API_APPLY || request->verb == API_FLUSH ||
            request->verb == API_REPACK || request->verb == API_HAND_OVER ||
            request->verb == API_PUT_MODEL || request->verb == API_WITHDRAW ||
-           request->verb == API_PLACE;
+           request->verb == API_PLACE || request->verb == API_PROGRAM;
 }
 
 bool api_request_watches(const struct api_request *request)

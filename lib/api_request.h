@@ -46,6 +46,7 @@ enum api_verb {
     API_FLUSH,     /* … and does at once what waits */
     API_REPACK,    /* … so that it needs fewer shards */
     API_HAND_OVER, /* its next job is submitted */
+    API_PROGRAM,   /* its shards get another program */
     API_MODELS,    /* its models */
     API_MODEL,     /* one of them */
     API_PLACE,     /* a shard is to have these models, and no others */
@@ -83,7 +84,8 @@ struct api_request {
     enum metrics_format format; /* of METRICS */
     char reason[API_REASON_MAX];
     char id[REPORT_ID_MAX]; /* of REPORT */
-    /* Of REPORT: JSON, as report_read() writes it. Of PLACE: an array of names, or of keys. */
+    /* Of REPORT: JSON, as report_read() writes it. Of PLACE: an array of names, or of keys. Of
+     * PROGRAM: a command, an array. */
     char report[REPORT_MAX + 1];
     bool keys;               /* … it has keys */
     struct di_request *di;   /* of DI: api_call_create() takes it over */

@@ -31,14 +31,32 @@ json_object *roles_program_run(const char *program)
     return run;
 }
 
+/* The shards in the tree of the file. */
+static json_object *shards_in(json_object *tree, const struct roles *roles)
+{
+    return json_object_object_get(json_object_object_get(tree, "roles"),
+                                  roles_said_name(&roles->list[roles_shards(roles)]));
+}
+
+char *roles_program_text(const struct roles *roles, json_object *run)
+{
+    json_object *tree = roles_json(roles);
+    char *text = NULL;
+
+    if (tree != NULL &&
+        json_object_object_add(shards_in(tree, roles), "run", json_object_get(run)) == 0)
+        text = strdup(json_object_to_json_string_ext(tree, JSON_C_TO_STRING_PLAIN));
+    json_object_put(tree);
+    return text;
+}
+
 /* The tree of the file without what may be another one. */
 static json_object *rest_of(const struct roles *roles)
 {
-    json_object *tree = roles_json(roles), *list = NULL, *role = NULL;
+    json_object *tree = roles_json(roles);
 
-    if (tree != NULL && json_object_object_get_ex(tree, "roles", &list) &&
-        json_object_object_get_ex(list, roles_said_name(&roles->list[roles_shards(roles)]), &role))
-        json_object_object_del(role, "run");
+    if (tree != NULL)
+        json_object_object_del(shards_in(tree, roles), "run");
     return tree;
 }
 

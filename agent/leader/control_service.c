@@ -67,13 +67,15 @@ void control_shards(struct leader *leader, struct link *link, json_object *msg)
     control_say(link, said, true);
 }
 
-/* The job file has another program for its shards. */
-static void apply_roles(struct leader *leader, struct link *link, const char *roles)
+/* Another program for its shards: that of a job file, or else a command. */
+static void apply_program(struct leader *leader, struct link *link, const char *roles,
+                          json_object *run)
 {
     struct error err = {""};
     bool same = false;
 
-    if (new_program_apply(leader, roles, &same, &err) != 0) {
+    if ((roles != NULL ? new_program_apply(leader, roles, &same, &err)
+                       : new_program_run(leader, run, &same, &err)) != 0) {
         refuse_as(leader, link, "limits", err.text);
         return;
     }
@@ -89,11 +91,12 @@ static void apply_roles(struct leader *leader, struct link *link, const char *ro
 void control_apply(struct leader *leader, struct link *link, json_object *msg)
 {
     const char *roles = json_get_string(msg, "roles");
+    json_object *run = json_object_object_get(msg, "run");
 
     if (!is_ready(leader, link))
         return;
-    if (roles != NULL) {
-        apply_roles(leader, link, roles);
+    if (roles != NULL || run != NULL) {
+        apply_program(leader, link, roles, run);
         return;
     }
     leader_service_apply(leader);

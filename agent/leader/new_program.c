@@ -45,3 +45,13 @@ int new_program_apply(struct leader *leader, const char *roles, bool *same, stru
     roles_destroy(next);
     return rc;
 }
+
+int new_program_run(struct leader *leader, json_object *run, bool *same, struct error *err)
+{
+    char *text = roles_program_text(leader->options->roles, run);
+    int rc = text != NULL ? new_program_apply(leader, text, same, err)
+                          : error_set(err, "out of memory");
+
+    free(text);
+    return rc;
+}

@@ -165,6 +165,23 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     [[ ${lines[0]} == *'there is no shard_7'* && ${lines[1]} == 409 ]]
 }
 
+@test "another program is applied, and none that is no command" {
+    local program
+    program=$(as_user cat "$(shard_json | json_value 's["dir"]')/record.json" | json_value "s['brain']['application']")
+    run -0 asks PUT /v1/services/program -d "$program"
+    [[ ${lines[0]} == *'has that program already'* && ${lines[1]} == 200 ]]
+    run -0 asks PUT /v1/services/program -d '{"run": ["serve", "{nothing}"]}'
+    [[ ${lines[0]} == *'roles.server.run'* && ${lines[1]} == 409 ]]
+    program=$(sed 's|\[|["/usr/bin/env","RELEASE=2",|' <<<"$program")
+    run -0 asks PUT /v1/services/program -d "$program"
+    [[ ${lines[0]} == *'replaces its replicas by ones with that program'* && ${lines[1]} == 200 ]]
+    as_user selastic flush "$SERVICE"
+    # shellcheck disable=SC2317 # wait_for calls it
+    has_it() { [[ $(shard_json | json_value '"RELEASE=2" in s["program"]["run"] and s["program"]["have"] == 1') == True ]]; }
+    wait_for 60 has_it
+    routed one=shard_1 two=shard_1
+}
+
 @test "what is no request of it is refused with one line, and changes nothing" {
     local epoch
     epoch=$(as_user curl -s "$url/v1/shards" | json_value "s['data']['epoch']")

@@ -89,7 +89,7 @@ static void test_program(void **state)
         {"roles:\n  a:\n    run: [a]\n    leads: yes\n", "it has no role of kind shards"},
     };
     struct roles *job = create(JOB OTHER);
-    char *program = roles_program(job);
+    char *program = roles_program(job), *text;
     json_object *run;
 
     (void)state;
@@ -98,6 +98,12 @@ static void test_program(void **state)
     assert_string_equal(json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN), "[\"serve\"]");
     json_object_put(run);
     assert_null(roles_program_run("[\"serve\"]"));
+    run = json_object_new_array();
+    json_object_array_add(run, json_object_new_string("other"));
+    text = roles_program_text(job, run);
+    assert_non_null(strstr(text, "\"run\":[\"other\"]"));
+    json_object_put(run);
+    free(text);
     assert_null(roles_program_run(NULL));
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct roles *next = create(cases[i].next);
