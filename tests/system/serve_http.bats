@@ -172,7 +172,7 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     [[ ${lines[0]} == *'has that program already'* && ${lines[1]} == 200 ]]
     run -0 asks PUT /v1/services/program -d '{"run": ["serve", "{nothing}"]}'
     [[ ${lines[0]} == *'roles.server.run'* && ${lines[1]} == 409 ]]
-    program=$(sed 's|\[|["/usr/bin/env","RELEASE=2",|' <<<"$program")
+    program=${program/\[/'["/usr/bin/env","RELEASE=2",'}
     run -0 asks PUT /v1/services/program -d "$program"
     [[ ${lines[0]} == *'replaces its replicas by ones with that program'* && ${lines[1]} == 200 ]]
     as_user selastic flush "$SERVICE"
