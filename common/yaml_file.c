@@ -55,8 +55,8 @@ static struct place place_of(const yaml_mark_t *mark)
 /* A value's place is in the pointer that json-c keeps for its user: nothing is to be freed. Where
  * pointers are small, what is far away is said to be as far as can be said.
  *
- * json-c 0.19 follows that pointer when a list or map is freed, unless it is freed with the one that
- * it is in. So the map of all has no place, and drop() takes away that of others. */
+ * json-c 0.19 follows that pointer when a list or map is freed, unless it is freed with what it is
+ * in. So the map of all has no place, and drop() takes away that of others. */
 #define COLUMN_BITS (sizeof(uintptr_t) > 4 ? 31 : 12)
 #define COLUMN_MOST (((uintptr_t)1 << COLUMN_BITS) - 1)
 #define LINE_MOST   (UINTPTR_MAX >> (COLUMN_BITS + 1))
