@@ -89,18 +89,19 @@ static uintptr_t get_place(json_object *value)
                : (uintptr_t)json_object_get_userdata(value);
 }
 
-/* The map of all is where its first key is. */
+/* The map of all is where its first key is; without one, at the beginning. */
 bool yaml_where(const json_object *part, int *line, int *column, void *arg)
 {
     /* It only reads the object. */
     json_object *value = (json_object *)(uintptr_t)part;
     uintptr_t place = value != NULL ? get_place(value) : 0;
 
-    if (place == 0 && json_object_is_type(value, json_type_object) &&
-        json_object_object_length(value) > 0) {
+    if (place == 0 && json_object_is_type(value, json_type_object)) {
         struct json_object_iterator first = json_object_iter_begin(value);
 
-        place = get_place(json_object_iter_peek_value(&first));
+        place = json_object_object_length(value) > 0
+                    ? get_place(json_object_iter_peek_value(&first))
+                    : (uintptr_t)1 << COLUMN_BITS | 1;
     }
     if (place == 0)
         return false;
