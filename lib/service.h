@@ -192,6 +192,13 @@ int64_t service_revision(const struct service *s);
 /* What this leader has been told, and has done: "operations", "lists", "updates", "disruptive",
  * "routes". A new object. */
 json_object *service_counts(const struct service *s);
+/* Of the shards that have models: how many have the application that there should be, and in how
+ * many it did not get ready. */
+struct service_program {
+    int shards, have, failed;
+};
+
+struct service_program service_program(const struct service *s);
 /* What `selastic shard` shows: "counts", "models", "shards", "refused", "routers". */
 void service_describe(const struct service *s, double now, json_object *into);
 

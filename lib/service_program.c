@@ -96,24 +96,30 @@ int service_updated_count(const struct service *s, const struct service_shard *s
     return count;
 }
 
-/* How many shards have the application that there should be, of those that have models. */
-void service_describe_program(const struct service *s, json_object *into)
+struct service_program service_program(const struct service *s)
 {
-    json_object *json = json_object_new_object();
-    int have = 0, failed = 0, all = 0;
+    struct service_program count = {0};
 
     for (int i = 0; i < s->shard_count; i++) {
         struct shard_program program = shard_commands_program(s->brain, s->shards[i].number);
 
         if (s->shards[i].count == 0 || program.application == NULL)
             continue;
-        all++;
-        failed += program.failed;
-        have += program.reached;
+        count.shards++;
+        count.have += program.reached;
+        count.failed += program.failed;
     }
+    return count;
+}
+
+void service_describe_program(const struct service *s, json_object *into)
+{
+    struct service_program count = service_program(s);
+    json_object *json = json_object_new_object();
+
     json_object_object_add(json, "run", json_object_new_string(shard_commands_wanted(s->brain)));
-    json_object_object_add(json, "shards", json_object_new_int(all));
-    json_object_object_add(json, "have", json_object_new_int(have));
-    json_object_object_add(json, "failed", json_object_new_int(failed));
+    json_object_object_add(json, "shards", json_object_new_int(count.shards));
+    json_object_object_add(json, "have", json_object_new_int(count.have));
+    json_object_object_add(json, "failed", json_object_new_int(count.failed));
     json_object_object_add(into, "program", json);
 }

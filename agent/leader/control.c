@@ -13,6 +13,7 @@
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/lease.h"
 #include "agent/leader/market.h"
+#include "agent/leader/new_program.h"
 #include "agent/leader/planning.h"
 #include "agent/leader/post.h"
 #include "agent/leader/report.h"
@@ -218,6 +219,7 @@ json_object *control_state(struct leader *leader)
     json_object_object_add(msg, "deadline", market_deadline_json(leader));
     if (leader_roles_any(leader)) {
         leader_roles_summary(leader, text, sizeof(text));
+        new_program_add(leader, text, sizeof(text));
         json_object_object_add(msg, "roles", json_object_new_string(text));
         if (leader->options->roles->group != NULL)
             json_object_object_add(msg, "group",

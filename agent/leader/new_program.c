@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "lib/roles_program.h"
+#include "lib/text.h"
 
 static int apply(struct leader *leader, const char *program, bool *same, struct error *err)
 {
@@ -54,4 +55,17 @@ int new_program_run(struct leader *leader, json_object *run, bool *same, struct 
 
     free(text);
     return rc;
+}
+
+void new_program_add(const struct leader *leader, char *text, size_t size)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    struct service_program program;
+
+    if (own->service == NULL || own->phase != PHASE_SERVES)
+        return;
+    program = service_program(own->service);
+    if (program.have < program.shards)
+        text_append(text, size, "; another program: %d of %d shards have it", program.have,
+                    program.shards);
 }

@@ -5,6 +5,7 @@
 #define ELASTIC_AGENT_LEADER_NEW_PROGRAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <json-c/json.h>
 
@@ -17,5 +18,7 @@ struct leader;
 int new_program_apply(struct leader *leader, const char *roles, bool *same, struct error *err);
 /* The same of a command, which is to be an array of strings. */
 int new_program_run(struct leader *leader, json_object *run, bool *same, struct error *err);
+/* For `selastic show`, at the end of a text: how many shards have it, as long as not all do. */
+void new_program_add(const struct leader *leader, char *text, size_t size);
 
 #endif

@@ -165,6 +165,7 @@ released() {
     [[ $(servers) == "$before" ]]
     run -0 as_user selastic shard "$SERVICE"
     [[ $output == *"Another program: 0 of 1 shards have it."*"goes on, 0/2"* ]]
+    [[ $(show_json "$job" | json_value 's["roles"]') == *'; another program: 0 of 1 shards have it' ]]
     run -0 as_user selastic apply "$SERVICE" --file "$TB_WORK/two.yaml"
     [[ $output == *"has that program already" ]]
 }
