@@ -15,8 +15,6 @@
 #include "fit/guest_runner.h"
 #include "fit/steps.h"
 
-#define REASON 256
-
 struct runner {
     struct home home;
     struct service_link *link;
@@ -159,8 +157,8 @@ static int look_for_cancel(struct runner *runner, struct error *err)
 
     if (!home_has(&runner->home, runner->id, HOME_CANCEL_FILE))
         return 0;
-    reason = file_read(home_path(&runner->home, runner->id, HOME_CANCEL_FILE).text, REASON, NULL,
-                       NULL);
+    reason = file_read(home_path(&runner->home, runner->id, HOME_CANCEL_FILE).text, FIT_CANCEL_MAX,
+                       NULL, NULL);
     fact.reason = reason;
     rc = tell(runner, &fact, err);
     free(reason);
