@@ -98,6 +98,8 @@ common_libelastics3client_la_SOURCES = \
     common/s3_download.c \
     common/s3_private.h \
     common/s3_request.c \
+    common/s3_session.c \
+    common/s3_session.h \
     common/s3_upload.c
 common_libelastics3client_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(CURL_CFLAGS)
 common_libelastics3client_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)

@@ -67,6 +67,10 @@ enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
 /* The ETag of an object. */
 enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err);
 
+/* The same, and its size. */
+enum s3_result s3_size(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], int64_t *bytes,
+                       struct error *err);
+
 /* Put a small object. condition and etag (of what was put) may be NULL. */
 enum s3_result s3_put_text(struct s3 *s3, const char *key, const char *text, size_t len,
                            const struct s3_condition *condition, char etag[S3_ETAG_SIZE],
@@ -84,6 +88,9 @@ enum s3_result s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes
 enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
                        int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
                        void *arg, struct error *err);
+
+/* End all uploads in parts below a prefix that were begun and not ended, so that their parts go. */
+enum s3_result s3_give_up_below(struct s3 *s3, const char *prefix, struct error *err);
 
 /* Delete an object; one that is not there is deleted. */
 enum s3_result s3_delete(struct s3 *s3, const char *key, struct error *err);

@@ -80,6 +80,14 @@ static int note_waits(struct runner *runner, const char *why, struct error *err)
 
 /* ---- a fit ----------------------------------------------------------------------------------- */
 
+static void clear_steps(struct runner *runner)
+{
+    trainer_link_destroy(runner->steps.trainer);
+    s3_grant_destroy(runner->steps.s3);
+    runner->steps.trainer = NULL;
+    runner->steps.s3 = NULL;
+}
+
 /* Its training may have no previous status. */
 static int open_fit(struct runner *runner, int64_t id, struct error *err)
 {
@@ -92,13 +100,16 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
         runner->record = (struct home_record){
             .fit = fit_begin(runner->spec.mode, &runner->spec.limits, unix_time())};
     }
-    trainer_link_destroy(runner->steps.trainer);
+    clear_steps(runner);
     runner->steps = (struct steps){
         .home = &runner->home,
         .link = runner->link,
         .trainer = rc == 0 && runner->spec.mode == FIT_MULTI
                        ? trainer_link_create(&runner->spec.trainer)
                        : NULL,
+        .s3 = rc == 0 && runner->spec.mode == FIT_MULTI && s3_grant_is_needed(&runner->spec)
+                  ? s3_grant_create(&runner->home, id, &runner->spec)
+                  : NULL,
         .job = runner->job,
         .restarts = runner->restarts,
         .id = id,
@@ -109,7 +120,9 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
         .began = unix_time(),
     };
     runner->last = runner->record.fit.action;
-    if (rc == 0 && runner->spec.mode == FIT_MULTI && runner->steps.trainer == NULL)
+    if (rc == 0 && runner->spec.mode == FIT_MULTI &&
+        (runner->steps.trainer == NULL ||
+         (s3_grant_is_needed(&runner->spec) && runner->steps.s3 == NULL)))
         rc = error_set(err, "out of memory");
     if (rc == 0 && !fit_is_over(&runner->record.fit))
         rc = save(&runner->steps, err);
@@ -118,6 +131,7 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
 
 static void close_fit(struct runner *runner)
 {
+    clear_steps(runner);
     spec_clear(&runner->spec);
     runner->id = 0;
 }
@@ -231,7 +245,7 @@ void runner_destroy(struct runner *runner)
 {
     if (runner == NULL)
         return;
-    trainer_link_destroy(runner->steps.trainer);
+    clear_steps(runner);
     spec_clear(&runner->spec);
     free(runner);
 }

@@ -531,6 +531,21 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "trainer",
     .help = "Instead of `run`: `SERVICE@USER`, a service of another user whose `allow` names this "
             "one. `selastic fit start` asks it, as with `--trainer`")
 
+ROLE_KEY(ROLES_PLACE_FIT, .name = "grant",
+    FIELD(struct roles, fit.grant),
+    .kind = ROLES_KIND_PATH,
+    .help = "How a trainer of another user gets at data and states on S3: the ARN of a role, such "
+            "as `arn:aws:iam::123456789012:role/fit`. It gets session credentials of that role, "
+            "for the places of this fit only")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "grant-time",
+    FIELD(struct roles, fit.grant_time),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "15m",
+    .help = "So long session credentials hold. New ones follow while the training runs. Servers "
+            "take 15 minutes at least")
+
 ROLE_KEY(ROLES_PLACE_FIT, .name = "allow",
     FIELD(struct roles, fit.allow),
     .kind = ROLES_KIND_COMMAND,

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fits at a trainer of another user whose data and states are on S3: it gets session credentials for
+# these places, which end by themselves. The server is a real gateway of Ceph, behind a proxy that
+# keeps a request of the trainer: it is sent once more later.
+# Takes 90 s
+
+load helpers
+load elastic
+load roles
+load serve
+load fit
+
+ROLE=arn:aws:iam:::role/fit
+
+setup_file() {
+    local line
+    [[ $(id -u) == 0 ]] || skip "needs root to be another user"
+    RGW=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-fit-s3.XXXXXX")
+    export RGW SERVICE=h$$ TRAINER=k$$
+    /usr/bin/python3 -c 'import boto3' 2>/dev/null || skip "boto3 is not installed (scripts/setup --s3)"
+    status=0
+    why=$("$TREE/tests/system/radosgw" up "$RGW/server") || status=$?
+    ((status != 77)) || skip "$why"
+    ((status == 0)) || { echo "$why" && return 1; }
+    testbed_up --nodes 1 --cpus-per-node 8
+    sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
+    echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    cd "$RGW" || return 1
+    python3 "$TREE/tests/system/s3_proxy.py" "$(<server/endpoint)" port log "keep:0:GET:/data/first" \
+        "wait:0:PUT:partNumber=2" 3>&- 2>proxy.err &
+    echo $! >proxy.pid
+    wait_for 20 test -e port
+    take_keys
+    second bucket data
+    second bucket states
+    fit_file fit 1 'within: {start: 600s, fit: 600s, target: 600s}' "states: s3://states/p" \
+        "grant: $ROLE" "grant-time: 25s"
+    mkdir -p "$TB_HOME/other/models"
+    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_HOME/other/"
+    sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" -e '/^  \(states\|grant\)/d' \
+        -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
+    sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
+    # Nothing of the first user is in a directory that the other one can pass.
+    chmod 0700 "$TB_WORK" "$TB_HOME/other"
+    chown -R nobody "$TB_HOME/other"
+    chown "$TB_USER" "$TB_WORK" "$TB_WORK/fit.yaml"
+    # The trainer has no keys.
+    as_other sbatch --parsable -N1 -n1 -c4 -t 60 --mem=200 -o "$TB_HOME/other/%j.out" \
+        --wrap "export AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL; srun elasticrun --roles=$TB_HOME/other/fit.yaml" \
+        >"$TB_HOME/other/job"
+    begin_job
+}
+
+setup() {
+    job=$(<"$TB_WORK/job")
+    take_keys
+}
+
+teardown_file() {
+    on_testbed scancel --user=nobody || true
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE" || true
+    testbed_down
+    end_process "$RGW/proxy.pid" TERM
+    [[ ! -e $RGW/server ]] || "$TREE/tests/system/radosgw" down "$RGW/server"
+    rm -rf -- "$RGW"
+}
+
+teardown() {
+    [[ $BATS_TEST_COMPLETED ]] || {
+        tail -n 40 "$TB_WORK"/*.out "$TB_HOME"/other/*.out "$RGW/log" "$RGW/proxy.err"
+        as_user selastic fit show "$SERVICE"
+        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
+    }
+}
+
+# as_other COMMAND...: as_user for the other user.
+as_other() {
+    TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
+        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
+}
+
+take_keys() {
+    local line
+    while read -r line; do export "${line?}"; done < <("$TREE/tests/system/radosgw" env "$RGW/server")
+    AWS_ENDPOINT_URL=http://127.0.0.1:$(<"$RGW/port")
+}
+
+begin_job() {
+    submit -N1 -n1 -c3 -t 60 --mem=200 --wrap "export AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL \
+        AWS_ACCESS_KEY_ID=$AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY=$AWS_SECRET_ACCESS_KEY; \
+        srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
+}
+
+second() { /usr/bin/python3 "$TREE/tests/system/s3_object.py" "$@"; }
+
+# data KEY WORDS...: what a model is trained on.
+data() {
+    echo "${*:2}" >"$BATS_TEST_TMPDIR/words"
+    second put data "$1" "$BATS_TEST_TMPDIR/words"
+}
+
+# begin KEY OPTION...: a training on that data.
+begin() { as_user selastic fit start "$SERVICE" --model=m --data="s3://data/$1" "${@:2}"; }
+
+trains() { acts fit && as_user selastic fit log "$SERVICE" 2>/dev/null | grep -q '^trains'; }
+
+# What the trainer has asked is asked once more: answers STATUS.
+answers() {
+    [[ $(curl -s -o /dev/null -w '%{http_code}' -K "$RGW/kept" "$(<"$RGW/server/endpoint")/data/first") == "$1" ]]
+}
+
+nothing_incoming() { [[ -z $(second keys states p/m/.incoming) ]]; }
+
+@test "a trainer gets at data and states on S3 by a session for them, which ends" {
+    wait_for 60 runs_it
+    data first A until "$TB_HOME/first"
+    data many/one x
+    data many/two/three y
+    begin first --targets=s3://data/many
+    wait_for 90 trains
+    answers 200
+    [[ $(fit_json | json_value 's["granted"], s["sessionUntil"] > 0') == "True True" ]]
+    # It goes on for longer than a session.
+    sleep 30
+    answers 403
+    touch "$TB_HOME/first"
+    wait_for 90 ended_as SUCCESS
+    [[ $(path_of) == "INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_TARGET_CONTAINER > SUCCESS" ]]
+    [[ $(second get states p/m/current) == 000001 && $(second get states p/m/000001/model) == A ]]
+    second same states p/m/000001/ "$TB_WORK/models/m/000001"
+    [[ -z $(find "$TB_WORK/models" ! -user "$TB_USER") && $(partials) == 0 ]]
+    nothing_incoming
+    wait_for 20 serves_all 000001 1
+    # Neither the trainer's files nor anybody's command line has keys.
+    run -1 grep -rFl -e "$AWS_SECRET_ACCESS_KEY" -e SecretAccessKey "$TB_HOME/other/.slurm-elastic"
+    ps -eo args >"$BATS_TEST_TMPDIR/running"
+    run -1 grep -F -- "$AWS_SECRET_ACCESS_KEY" "$BATS_TEST_TMPDIR/running"
+}
