@@ -157,7 +157,7 @@ static void print_trainer(json_object *json, json_object *run)
 {
     json_object *trainer = json_object_object_get(run, "trainer");
     const char *user = json_get_string(trainer, "user");
-    char text[200];
+    char text[200], clock[40];
 
     if (user == NULL)
         return;
@@ -166,6 +166,12 @@ static void print_trainer(json_object *json, json_object *run)
     snprintf(text, sizeof(text), "%.60s has access to the data and the new state", user);
     if (json_get_bool(json, "granted", false))
         print_pair("Granted:", text);
+    if (json_get_double(json, "sessionUntil", 0) > 0) {
+        snprintf(text, sizeof(text), "its session ends at %s",
+                 text_clock(json_get_double(json, "sessionUntil", 0), time(NULL), clock,
+                            sizeof(clock)));
+        print_pair("On S3:", text);
+    }
 }
 
 static void print_fit(json_object *json)

@@ -15,6 +15,8 @@
 #include "fit/guest_runner.h"
 #include "fit/steps.h"
 
+#define END_LOOK 0.5 /* seconds between two looks whether a fit is to end */
+
 struct runner {
     struct home home;
     struct service_link *link;
@@ -25,6 +27,8 @@ struct runner {
     struct steps steps;
     enum fit_action last; /* that was carried out */
     int64_t over;         /* all fits up to this one are */
+    double looked;        /* whether the fit is to end */
+    bool broken_off;      /* the action has ended because it is */
     uint32_t job, restarts;
     bool trains; /* for guests */
     struct guest_runner guests;
@@ -179,6 +183,37 @@ static int look_for_cancel(struct runner *runner, struct error *err)
     return rc;
 }
 
+/* Somebody wants the fit to end, or its time is over, while an action goes on that waits for S3.
+ * What is copied before it begins takes the time that it needs. */
+static bool is_to_end(void *arg)
+{
+    struct runner *runner = arg;
+    const struct fit *fit = &runner->record.fit;
+    double now = unix_time();
+
+    if (now < runner->looked + END_LOOK && now >= runner->looked)
+        return false;
+    runner->looked = now;
+    runner->broken_off =
+        (fit->deadline > 0 && now > fit->deadline && fit->action != FIT_DO_PREPARE) ||
+        home_has(&runner->home, runner->id, HOME_CANCEL_FILE);
+    return runner->broken_off;
+}
+
+static enum step carry_out(struct runner *runner, struct error *why)
+{
+    enum step step;
+
+    runner->broken_off = false;
+    if (!runner->record.fit.cleaning)
+        stop_when(is_to_end, runner);
+    step = steps_run(&runner->steps, unix_time(), why);
+    stop_when(NULL, NULL);
+    if (runner->broken_off)
+        stop_watch(0);
+    return step;
+}
+
 /* A clean-up that does not go on is written when it says something else. */
 static int act(struct runner *runner, struct error *err)
 {
@@ -193,9 +228,9 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.flushed = runner->steps.trained = runner->steps.asked = 0;
         runner->steps.why[0] = '\0';
     }
-    step = steps_run(&runner->steps, unix_time(), &why);
-    if (step == STEP_FAILED && stop_was_asked()) /* this process ends, and not the fit */
-        return 0;
+    step = carry_out(runner, &why);
+    if (step == STEP_FAILED && (runner->broken_off || stop_was_asked()))
+        return 0; /* the fit ends for another reason; or this process does */
     if (step == STEP_WAITS)
         return note_waits(runner, why.text, err);
     fact.kind = step == STEP_DONE ? FIT_FACT_DONE : FIT_FACT_FAILED;

@@ -35,10 +35,11 @@ void s3_source_clear(struct s3_source *source)
 static int check_server(const struct s3_account *account, struct error *err)
 {
     struct s3_account own;
+    struct error why;
     bool same;
 
-    if (s3_account_load_server(&own, err) != 0)
-        return -1;
+    if (s3_account_load_server(&own, &why) != 0)
+        return error_set(err, "%s", why.text);
     same = (own.endpoint == NULL) == (account->endpoint == NULL) &&
            (own.endpoint == NULL || strcmp(own.endpoint, account->endpoint) == 0);
     if (!same)

@@ -29,7 +29,7 @@ setup_file() {
     on_testbed scontrol reconfigure
     cd "$RGW" || return 1
     python3 "$TREE/tests/system/s3_proxy.py" "$(<server/endpoint)" port log "keep:0:GET:/data/first" \
-        "wait:0:PUT:partNumber=2" 3>&- 2>proxy.err &
+        "wait:0:PUT:/p/m/0.*partNumber=2" 3>&- 2>proxy.err &
     echo $! >proxy.pid
     wait_for 20 test -e port
     take_keys
@@ -71,7 +71,7 @@ teardown() {
     [[ $BATS_TEST_COMPLETED ]] || {
         tail -n 40 "$TB_WORK"/*.out "$TB_HOME"/other/*.out "$RGW/log" "$RGW/proxy.err"
         as_user selastic fit show "$SERVICE"
-        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
+
     }
 }
 
@@ -123,8 +123,7 @@ nothing_incoming() { [[ -z $(second keys states p/m/.incoming) ]]; }
     answers 200
     [[ $(fit_json | json_value 's["granted"], s["sessionUntil"] > 0') == "True True" ]]
     # It goes on for longer than a session.
-    sleep 30
-    answers 403
+    wait_for 120 answers 403
     touch "$TB_HOME/first"
     wait_for 90 ended_as SUCCESS
     [[ $(path_of) == "INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_TARGET_CONTAINER > SUCCESS" ]]
@@ -137,4 +136,63 @@ nothing_incoming() { [[ -z $(second keys states p/m/.incoming) ]]; }
     run -1 grep -rFl -e "$AWS_SECRET_ACCESS_KEY" -e SecretAccessKey "$TB_HOME/other/.slurm-elastic"
     ps -eo args >"$BATS_TEST_TMPDIR/running"
     run -1 grep -F -- "$AWS_SECRET_ACCESS_KEY" "$BATS_TEST_TMPDIR/running"
+}
+
+# pushes NUMBER: the runner waits for S3, which takes a part of that state.
+pushes() { grep -q "PUT /states/p/m/$1/large.*partNumber=2" "$RGW/log"; }
+
+# Neither a state nor a part of one is left.
+is_as_before() {
+    [[ $(second get states p/m/current) == 000001 && $(partials) == 0 ]] &&
+        [[ -z $(second keys states p/m/000002) && -z $(second uploads states) ]] && nothing_incoming
+}
+
+@test "a fit whose state goes to S3 is cancelled, or its time is over: it ends at once, and no part is left" {
+    data large B large
+    begin large
+    wait_for 120 pushes 000002
+    # A runner that is killed leaves an upload; the next one removes that first.
+    : >"$RGW/log"
+    kill -KILL "$(processes run)"
+    wait_for 120 pushes 000002
+    as_user selastic fit cancel "$SERVICE" --reason=enough
+    wait_for 60 ended_as CANCELLED
+    [[ $(fit_json | json_value 's["reason"]') == enough ]]
+    is_as_before
+    : >"$RGW/log"
+    begin large --within=target=10s
+    wait_for 120 pushes 000002
+    wait_for 60 ended_as FAILED
+    [[ $(fit_json | json_value 's["reason"]') == "WAIT_FOR_TARGET_CONTAINER: not done in time, after 10 s (point)" ]]
+    is_as_before
+}
+
+# refused TEXT ARGUMENT...: one line says why.
+refused() {
+    run -1 as_user selastic fit start "$SERVICE" --model=m "${@:2}"
+    echo "$output"
+    ((${#lines[@]} == 1))
+    [[ $output == *"$1"* ]]
+}
+
+@test "what is wrong has one line" {
+    refused "--data=web://x: a trainer of another user opens files, and s3://" --data=web://x
+    refused "a '*', '?' or '\$' in it would open more than that" --data='s3://data/a*'
+    refused "look at s3://data/absent: there is no such object" --data=s3://data/absent --wait
+    nothing_incoming
+}
+
+@test "everything of the starter is killed: what the trainer has had ends by itself" {
+    data first C until "$TB_HOME/never"
+    rm -f "$RGW/kept"
+    begin first
+    wait_for 90 trains
+    answers 200
+    as_user scancel --signal=KILL "$job"
+    wait_for 60 job_ended "$job"
+    wait_for 120 answers 403
+    begin_job
+    as_user selastic fit cancel "$SERVICE"
+    wait_for 90 ended_as CANCELLED
+    is_as_before
 }
