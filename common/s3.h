@@ -52,6 +52,9 @@ struct s3 *s3_open(const struct s3_account *account, const char *bucket,
 /* NULL is accepted. */
 void s3_close(struct s3 *s3);
 
+/* What is put belongs to the owner of the bucket, too: for another user's bucket. */
+void s3_give_owner(struct s3 *s3);
+
 /* The text of an object of at most max bytes, a new string with a NUL behind it. etag may be
  * NULL. */
 enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **text, size_t *len,

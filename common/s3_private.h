@@ -26,6 +26,7 @@ struct s3_request {
     /* NULL: the whole object; else the bytes from `offset` of the one with this ETag. */
     const char *version;
     int64_t offset;
+    bool object; /* it makes one: it says whose that is */
     bool late; /* the status comes before the work is done: a 2xx may say an error */
 };
 

@@ -26,6 +26,7 @@ struct s3 {
     char bucket[S3_BUCKET_MAX + 1];
     char host[HOST_SIZE];
     char scope[128]; /* for CURLOPT_AWS_SIGV4 */
+    bool gives;      /* what is put to the owner of the bucket */
     bool sts;        /* the service that gives credentials, and no bucket */
     struct s3_limits limits;
     struct s3 *lanes[S3_LANES]; /* of lane 0: the others, as far as they were needed */
@@ -191,6 +192,8 @@ static struct curl_slist *make_headers(const struct attempt *attempt)
         rc = grown != NULL ? 0 : -1;
         list = grown != NULL ? grown : list;
     }
+    if (rc == 0 && request->object && attempt->s3->gives)
+        rc = add_header(&list, "x-amz-acl", "bucket-owner-full-control");
     if (rc == 0)
         rc = add_range(&list, attempt);
     if (rc == 0)
@@ -522,7 +525,14 @@ struct s3 *s3_lane(struct s3 *s3, int lane)
         return s3;
     if (*own == NULL)
         *own = s3_open(s3->account, s3->bucket, &s3->limits, NULL);
+    if (*own != NULL)
+        (*own)->gives = s3->gives;
     return *own;
+}
+
+void s3_give_owner(struct s3 *s3)
+{
+    s3->gives = true;
 }
 
 void s3_close(struct s3 *s3)

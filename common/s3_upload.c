@@ -63,7 +63,8 @@ static enum s3_result send_part(struct upload *upload, struct s3 *s3, int index,
                                        .parameters = upload->id != NULL ? parameters : NULL,
                                        .body = body,
                                        .body_len = len,
-                                       .most = S3_ANSWER_MAX};
+                                       .most = S3_ANSWER_MAX,
+                                       .object = upload->id == NULL};
     struct s3_reply reply;
     enum s3_result result;
 
@@ -101,7 +102,8 @@ static enum s3_result begin(struct upload *upload, struct error *err)
                                        .key = upload->key,
                                        .parameters = parameters,
                                        .body = "",
-                                       .most = S3_ANSWER_MAX};
+                                       .most = S3_ANSWER_MAX,
+                                       .object = true};
     struct s3_reply reply;
     enum s3_result result = s3_ask(upload->s3, &request, &reply, err);
 

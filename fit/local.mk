@@ -22,6 +22,8 @@ fit_libfit_la_SOURCES = \
     fit/runner.c \
     fit/runner.h \
     fit/s3_box.c \
+    fit/s3_bucket_grant.c \
+    fit/s3_bucket_grant.h \
     fit/s3_box.h \
     fit/s3_foreign.c \
     fit/s3_foreign.h \

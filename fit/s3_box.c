@@ -3,6 +3,7 @@
 #include "fit/s3_box.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/s3_place.h"
+#include "lib/text.h"
 
 #define VARIANT   sodium_base64_VARIANT_ORIGINAL
 #define NAME_SIZE (2 * crypto_box_PUBLICKEYBYTES + 1)
@@ -46,6 +48,7 @@ void s3_box_clear(struct s3_box *box)
 {
     s3_account_clear(&box->account);
     box->until = 0;
+    box->sid[0] = '\0';
 }
 
 /* ---- sealing --------------------------------------------------------------------------------- */
@@ -88,6 +91,7 @@ char *s3_box_seal(const struct s3_box *box, const char *key_name, struct error *
     json_object_object_add(json, "token", json_from_string(account->token));
     json_object_object_add(json, "region", json_from_string(account->region));
     json_object_object_add(json, "endpoint", json_from_string(account->endpoint));
+    json_object_object_add(json, "sid", json_object_new_string(box->sid));
     json_object_object_add(json, "until", json_object_new_double(box->until));
     plain = json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN);
     if (plain != NULL && strlen(plain) <= PLAIN_MAX)
@@ -116,6 +120,7 @@ static int read_box(const char *plain, size_t len, struct s3_box *box, struct er
 {
     struct s3_account *account = &box->account;
     json_object *json = json_text_parse(plain, len, err);
+    const char *sid = json_get_string(json, "sid");
     bool good = json != NULL && take(json, "key", &account->key) &&
                 take(json, "secret", &account->secret) && take(json, "token", &account->token) &&
                 take(json, "region", &account->region) &&
@@ -124,6 +129,9 @@ static int read_box(const char *plain, size_t len, struct s3_box *box, struct er
                 (account->key == NULL) == (account->secret == NULL) &&
                 (account->endpoint == NULL || s3_endpoint_ok(account->endpoint));
 
+    good = good && sid != NULL && strlen(sid) <= S3_SID_MAX && (sid[0] == '\0' || text_made_of(sid, ""));
+    if (good)
+        snprintf(box->sid, sizeof(box->sid), "%s", sid);
     box->until = json_get_double(json, "until", 0);
     json_object_put(json);
     if (good && isfinite(box->until) &&

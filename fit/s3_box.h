@@ -6,6 +6,7 @@
 
 #include "common/s3_account.h"
 #include "lib/error.h"
+#include "lib/s3_policy.h"
 
 #define S3_BOX_MAX 16384 /* bytes of its text */
 
@@ -21,6 +22,7 @@ const char *s3_box_key_name(const struct s3_box_key *key);
 struct s3_box {
     struct s3_account account; /* without keys: whoever opens it uses its own */
     double until;              /* they have ended by then */
+    char sid[S3_SID_MAX + 1];  /* of the proof in each bucket, if there are no keys */
 };
 
 void s3_box_clear(struct s3_box *box);

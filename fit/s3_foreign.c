@@ -14,6 +14,7 @@
 #include "common/s3.h"
 #include "common/stop.h"
 #include "fit/grant.h"
+#include "fit/s3_bucket_grant.h"
 #include "lib/s3_place.h"
 #include "lib/state_manifest.h"
 #include "state/tree.h"
@@ -50,6 +51,20 @@ static int check_server(const struct s3_account *account, struct error *err)
     return same ? 0 : -1;
 }
 
+/* Policies of buckets let this user in, by the keys of its own job. */
+static int use_own(struct s3_box *box, struct error *err)
+{
+    struct s3_account own;
+    struct error why;
+
+    if (box->sid[0] == '\0' || s3_account_load(&own, &why) != 0)
+        return error_set(err, "the trainer's job: %s",
+                         box->sid[0] == '\0' ? "no keys for S3 have come" : why.text);
+    s3_account_clear(&box->account);
+    box->account = own;
+    return 0;
+}
+
 /* A box that is for a process before this one is followed by another one. */
 static int look(struct s3_source *source, struct error *err)
 {
@@ -66,7 +81,9 @@ static int look(struct s3_source *source, struct error *err)
         return 0;
     s3_box_clear(&source->box);
     source->box = box;
-    return check_server(&source->box.account, err);
+    if (check_server(&source->box.account, err) != 0)
+        return -1;
+    return source->box.account.key == NULL ? use_own(&source->box, err) : 0;
 }
 
 static int await_keys(struct s3_source *source, struct error *err)
@@ -101,6 +118,14 @@ struct store {
     size_t count, room;
 };
 
+/* With keys that may open more than what the other user may. */
+static int enter(struct store *store, struct error *err)
+{
+    s3_give_owner(store->s3);
+    return s3_bucket_check_proof(store->s3, store->source->box.sid,
+                                 s3_box_key_name(store->source->key), err);
+}
+
 /* Also once more, with new keys. */
 static int store_open(struct store *store, struct error *err)
 {
@@ -121,7 +146,9 @@ static int store_open(struct store *store, struct error *err)
     }
     s3_close(store->s3);
     store->s3 = s3_open(account, store->where.bucket, &limits, err);
-    return store->s3 != NULL ? 0 : -1;
+    if (store->s3 == NULL)
+        return -1;
+    return store->source != NULL && store->source->box.sid[0] != '\0' ? enter(store, err) : 0;
 }
 
 static void store_close(struct store *store)

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "common/files.h"
-#include "common/log.h"
 #include "fit/foreign.h"
 #include "fit/grant.h"
 #include "fit/new_state.h"
@@ -182,7 +181,8 @@ static int give_files(struct steps *steps, double now, struct error *err)
 
 static int give(struct steps *steps, double now, struct error *err)
 {
-    return steps->s3 == NULL || s3_grant_give(steps->s3, steps->record, now, err) == 0
+    return steps->s3 == NULL || steps->key[0] == '\0' ||
+                   s3_grant_give(steps->s3, steps->record, steps->key, now, err) == 0
                ? give_files(steps, now, err)
                : -1;
 }
@@ -274,18 +274,17 @@ static enum step understand(struct steps *steps, json_object *answer, double now
     return waits(steps, place != NULL ? place : "", err);
 }
 
-/* New keys for S3 go with the question, if the replica needs some. -1 with err. */
-static int add_keys(struct steps *steps, json_object *request, double now, struct error *err)
+/* New keys for S3 go with the question, if the replica needs some. Else err says why they do not:
+ * what gives them may be back later. */
+static void add_keys(struct steps *steps, json_object *request, double now, struct error *err)
 {
     char *box = steps->s3 != NULL && steps->key[0] != '\0'
                     ? s3_grant_box(steps->s3, steps->record, steps->key, now, err)
                     : NULL;
 
-    if (box == NULL)
-        return steps->s3 != NULL && err->text[0] != '\0' ? -1 : 0;
-    json_object_object_add(request, "keys", json_object_new_string(box));
+    if (box != NULL)
+        json_object_object_add(request, "keys", json_object_new_string(box));
     free(box);
-    return 0;
 }
 
 /* Another run of the job may have taken the access back at its end: it is given once more. */
@@ -294,6 +293,7 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
     struct error why = {""};
     json_object *request, *answer;
     enum trainer_said said;
+    enum step step;
 
     if (!steps->granted && give(steps, now, err) != 0)
         return STEP_FAILED;
@@ -302,13 +302,14 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
         return STEP_WAITS;
     request = numbered(steps, "fit-look");
     json_object_object_add(request, "from", json_object_new_int64(log_size(steps)));
-    if (add_keys(steps, request, now, &why) != 0) /* the server of sessions may be back later */
-        log_error("fit %" PRId64 ": %s; it is tried again", steps->id, why.text);
+    add_keys(steps, request, now, &why);
     said = ask(steps, request, &answer, err);
     if (said == TRAINER_FORGETS)
         return once_more(steps, now, err);
-    return said == TRAINER_ANSWERS ? understand(steps, answer, now, err)
-                                   : without(steps, said, err);
+    if (said != TRAINER_ANSWERS)
+        return without(steps, said, err);
+    step = understand(steps, answer, now, err);
+    return step == STEP_WAITS && why.text[0] != '\0' ? waits(steps, why.text, err) : step;
 }
 
 /* ---- its result ------------------------------------------------------------------------------ */
@@ -386,8 +387,8 @@ enum step multi_revoke(struct steps *steps, double now, struct error *err)
     json_object *answer;
     enum trainer_said said;
 
-    if (steps->s3 != NULL)
-        s3_grant_end(steps->s3);
+    if (steps->s3 != NULL && s3_grant_revoke(steps->s3, now, err) != 0)
+        return STEP_FAILED;
     if (grant_revoke(steps->home, steps->id, err) != 0)
         return STEP_FAILED;
     if (steps->record->training == 0)

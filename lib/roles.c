@@ -455,9 +455,9 @@ static int read_fit(const struct roles_reader *reader, const struct roles_part *
         return roles_fail(reader, part, "allow is for trainers; write run, too");
     if (roles->fit.states != NULL && s3_place_parse(roles->fit.states, &where, &err) != 0)
         return roles_fail(reader, part, "states: %s", err.text);
-    if (roles->fit.grant != NULL && s3_grant_kind(roles->fit.grant) != S3_GRANT_STS)
+    if (roles->fit.grant != NULL && s3_grant_kind(roles->fit.grant) == S3_GRANT_NONE)
         return roles_fail(reader, part,
-                          "grant: '%s' is no ARN of a role, such as "
+                          "grant: '%s' is no ARN of a role or a user, such as "
                           "arn:aws:iam::123456789012:role/fit",
                           error_value(roles->fit.grant).text);
     if (roles->fit.size.cpus == 0 && roles->fit.size.gpus == 0)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/json_get.h"
 
@@ -49,6 +50,7 @@ struct statement {
     json_object *to; /* an array */
     const char *arn;
     const char *sid; /* NULL: of a session */
+    char until[40];  /* "": it has no end of its own */
 };
 
 static json_object *texts(const char *const *list)
@@ -72,17 +74,31 @@ static json_object *resource(const struct statement *statement, const struct s3_
     return json_object_new_string(text);
 }
 
-static json_object *condition(const char *how, const char *what, const char *value)
+static void add_condition(json_object *to, const char *how, const char *what, const char *value)
 {
-    json_object *one = json_object_new_object(), *outer = json_object_new_object();
+    json_object *one = json_object_new_object();
 
     json_object_object_add(one, what, json_object_new_string(value));
-    json_object_object_add(outer, how, one);
-    return outer;
+    json_object_object_add(to, how, one);
+}
+
+/* prefix: of a listing; NULL: any. */
+static void add_conditions(const struct statement *statement, json_object *one, const char *prefix)
+{
+    json_object *when = json_object_new_object();
+
+    if (prefix != NULL)
+        add_condition(when, "StringLike", "s3:prefix", prefix);
+    if (statement->until[0] != '\0')
+        add_condition(when, "DateLessThan", "aws:CurrentTime", statement->until);
+    if (json_object_object_length(when) > 0)
+        json_object_object_add(one, "Condition", when);
+    else
+        json_object_put(when);
 }
 
 static void add(const struct statement *statement, json_object *actions, json_object *resources,
-                json_object *when)
+                const char *prefix)
 {
     json_object *one = json_object_new_object();
     size_t number = json_object_array_length(statement->to);
@@ -99,8 +115,7 @@ static void add(const struct statement *statement, json_object *actions, json_ob
     json_object_object_add(one, "Effect", json_object_new_string("Allow"));
     json_object_object_add(one, "Action", actions);
     json_object_object_add(one, "Resource", resources);
-    if (when != NULL)
-        json_object_object_add(one, "Condition", when);
+    add_conditions(statement, one, prefix);
     json_object_array_add(statement->to, one);
 }
 
@@ -116,7 +131,7 @@ static void add_read(const struct statement *statement, const struct s3_place *p
     snprintf(text, sizeof(text), "%s*", place->prefix);
     json_object_array_add(below, resource(statement, place, text));
     json_object_array_add(bucket, resource(statement, place, ""));
-    add(statement, texts(list), bucket, condition("StringLike", "s3:prefix", text));
+    add(statement, texts(list), bucket, text);
     if (len > 0) {
         text[len - 1] = '\0'; /* without the slash */
         json_object_array_add(below, resource(statement, place, text));
@@ -124,25 +139,33 @@ static void add_read(const struct statement *statement, const struct s3_place *p
     add(statement, texts(get), below, NULL);
 }
 
-/* Of a bucket's policy: what is put there has to be the owner's of the bucket, too. */
 static void add_write(const struct statement *statement, const struct s3_place *place)
 {
-    static const char *const put[] = {"s3:PutObject", "s3:PutObjectAcl", NULL};
-    static const char *const rest[] = {"s3:GetObject", "s3:AbortMultipartUpload",
-                                       "s3:ListMultipartUploadParts", NULL};
-    bool owned = statement->sid != NULL;
+    static const char *const actions[] = {"s3:PutObject",
+                                          "s3:PutObjectAcl",
+                                          "s3:GetObject",
+                                          "s3:AbortMultipartUpload",
+                                          "s3:ListMultipartUploadParts",
+                                          NULL};
+    json_object *below = json_object_new_array();
     char text[S3_PREFIX_MAX + 4];
 
     snprintf(text, sizeof(text), "%s*", place->prefix);
-    for (int i = 0; i < 2; i++) {
-        json_object *below = json_object_new_array();
+    json_object_array_add(below, resource(statement, place, text));
+    add(statement, texts(actions), below, NULL);
+}
 
-        json_object_array_add(below, resource(statement, place, text));
-        add(statement, texts(i == 0 ? put : rest), below,
-            owned && i == 0
-                ? condition("StringEquals", "s3:x-amz-acl", "bucket-owner-full-control")
-                : NULL);
-    }
+static void add_proof(const struct statement *statement, const char *bucket)
+{
+    static const char *const get[] = {"s3:GetObject", NULL};
+    json_object *proof = json_object_new_array();
+    struct s3_place place = {.prefix = ""};
+    char text[S3_SID_MAX + sizeof(S3_PROOF)];
+
+    snprintf(place.bucket, sizeof(place.bucket), "%s", bucket);
+    snprintf(text, sizeof(text), S3_PROOF "%.*s", S3_SID_MAX, statement->sid);
+    json_object_array_add(proof, resource(statement, &place, text));
+    add(statement, texts(get), proof, NULL);
 }
 
 static void add_scope(const struct statement *statement, const struct s3_scope *scope,
@@ -175,11 +198,17 @@ char *s3_session_policy(const struct s3_scope *scope, const char *arn)
 }
 
 json_object *s3_bucket_statements(const struct s3_scope *scope, const char *bucket, const char *arn,
-                                  const char *sid)
+                                  const char *sid, double until)
 {
-    const struct statement statement = {.to = json_object_new_array(), .arn = arn, .sid = sid};
+    struct statement statement = {.to = json_object_new_array(), .arn = arn, .sid = sid};
+    time_t seconds = (time_t)until;
+    struct tm utc;
 
+    strftime(statement.until, sizeof(statement.until), "%Y-%m-%dT%H:%M:%SZ",
+             gmtime_r(&seconds, &utc));
     add_scope(&statement, scope, bucket);
+    if (json_object_array_length(statement.to) > 0)
+        add_proof(&statement, bucket);
     return statement.to;
 }
 

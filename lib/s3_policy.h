@@ -21,6 +21,7 @@ enum s3_grant_kind {
 #define S3_ARN_MAX   512
 #define S3_READS_MAX 4
 #define S3_SID_MAX   64
+#define S3_PROOF     ".elastic-fit-" /* the key of a proof; the sid of the fit follows */
 
 enum s3_grant_kind s3_grant_kind(const char *arn);
 
@@ -39,9 +40,10 @@ int s3_scope_check(const struct s3_place *place, struct error *err);
 char *s3_session_policy(const struct s3_scope *scope, const char *arn);
 
 /* The statements of a bucket's policy for that user, a new array: empty if the scope has nothing
- * there. Their Sid begins with sid. What the user puts there is the owner's of the bucket, too. */
+ * there. Their Sid begins with sid, and they hold until then (seconds of the epoch). The proof
+ * S3_PROOF sid can be read, too (fit/s3_bucket_grant.h). */
 json_object *s3_bucket_statements(const struct s3_scope *scope, const char *bucket, const char *arn,
-                                  const char *sid);
+                                  const char *sid, double until);
 
 /* Take the statements whose Sid begins with sid out of a policy. Returns how many stay. */
 size_t s3_policy_remove(json_object *policy, const char *sid);

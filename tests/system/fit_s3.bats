@@ -46,10 +46,7 @@ setup_file() {
     chmod 0700 "$TB_WORK" "$TB_HOME/other"
     chown -R nobody "$TB_HOME/other"
     chown "$TB_USER" "$TB_WORK" "$TB_WORK/fit.yaml"
-    # The trainer has no keys.
-    as_other sbatch --parsable -N1 -n1 -c4 -t 60 --mem=200 -o "$TB_HOME/other/%j.out" \
-        --wrap "export AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL; srun elasticrun --roles=$TB_HOME/other/fit.yaml" \
-        >"$TB_HOME/other/job"
+    begin_trainer # it has no keys
     begin_job
 }
 
@@ -85,6 +82,13 @@ take_keys() {
     local line
     while read -r line; do export "${line?}"; done < <("$TREE/tests/system/radosgw" env "$RGW/server")
     AWS_ENDPOINT_URL=http://127.0.0.1:$(<"$RGW/port")
+}
+
+# begin_trainer NAME=VALUE...: the trainer's job, with these variables.
+begin_trainer() {
+    as_other sbatch --parsable -N1 -n1 -c4 -t 60 --mem=200 -o "$TB_HOME/other/%j.out" \
+        --wrap "export AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL $*; srun elasticrun --roles=$TB_HOME/other/fit.yaml" \
+        >"$TB_HOME/other/job"
 }
 
 begin_job() {
@@ -195,4 +199,61 @@ refused() {
     as_user selastic fit cancel "$SERVICE"
     wait_for 90 ended_as CANCELLED
     is_as_before
+}
+
+as_third() { AWS_ACCESS_KEY_ID=OTHERKEY AWS_SECRET_ACCESS_KEY=other-secret "$@"; }
+
+third_opens() { as_third second get data "$1" >/dev/null 2>&1; }
+third_is_out() { ! third_opens first; }
+
+# The policies are those of before, and nothing lies beside the data.
+is_taken_back() {
+    [[ $(second policy data) == "$(<"$RGW/policy")" && -z $(second keys data .elastic-fit) ]] &&
+        run -1 second policy states && third_is_out
+}
+
+@test "a trainer that has keys gets at data and states by policies of the buckets, which are taken back" {
+    as_user scancel "$job"
+    as_other scancel "$(<"$TB_HOME/other/job")"
+    wait_for 60 job_ended "$job"
+    wait_for 60 job_ended "$(<"$TB_HOME/other/job")"
+    begin_trainer AWS_ACCESS_KEY_ID=OTHERKEY AWS_SECRET_ACCESS_KEY=other-secret
+    sed -i "s|grant: .*|grant: arn:aws:iam:::user/other|" "$TB_WORK/fit.yaml"
+    begin_job
+    echo '{"Version":"2012-10-17","Statement":{"Sid":"mine","Effect":"Allow","Principal":{"AWS":["arn:aws:iam:::user/nobody"]},"Action":"s3:ListBucket","Resource":"arn:aws:s3:::data"}}' >"$RGW/policy"
+    second policy data "$RGW/policy"
+    sed -i 's|"Statement":\(.*\)}|"Statement":[\1]}|' "$RGW/policy" # what becomes of it
+    wait_for 60 runs_it
+    data first D until "$TB_HOME/by-policy" large
+    data secret S
+    begin first --targets=s3://data/many
+    wait_for 120 trains
+    third_opens first
+    run ! third_opens secret
+    touch "$TB_HOME/by-policy" "$RGW/go"
+    wait_for 120 ended_as SUCCESS
+    [[ $(second get states "p/m/$(current)/model") == "A D" ]]
+    second same states "p/m/$(current)/" "$TB_WORK/models/m/$(current)"
+    nothing_incoming
+    is_taken_back
+    [[ $(fit_json | json_value 's["granted"]') == False ]]
+    # The owner's own buckets stay closed.
+    as_third second bucket theirs
+    as_third second put theirs key "$RGW/policy"
+    run -1 as_user selastic fit start "$SERVICE" --model=m --data=s3://theirs/key --wait
+    [[ $output == *"FAILED: put s3://theirs/.elastic-fit-"*"refuses the keys of OWNERKEY"* ]]
+    is_taken_back
+    # Nobody is left who takes it back.
+    data first E until "$TB_HOME/never"
+    begin first
+    wait_for 90 trains
+    third_opens first
+    job=$(<"$TB_WORK/job")
+    as_user scancel --signal=KILL "$job"
+    wait_for 60 job_ended "$job"
+    wait_for 120 third_is_out
+    begin_job
+    as_user selastic fit cancel "$SERVICE"
+    wait_for 90 ended_as CANCELLED
+    is_taken_back
 }
