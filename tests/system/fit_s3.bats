@@ -42,6 +42,7 @@ setup_file() {
     sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" -e '/^  \(states\|grant\)/d' \
         -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
     sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
+    sed -i "s/capacity: 10M/capacity: 100M/" "$TB_WORK/fit.yaml"
     # Nothing of the first user is in a directory that the other one can pass.
     chmod 0700 "$TB_WORK" "$TB_HOME/other"
     chown -R nobody "$TB_HOME/other"
