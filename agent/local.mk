@@ -148,6 +148,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/requeue.h \
     agent/leader/role_holds.c \
     agent/leader/role_holds.h \
+    agent/leader/role_inbox.c \
+    agent/leader/role_inbox.h \
     agent/leader/role_orders.c \
     agent/leader/role_orders.h \
     agent/leader/role_reports.c \

@@ -52,35 +52,60 @@ static struct place place_of(const yaml_mark_t *mark)
     return (struct place){(int)mark->line + 1, (int)mark->column + 1};
 }
 
-static void free_place(json_object *value, void *place)
-{
-    free(place);
-}
+/* A value's place is in the pointer that json-c keeps for its user: nothing is to be freed. Where
+ * pointers are small, what is far away is said to be as far as can be said.
+ *
+ * json-c 0.19 follows that pointer when a list or map is freed, unless it is freed with the one that
+ * it is in. So the map of all has no place, and drop() takes away that of others. */
+#define COLUMN_BITS (sizeof(uintptr_t) > 4 ? 31 : 12)
+#define COLUMN_MOST (((uintptr_t)1 << COLUMN_BITS) - 1)
+#define LINE_MOST   (UINTPTR_MAX >> (COLUMN_BITS + 1))
 
 static int set_place(json_object *value, struct place place)
 {
-    struct place *copy = value != NULL ? malloc(sizeof(*copy)) : NULL;
+    uintptr_t line = (uintptr_t)place.line, column = (uintptr_t)place.column;
 
-    if (copy == NULL)
+    if (value == NULL)
         return -1;
-    *copy = place;
-    json_object_set_userdata(value, copy, free_place);
+    line = line < LINE_MOST ? line : LINE_MOST;
+    column = column < COLUMN_MOST ? column : COLUMN_MOST;
+    json_object_set_userdata(value, (void *)(line << COLUMN_BITS | column), NULL);
     return 0;
 }
 
+static void drop(json_object *value)
+{
+    if (value != NULL)
+        json_object_set_userdata(value, NULL, NULL);
+    json_object_put(value);
+}
+
+/* 0: none. */
+static uintptr_t get_place(json_object *value)
+{
+    /* json-c's own parser keeps the text of a double there. */
+    return json_object_is_type(value, json_type_double)
+               ? 0
+               : (uintptr_t)json_object_get_userdata(value);
+}
+
+/* The map of all is where its first key is. */
 bool yaml_where(const json_object *part, int *line, int *column, void *arg)
 {
     /* It only reads the object. */
     json_object *value = (json_object *)(uintptr_t)part;
-    /* json-c's own parser keeps the text of a double there. */
-    const struct place *place = json_object_is_type(value, json_type_double)
-                                    ? NULL
-                                    : json_object_get_userdata(value);
+    uintptr_t place = value != NULL ? get_place(value) : 0;
 
-    if (place == NULL)
+    if (place == 0 && json_object_is_type(value, json_type_object) &&
+        json_object_object_length(value) > 0) {
+        struct json_object_iterator first = json_object_iter_begin(value);
+
+        place = get_place(json_object_iter_peek_value(&first));
+    }
+    if (place == 0)
         return false;
-    *line = place->line;
-    *column = place->column;
+    *line = (int)(place >> COLUMN_BITS);
+    *column = (int)(place & COLUMN_MOST);
     return true;
 }
 
@@ -200,17 +225,18 @@ static int place_value(struct reader *reader, json_object *value, const char *an
         return no_memory(reader, place);
     if (level == NULL) {
         reader->root = value;
-        rc = set_place(value, place);
+        json_object_set_userdata(value, NULL, NULL);
+        rc = 0;
     } else if (json_object_is_type(level->value, json_type_array)) {
         rc = json_object_array_add(level->value, value);
         if (rc != 0)
-            json_object_put(value);
+            drop(value);
         else
             rc = set_place(value, place);
     } else {
         rc = json_object_object_add(level->value, level->key, value);
         if (rc != 0)
-            json_object_put(value);
+            drop(value);
         else
             rc = set_place(value, level->place);
         free(level->key);
@@ -454,7 +480,7 @@ static void clean_up(struct reader *reader)
     while (reader->depth > 0) {
         struct level *level = &reader->levels[--reader->depth];
 
-        json_object_put(level->value);
+        drop(level->value);
         free(level->key);
         free(level->anchor);
     }

@@ -34,12 +34,27 @@ static int failed(const char *path, struct error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A file or directory of owner at an absolute path without links. The descriptor. */
-static int open_of(const char *path, uid_t owner, struct stat *st, struct error *err)
+static int open_without_links(const char *path)
 {
     struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
                            .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+}
+
+bool foreign_is_open(const char *path)
+{
+    int fd = open_without_links(path);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || errno != EACCES;
+}
+
+/* A file or directory of owner at an absolute path without links. The descriptor. */
+static int open_of(const char *path, uid_t owner, struct stat *st, struct error *err)
+{
+    int fd = open_without_links(path);
 
     if (fd < 0)
         return errno == ELOOP ? error_set(err, "%s: there is a link in it", error_path(path).text)

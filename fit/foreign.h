@@ -7,9 +7,13 @@
 #define FIT_FOREIGN_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "lib/error.h"
+
+/* Whether this user may open it now. True also if something else is wrong, which opening says. */
+bool foreign_is_open(const char *path);
 
 /* A file, or all files of a directory, which belong to owner, become files of this user in the
  * directory `to`, which is made. result: what the path is there. */

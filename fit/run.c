@@ -47,6 +47,7 @@ static int loop(struct runner *runner, const struct home *home, int64_t claim, s
         pause.tv_nsec = next_pause(pause.tv_nsec, rc == 0 ? sees : RUNNER_IDLE);
         nanosleep(&pause, NULL);
     }
+    runner_leave(runner);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "common/files.h"
 #include "common/log.h"
 #include "common/stop.h"
+#include "fit/grant.h"
 #include "fit/guest_runner.h"
 #include "fit/steps.h"
 
@@ -296,6 +297,15 @@ static int look_for_guests(struct runner *runner, enum runner_sees *sees, struct
     rc = guest_runner_look(&runner->guests, unix_time(), &busy, err);
     *sees = busy ? RUNNER_WAITS : RUNNER_IDLE;
     return rc;
+}
+
+void runner_leave(struct runner *runner)
+{
+    struct error err;
+
+    if (runner->id != 0 && home_claimed(&runner->home, runner->claim) &&
+        grant_revoke(&runner->home, runner->id, &err) != 0)
+        log_error("fit %" PRId64 ": %s", runner->id, err.text);
 }
 
 /* What is done at once is followed by the next action at once. */

@@ -34,4 +34,8 @@ enum runner_sees {
  * long as the claim holds. */
 int runner_look(struct runner *runner, enum runner_sees *sees, struct error *err);
 
+/* This process ends, and the fit does not: the access of its trainer is taken back. The next runner
+ * gives it again. */
+void runner_leave(struct runner *runner);
+
 #endif

@@ -287,7 +287,8 @@ static void add_keys(struct steps *steps, json_object *request, double now, stru
     free(box);
 }
 
-/* Another run of the job may have taken the access back at its end: it is given once more. */
+/* Another run of the job may have taken the access back at its end, or its epilog may do so later:
+ * it is given once more. */
 enum step multi_fit(struct steps *steps, double now, struct error *err)
 {
     struct error why = {""};
@@ -295,7 +296,8 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
     enum trainer_said said;
     enum step step;
 
-    if (!steps->granted && give(steps, now, err) != 0)
+    if ((!steps->granted || !grant_is_open(steps->home, steps->id)) &&
+        give_files(steps, now, err) != 0)
         return STEP_FAILED;
     steps->granted = true;
     if (too_soon(steps, now, err))

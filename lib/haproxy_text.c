@@ -193,6 +193,7 @@ static void write_head(FILE *out, const struct haproxy_config *config)
             "    mode http\n"
             "    balance leastconn\n"
             "    timeout connect 2s\n"
+            "    timeout check 2s\n" /* else 200 ms: a busy node is not one that is gone */
             "    timeout client 60s\n"
             "    timeout http-request 30s\n"
             "    timeout http-keep-alive 15s\n"

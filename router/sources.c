@@ -150,7 +150,8 @@ static void on_place_file(const char *text, size_t length, const char *why, void
     struct error err = {""};
 
     if (text == NULL) {
-        complain(sources->place_why, why);
+        error_set(&err, "does a job run the service? %s", why);
+        complain(sources->place_why, err.text);
         return;
     }
     if (leader_place_read(text, length, &place, &err) != 0) {

@@ -11,6 +11,7 @@
 
 #include "agent/leader/costs.h"
 #include "agent/leader/extensions.h"
+#include "agent/leader/fit_runner.h"
 #include "agent/leader/job_pools.h"
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
@@ -128,6 +129,8 @@ static const char *what_is_left(const struct leader *leader)
         return "the history to be written";
     if (leader_service_busy(leader) && since < 4 * CLOSE_LIMIT)
         return "the end of the service to be written down";
+    if (fit_runner_busy(leader) && since < CLOSE_LIMIT)
+        return "access for trainers to end";
     if (mlflow_run_busy(leader) && since < CLOSE_LIMIT + 1)
         return "MLflow to be told of the end";
     return NULL;

@@ -24,6 +24,7 @@ struct fit_runner {
     struct service_process *process; /* NULL: there is none */
     double started, starts;          /* the next one: not before then */
     double pause;
+    bool ends; /* it has been asked to: it takes access back before */
 };
 
 struct fit_runner *fit_runner_create(void)
@@ -47,6 +48,11 @@ static void on_end(struct leader *leader, int64_t code, int sig)
     struct fit_runner *runner = leader->of_roles.service->fit;
 
     runner->process = NULL;
+    if (runner->ends) {
+        runner->ends = false;
+        service_run_in(leader, 0);
+        return;
+    }
     if (leader_now(leader) - runner->started > STEADY)
         runner->pause = PAUSE_FIRST;
     runner->starts = leader_now(leader) + runner->pause;
@@ -59,8 +65,16 @@ static void on_end(struct leader *leader, int64_t code, int sig)
 
 static void end(struct fit_runner *runner)
 {
-    service_process_end(runner->process);
-    runner->process = NULL;
+    if (runner->process != NULL && !runner->ends)
+        service_process_ask(runner->process);
+    runner->ends = runner->process != NULL;
+}
+
+bool fit_runner_busy(const struct leader *leader)
+{
+    const struct fit_runner *runner = leader->of_roles.service->fit;
+
+    return runner != NULL && runner->ends;
 }
 
 void fit_runner_close(struct leader *leader)

@@ -4,6 +4,8 @@
 #ifndef ELASTIC_AGENT_LEADER_FIT_RUNNER_H
 #define ELASTIC_AGENT_LEADER_FIT_RUNNER_H
 
+#include <stdbool.h>
+
 #include <json-c/json.h>
 
 struct leader;
@@ -15,6 +17,8 @@ void fit_runner_destroy(struct fit_runner *runner); /* accepts NULL */
 
 /* The service may serve by now, or not any more: it is started or ended. */
 void fit_runner_look(struct leader *leader);
+/* It has been asked to end, and takes access of trainers back before it does. */
+bool fit_runner_busy(const struct leader *leader);
 /* It is ended for good. */
 void fit_runner_close(struct leader *leader);
 

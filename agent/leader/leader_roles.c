@@ -41,6 +41,7 @@ struct leader_roles {
     double alone;   /* since when no node is there; 0: some are */
     bool room_said; /* users have been told of which replicas there is no room for */
     struct role_holds *holds;
+    struct role_inbox *inbox;
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -218,6 +219,7 @@ static void on_timer(uv_timer_t *timer)
 
     if (!lease_may_act(leader)) /* leader_roles_look() follows */
         return;
+    role_inbox_empty(leader, own->inbox);
     leader->above->roles_looked(leader);
     take_news(leader);
     watch_leavers(leader);
@@ -412,6 +414,19 @@ static void watch_leavers(struct leader *leader)
     }
 }
 
+void leader_roles_take(struct leader *leader, struct leader_member *m, role_take *take,
+                       json_object *msg)
+{
+    struct role_inbox *inbox = leader->roles->inbox;
+    bool waits = leader_roles_any(leader) && !leader_has_ended(leader) &&
+                 (role_inbox_any(inbox) || !lease_may_act(leader));
+
+    if (!waits)
+        take(leader, m, msg);
+    else if (!role_inbox_add(inbox, m->id, take, msg))
+        log_error("job %u: out of memory", leader->options->job);
+}
+
 bool leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg)
 {
     struct reconcile_node node = {.job = m->part->job, .role = -1};
@@ -520,14 +535,15 @@ struct leader_roles *leader_roles_create(const struct leader_options *options)
 
     if (own == NULL || options->roles == NULL)
         return own;
+    own->inbox = role_inbox_create();
     own->view.roles = options->roles;
     own->epoch = reconcile.first_start;
     own->view.reconcile = reconcile_create(&reconcile);
     own->view.gangs = gangs_create(options->roles);
     own->requests = role_requests_create(options->roles);
     own->holds = role_holds_create();
-    if (own->holds == NULL || own->view.reconcile == NULL || own->view.gangs == NULL ||
-        own->requests == NULL) {
+    if (own->inbox == NULL || own->holds == NULL || own->view.reconcile == NULL ||
+        own->view.gangs == NULL || own->requests == NULL) {
         leader_roles_destroy(own);
         return NULL;
     }
@@ -553,5 +569,6 @@ void leader_roles_destroy(struct leader_roles *own)
     gangs_destroy(own->view.gangs);
     role_requests_destroy(own->requests);
     role_holds_destroy(own->holds);
+    role_inbox_destroy(own->inbox);
     free(own);
 }

@@ -8,6 +8,7 @@
 
 #include <json-c/json.h>
 
+#include "agent/leader/role_inbox.h"
 #include "agent/leader/roles_view.h"
 #include "lib/error.h"
 
@@ -34,6 +35,9 @@ void leader_roles_add(const struct leader *leader, json_object *welcome);
 /* A member is lost, or has left. */
 void leader_roles_member_gone(struct leader *leader, const struct leader_member *m);
 
+/* A member says something of its replicas. It waits while another leader may act. */
+void leader_roles_take(struct leader *leader, struct leader_member *m, role_take *take,
+                       json_object *msg);
 /* "room": what a member has for replicas. False: it gets none. */
 bool leader_roles_room(struct leader *leader, struct leader_member *m, json_object *msg);
 

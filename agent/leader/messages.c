@@ -43,6 +43,8 @@ enum match {
     GENERATION,
     /* lib/change sees whether the message is about workers, or a preparation, that it knows. */
     CHANGE,
+    /* No other leader may act: until then it waits. */
+    LEADS,
     /* "attempt": the present or the next world, in which the member has a place. */
     WORLD,
 };
@@ -112,13 +114,13 @@ static const struct message table[] = {
     {"exit",       MEMBER,  CHANGE,     .member = facts_exit},
     {"drained",    MEMBER,  CHANGE,     .member = facts_drained},
     /* replicas of roles */
-    {"room",         MEMBER, ANY,       .member = role_tasks_room},
-    {"task_port",    MEMBER, ANY,       .member = role_tasks_port},
-    {"task_running", MEMBER, ANY,       .member = role_tasks_running},
-    {"task_ready",   MEMBER, ANY,       .member = role_tasks_ready},
-    {"task_unready", MEMBER, ANY,       .member = role_tasks_unready},
-    {"task_models",  MEMBER, ANY,       .member = role_tasks_models},
-    {"task_exit",    MEMBER, ANY,       .member = role_tasks_exit},
+    {"room",         MEMBER, LEADS,     .member = role_tasks_room},
+    {"task_port",    MEMBER, LEADS,     .member = role_tasks_port},
+    {"task_running", MEMBER, LEADS,     .member = role_tasks_running},
+    {"task_ready",   MEMBER, LEADS,     .member = role_tasks_ready},
+    {"task_unready", MEMBER, LEADS,     .member = role_tasks_unready},
+    {"task_models",  MEMBER, LEADS,     .member = role_tasks_models},
+    {"task_exit",    MEMBER, LEADS,     .member = role_tasks_exit},
     /* what its processes have to say to each other; "store" is answered whatever its world */
     {"store",      MEMBER,  ANY,        .member = world_store_request},
     {"unstore",    MEMBER,  ANY,        .member = world_store_withdraw},
@@ -188,6 +190,8 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         message->link(leader, link, msg);
     else if (message->match == WORLD && pmix_relay_find(leader, m, msg, &pmix_world))
         message->pmix(&pmix_world, m, msg);
+    else if (message->match == LEADS)
+        leader_roles_take(leader, m, message->member, msg);
     else if (message->match != WORLD && matches(message->match, leader, m, msg))
         message->member(leader, m, msg);
 }

@@ -52,11 +52,17 @@ struct service_process *service_process_start(struct leader *leader, uv_process_
     return NULL;
 }
 
+void service_process_ask(struct service_process *process)
+{
+    if (process != NULL)
+        uv_process_kill(&process->handle, SIGTERM);
+}
+
 void service_process_end(struct service_process *process)
 {
     if (process == NULL)
         return;
-    uv_process_kill(&process->handle, SIGTERM);
+    service_process_ask(process);
     process->ended = NULL;
 }
 

@@ -15,9 +15,11 @@ typedef void service_process_ended(struct leader *leader, int64_t code, int sig)
 /* options: without exit_cb. NULL: it does not run, and rc is libuv's reason. */
 struct service_process *service_process_start(struct leader *leader, uv_process_options_t *options,
                                               service_process_ended *ended, int *rc);
-/* End it; ended is not called any more. Accepts NULL. */
+/* Ask it to end: ended is called. Accepts NULL. */
+void service_process_ask(struct service_process *process);
+/* … and ended is not called any more. */
 void service_process_end(struct service_process *process);
-/* … and the loop does not wait for its end. */
+/* … and the loop does not wait for its end, either. */
 void service_process_close(struct service_process *process);
 
 #endif

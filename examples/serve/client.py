@@ -54,6 +54,10 @@ def ask(url, model, rows, token=None, tries=TRIES):
             if error.code != 503 or left == 0:
                 raise
             time.sleep(float(error.headers.get("Retry-After", "1")))
+        except urllib.error.URLError as error:  # the router does not listen yet
+            if left == 0:
+                raise SystemExit(f"{url}: {error.reason}") from None
+            time.sleep(1)
     raise TimeoutError(url)
 
 

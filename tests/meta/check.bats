@@ -158,6 +158,23 @@ at_most() {
     run -1 pgrep -f "$tree/scripts/check"
 }
 
+# Root alone makes control groups.
+@test "what a test leaves is found and removed; what was there before is not counted" {
+    local before=/sys/fs/cgroup/freezer/slurm-elastic-before$$ left=/sys/fs/cgroup/freezer/slurm-elastic-left$$
+    [[ -w /sys/fs/cgroup/freezer/tasks ]] || skip "no hierarchy of cgroup v1"
+    mkdir -p "$tree/tests/system" "$before/n1"
+    printf '@test "clean" { :; }\n' >"$tree/tests/system/clean.bats"
+    run env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME="$HOME" "$tree/scripts/check" clean.bats
+    printf '%s\n' "$output"
+    rmdir "$before/n1" "$before"
+    ((status == 0))
+    printf '@test "untidy" { mkdir -p %s/n1; }\n' "$left" >"$tree/tests/system/untidy.bats"
+    run -1 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME="$HOME" "$tree/scripts/check" untidy.bats
+    printf '%s\n' "$output"
+    line "    $left"
+    [[ ! -e $left ]]
+}
+
 @test "when it is ended, it ends its tests, too" {
     fake waits "echo \$\$ >$tree/pid.new; mv $tree/pid.new $tree/pid; sleep 300; echo 'ok 1 - waited'"
     env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" --quick unit 3>&- >/dev/null 2>&1 &

@@ -13,8 +13,8 @@ LIMIT = 300  # seconds for one test
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
 
-# Debian 13's PyTorch was built without libuv, and wants to use it if nobody says that it must not.
-if HAS_TORCH and importlib.metadata.version("torch").startswith("2.6.0+debian"):
+# Debian builds PyTorch 2 without libuv, and it wants to use it if nobody says that it must not.
+if HAS_TORCH and importlib.metadata.version("torch").endswith("+debian"):
     os.environ.setdefault("USE_LIBUV", "0")
 
 

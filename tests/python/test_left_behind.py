@@ -5,6 +5,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import tap
@@ -40,12 +41,50 @@ waits.wait()
 sys.exit(7)
 """
 
+# The last operation's tensor is freed by gloo's thread, for which it needs the interpreter.
+GROUPS = """
+import sys
+import torch, torch.distributed as dist
+import slurm_elastic
+
+destroy = dist.destroy_process_group
+dist.destroy_process_group = lambda: print("destroyed", flush=True) or destroy()
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+dist.all_reduce(torch.ones(3))
+if sys.argv[2] == "leave":
+    slurm_elastic.leave(7)
+sys.exit(7)
+"""
+
 
 @tap.needs_torch
 class LeftBehind(unittest.TestCase):
     def test_the_process_ends_with_its_own_status(self):
         done = subprocess.run([sys.executable, "-c", PROGRAM], env=os.environ, timeout=280)
         self.assertEqual(done.returncode, 7)  # -6 with a thread of threading.Thread()
+
+    def said(self, how, elastic=True):
+        env = {**os.environ, "ELASTIC_EVENT_FILE": "/dev/null"} if elastic else os.environ
+        with tempfile.TemporaryDirectory() as directory:
+            done = subprocess.run(
+                [sys.executable, "-c", GROUPS, f"{directory}/store", how],
+                env=env,
+                timeout=280,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        self.assertEqual(done.returncode, 7)
+        return done.stdout
+
+    @unittest.skipIf(sys.version_info >= (3, 14), "no thread is ended while the interpreter ends")
+    def test_groups_end_before_the_interpreter_does(self):
+        self.assertEqual(self.said("exit"), "destroyed\n")
+
+    def test_who_leaves_waits_for_nothing(self):
+        self.assertEqual(self.said("leave"), "")
+
+    def test_other_programs_are_left_alone(self):
+        self.assertEqual(self.said("exit", elastic=False), "")
 
 
 if __name__ == "__main__":

@@ -149,9 +149,26 @@ for number, size in enumerate(sizes):
     _membership.end(state)
 """
 
+# Debian's PyTorch 2.14 has a gloo that does not know it.
+GATHER = """
+import sys
+import torch, torch.distributed as dist
+
+dist.init_process_group("gloo", store=dist.FileStore(sys.argv[2] + "/0", 1), rank=0, world_size=1)
+part = torch.ones(2, dtype=torch.bfloat16)
+try:
+    dist.all_gather_into_tensor(torch.empty_like(part), part)
+except RuntimeError as error:
+    print(error, file=sys.stderr)
+"""
+
 
 @processes.needs_sharding
 class Kinds(unittest.TestCase):
+    def skip_without_bfloat16(self):
+        if "Invalid scalar type" in processes.run(self, GATHER, 1)[0]:
+            self.skipTest("this PyTorch's gloo cannot gather bfloat16")
+
     def train(self, kind, sizes="2,3,1"):
         """(size, number of graphs compiled, error, bound) of each world, of the first process."""
         said = processes.run(self, TRAIN, max(map(int, sizes.split(","))), kind, sizes)[0]
@@ -179,11 +196,14 @@ class Kinds(unittest.TestCase):
         self.assert_exact(self.train("float32"))
 
     def test_mixed_precision_keeps_weights_of_float32(self):
+        self.skip_without_bfloat16()
         self.assert_exact(self.train("mixed"))
 
     def test_control_a_lost_momentum_is_outside_of_the_bound(self):
         for kind in ("float32", "mixed"):
             with self.subTest(kind):
+                if kind == "mixed":
+                    self.skip_without_bfloat16()
                 _, _, error, bound = self.train(f"{kind} forgets")[-1]
                 self.assertGreater(error, bound)
 

@@ -23,8 +23,9 @@ train() {
 paced_python() {
     mkdir -p "$TB_WORK/paced"
     cat >"$TB_WORK/paced/sitecustomize.py" <<'PY'
-import gc, os, sys, time
+import faulthandler, gc, os, sys, time
 
+faulthandler.enable()  # a worker that is aborted says where it was
 gc.set_threshold(20000, 20, 20)
 FAST = os.path.join(os.path.dirname(__file__), "fast")
 sleep = time.sleep

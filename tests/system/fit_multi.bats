@@ -49,9 +49,11 @@ teardown_file() {
 
 teardown() {
     [[ $BATS_TEST_COMPLETED ]] || {
+        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
         tail -n 40 "$TB_WORK"/*.out "$TB_HOME"/other/*.out
         as_user selastic fit show "$SERVICE"
-        find "$TB_HOME/other/.slurm-elastic/services/$TRAINER/guests" -type f -exec tail -v -n 5 {} + 2>/dev/null
+        as_user selastic fit log "$SERVICE" | tail -n 5
+        on_testbed squeue --all
     }
 }
 
@@ -235,8 +237,10 @@ refused() {
     begin requeued
     wait_for 60 trains
     as_user scontrol requeue "$job"
-    wait_for 60 starts_again "$job"
+    wait_for 60 all_closed
+    # The training ends when the trainer has no access, and before the next run gives it again.
     touch "$TB_HOME/requeued"
+    wait_for 60 starts_again "$job"
     wait_for 120 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C D" ]]
     all_closed

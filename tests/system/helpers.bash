@@ -130,9 +130,9 @@ know_user() {
     fi
     IFS=: read -r _ _ _ _ _ TB_USER_HOME TB_USER_SHELL < <(getent passwd "$TB_USER")
     export TB_BECOME TB_USER_HOME TB_USER_SHELL
-    # Debian 13's PyTorch was built without libuv, and wants to use it if nobody says that it must not.
+    # Debian builds PyTorch 2 without libuv, and it wants to use it if nobody says that it must not.
     # shellcheck disable=SC2016 # dpkg-query's own field
-    [[ $(dpkg-query -W -f '${Version}' python3-torch 2>/dev/null) != 2.6.0* ]] || export USE_LIBUV=0
+    [[ $(dpkg-query -W -f '${Version}' python3-torch 2>/dev/null) != 2.* ]] || export USE_LIBUV=0
 }
 
 # submit SBATCH-ARGUMENT...: as the ordinary user; prints the job id. Output goes to

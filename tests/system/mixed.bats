@@ -118,7 +118,7 @@ SH
     mv "$TB_WORK/next" "$NOW/bin/elasticrun"
     as_user "$A/bin/selastic" resize "$job" 3
     wait_for 60 shows 'Why not more .*elasticrun on n[34] (release 77.0.0) speaks protocol 6 to 7, elasticrun on n1 (release 0[.0-9]*) protocol 1: install one release of slurm-elastic on all nodes'
-    shows 'Left out n[34]'
+    wait_for 20 shows 'Left out n[34]'
     extensions_are_gone() { [[ -z $(extensions_of "$job") ]]; }
     wait_for 20 extensions_are_gone
     goes_on "$job"

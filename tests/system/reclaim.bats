@@ -62,9 +62,9 @@ is_replaced() {
     touch "$CLOUD/-.advice" # what is no agent is no node, "-"
     run -0 python3 -c "
 from botocore.utils import IMDSFetcher, InstanceMetadataFetcher
-fetcher = InstanceMetadataFetcher(num_attempts=1, base_url='$ENDPOINT/', config={})
+fetcher = InstanceMetadataFetcher(timeout=60, num_attempts=1, base_url='$ENDPOINT/', config={})
 print(fetcher.retrieve_iam_role_credentials()['access_key'])
-fetcher = IMDSFetcher(num_attempts=1, base_url='$ENDPOINT/', config={})
+fetcher = IMDSFetcher(timeout=60, num_attempts=1, base_url='$ENDPOINT/', config={})
 token = fetcher._fetch_metadata_token()
 for path in 'spot/instance-action', 'events/recommendations/rebalance':
     answer = fetcher._get_request('latest/meta-data/' + path, lambda answer: False, token)

@@ -8,6 +8,8 @@ import os
 import sys
 from typing import NoReturn
 
+from . import _left_behind
+
 
 def leave(status: int = 0) -> NoReturn:
     """End this process now, without the 0.5 s that Python takes after a large framework was
@@ -17,6 +19,7 @@ def leave(status: int = 0) -> NoReturn:
     logging and child processes are shut down, standard output and error are flushed. Objects are
     not destroyed: flush other files before. Threads are not waited for.
     """
+    _left_behind.do_nothing_at_exit()
     with contextlib.suppress(Exception):
         atexit._run_exitfuncs()  # writes the traceback of one that fails
     for stream in (sys.stdout, sys.stderr):
