@@ -27,7 +27,7 @@ struct s3_request {
     const char *version;
     int64_t offset;
     bool object; /* it makes one: it says whose that is */
-    bool late; /* the status comes before the work is done: a 2xx may say an error */
+    bool late;   /* the status comes before the work is done: a 2xx may say an error */
 };
 
 struct s3_reply {

@@ -9,7 +9,10 @@
 #include "common/s3_private.h"
 
 /* Whoever asks has something else to do. */
-#define LIMITS {.connect = 5, .stall = 5, .tries = 3}
+#define LIMITS                                                                                     \
+    {                                                                                              \
+        .connect = 5, .stall = 5, .tries = 3                                                       \
+    }
 
 static void add_field(char *body, size_t size, const char *name, const char *value)
 {

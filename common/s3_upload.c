@@ -14,10 +14,10 @@
 #include "common/stop.h"
 #include "lib/s3_parts.h"
 
-#define PART_LINE 320 /* bytes of the XML about one part */
-#define NUMBER    16
+#define PART_LINE        320 /* bytes of the XML about one part */
+#define NUMBER           16
 #define UPLOAD_PAGES_MAX 1000
-#define CLEAN_UP  10 /* seconds, after a signal or the end of the time */
+#define CLEAN_UP         10 /* seconds, after a signal or the end of the time */
 
 struct upload {
     struct s3 *s3;

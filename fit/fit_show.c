@@ -167,9 +167,9 @@ static void print_trainer(json_object *json, json_object *run)
     if (json_get_bool(json, "granted", false))
         print_pair("Granted:", text);
     if (json_get_double(json, "sessionUntil", 0) > 0) {
-        snprintf(text, sizeof(text), "its session ends at %s",
-                 text_clock(json_get_double(json, "sessionUntil", 0), time(NULL), clock,
-                            sizeof(clock)));
+        snprintf(
+            text, sizeof(text), "its session ends at %s",
+            text_clock(json_get_double(json, "sessionUntil", 0), time(NULL), clock, sizeof(clock)));
         print_pair("On S3:", text);
     }
 }

@@ -253,8 +253,7 @@ static int find(struct guest_trainer *trainer, struct error *err)
         else
             rc = guest_uid(&trainer->home, trainer->id, &trainer->uid, err);
         if (rc == 0 && trainer->id != 0)
-            rc = training_here(&trainer->home, trainer->id,
-                               s3_box_key_name(trainer->key), err);
+            rc = training_here(&trainer->home, trainer->id, s3_box_key_name(trainer->key), err);
     }
     free(list);
     return rc;

@@ -195,9 +195,9 @@ static bool is_to_end(void *arg)
     if (now < runner->looked + END_LOOK && now >= runner->looked)
         return false;
     runner->looked = now;
-    runner->broken_off =
-        (fit->deadline > 0 && now > fit->deadline && fit->action != FIT_DO_PREPARE) ||
-        home_has(&runner->home, runner->id, HOME_CANCEL_FILE);
+    runner->broken_off = (fit->deadline > 0 && now > fit->deadline &&
+                          fit->action != FIT_DO_PREPARE) ||
+                         home_has(&runner->home, runner->id, HOME_CANCEL_FILE);
     return runner->broken_off;
 }
 

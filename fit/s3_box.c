@@ -129,7 +129,8 @@ static int read_box(const char *plain, size_t len, struct s3_box *box, struct er
                 (account->key == NULL) == (account->secret == NULL) &&
                 (account->endpoint == NULL || s3_endpoint_ok(account->endpoint));
 
-    good = good && sid != NULL && strlen(sid) <= S3_SID_MAX && (sid[0] == '\0' || text_made_of(sid, ""));
+    good = good && sid != NULL && strlen(sid) <= S3_SID_MAX &&
+           (sid[0] == '\0' || text_made_of(sid, ""));
     if (good)
         snprintf(box->sid, sizeof(box->sid), "%s", sid);
     box->until = json_get_double(json, "until", 0);

@@ -35,7 +35,8 @@ int s3_bucket_check_proof(struct s3 *s3, const char *sid, const char *key_name, 
         return error_prefix(err, "the bucket does not let this trainer in");
     same = strcmp(text, key_name) == 0;
     free(text);
-    return same ? 0 : error_set(err, "the bucket does not let this trainer in: %s is another's", key);
+    return same ? 0
+                : error_set(err, "the bucket does not let this trainer in: %s is another's", key);
 }
 
 /* ---- one bucket ------------------------------------------------------------------------------ */

@@ -114,7 +114,7 @@ struct store {
     struct found {
         char *key;
         int64_t bytes;
-    } *found;
+    } * found;
     size_t count, room;
 };
 
@@ -203,8 +203,9 @@ static int open_dir(struct store *store, const char *path, struct error *err)
 
 static int write_piece(const void *data, size_t len, void *arg, struct error *err)
 {
-    return file_write_all(*(const int *)arg, data, len) == 0 ? 0
-                                                             : error_set(err, "%s", strerror(errno));
+    return file_write_all(*(const int *)arg, data, len) == 0
+               ? 0
+               : error_set(err, "%s", strerror(errno));
 }
 
 static int get_one(struct store *store, const char *key, int64_t bytes, const char *path,
@@ -231,8 +232,8 @@ static int get_found(struct store *store, struct error *err)
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < store->count; i++)
-        rc = get_one(store, store->found[i].key, store->found[i].bytes, store->found[i].key + prefix,
-                     err);
+        rc = get_one(store, store->found[i].key, store->found[i].bytes,
+                     store->found[i].key + prefix, err);
     return rc;
 }
 

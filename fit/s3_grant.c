@@ -247,7 +247,8 @@ char *s3_grant_box(struct s3_grant *grant, const struct home_record *record, con
     char *text;
 
     err->text[0] = '\0';
-    if (lasts(grant, key_name, now) && grant->sealed_for != NULL && strcmp(grant->sealed_for, key_name) == 0)
+    if (lasts(grant, key_name, now) && grant->sealed_for != NULL &&
+        strcmp(grant->sealed_for, key_name) == 0)
         return NULL;
     if (s3_grant_give(grant, record, key_name, now, err) != 0)
         return NULL;

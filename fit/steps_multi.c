@@ -364,7 +364,8 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
 
     snprintf(run, sizeof(run), "fit %" PRId64 " of %.24s", steps->id, steps->spec->service);
     if (new_state_check(&state, err) != 0 &&
-        (take(from.text, partial.text, err) != 0 || new_state_finish(&state, run, err) != 0 || new_state_check(&state, err) != 0))
+        (take(from.text, partial.text, err) != 0 || new_state_finish(&state, run, err) != 0 ||
+         new_state_check(&state, err) != 0))
         return STEP_FAILED;
     steps->asked = 0;
     multi_revoke(steps, now, err); /* if that waits, the clean-up has it done */

@@ -221,16 +221,11 @@ struct key {
 };
 
 static const struct key start_keys[] = {
-    {"model", "model", add_text},
-    {"data", "data", add_data},
-    {"targets", "targets", add_data},
-    {"dataset", "dataset", add_text},
-    {"format", "format", add_text},
-    {"config", "config", add_config},
-    {"from", "from", add_text},
-    {"within", "within", add_within},
-    {"trainer", "trainer", add_text},
-    {NULL, NULL, NULL},
+    {"model", "model", add_text},     {"data", "data", add_data},
+    {"targets", "targets", add_data}, {"dataset", "dataset", add_text},
+    {"format", "format", add_text},   {"config", "config", add_config},
+    {"from", "from", add_text},       {"within", "within", add_within},
+    {"trainer", "trainer", add_text}, {NULL, NULL, NULL},
 };
 static const struct key cancel_keys[] = {
     {"reason", "reason", add_text},

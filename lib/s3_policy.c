@@ -123,7 +123,7 @@ static void add(const struct statement *statement, json_object *actions, json_ob
 static void add_read(const struct statement *statement, const struct s3_place *place)
 {
     static const char *const get[] = {"s3:GetObject", NULL}, *const list[] = {"s3:ListBucket",
-                                                                             NULL};
+                                                                              NULL};
     json_object *below = json_object_new_array(), *bucket = json_object_new_array();
     size_t len = strlen(place->prefix);
     char text[S3_PREFIX_MAX + 4];
