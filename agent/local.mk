@@ -169,6 +169,8 @@ agent_libelasticagent_la_SOURCES = \
     agent/leader/service_act.h \
     agent/leader/service_next.c \
     agent/leader/service_next.h \
+    agent/leader/new_program.c \
+    agent/leader/new_program.h \
     agent/leader/service_scan.c \
     agent/leader/service_scan.h \
     agent/leader/service_shell.c \

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +68,8 @@ enum {
     OPTION_ADDRESS,
     OPTION_JOBS,
     OPTION_EXPORTER_TIMEOUT,
-    OPTION_ONCE
+    OPTION_ONCE,
+    OPTION_KEYS
 };
 
 #define JSON                                                                                       \
@@ -105,6 +107,10 @@ static const struct option wait_options[] = {
     HELP,
     END};
 static const struct option order_options[] = {JSON, HELP, END};
+static const struct option place_options[] = {
+    {"keys", no_argument, NULL, OPTION_KEYS}, JSON, HELP, END};
+static const struct option apply_options[] = {
+    {"file", required_argument, NULL, OPTION_FILE}, JSON, HELP, END};
 static const struct option logs_options[] = {
     {"follow", no_argument, NULL, OPTION_FOLLOW}, JSON, HELP, END};
 static const struct option reports_options[] = {{"after", required_argument, NULL, OPTION_AFTER},
@@ -229,17 +235,36 @@ static int take_model(struct arguments *arguments, char **operands, int count, s
     return 0;
 }
 
-/* A service, a model, and the shard that it moves to: 2, or shard_2. */
-static int take_move(struct arguments *arguments, char **operands, int count, struct error *err)
+/* 2, or shard_2. */
+static int take_shard(struct arguments *arguments, const char *word, struct error *err)
 {
-    const char *shard = operands[2];
+    const char *shard = word + (strncmp(word, "shard_", 6) == 0 ? 6 : 0);
 
-    if (take_model(arguments, operands, count, err) < 0)
-        return -1;
-    shard += strncmp(shard, "shard_", 6) == 0 ? 6 : 0;
     if (number_parse(shard, strlen(shard), 1, SHARD_PLAN_SHARDS_MAX, &arguments->shard) != 0)
         return error_set(err, "'%s' is not a shard; write a number from 1 to %d, or shard_1",
-                         error_value(operands[2]).text, SHARD_PLAN_SHARDS_MAX);
+                         error_value(word).text, SHARD_PLAN_SHARDS_MAX);
+    return 0;
+}
+
+/* A service, a model, and the shard that it moves to. */
+static int take_move(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    return take_model(arguments, operands, count, err) < 0
+               ? -1
+               : take_shard(arguments, operands[2], err);
+}
+
+/* A service, a shard, and the models that it is to have, or their keys. */
+static int take_place(struct arguments *arguments, char **operands, int count, struct error *err)
+{
+    if (take_service(arguments, operands, count, err) < 0 ||
+        take_shard(arguments, operands[1], err) < 0)
+        return -1;
+    for (int i = 2; i < count; i++)
+        if (arguments->keys ? !shard_key_ok(operands[i]) : !shard_name_ok(operands[i]))
+            return error_set(err, "'%s' is not the %s of a model", error_value(operands[i]).text,
+                             arguments->keys ? "key" : "name");
+    arguments->models = operands + 2;
     return 0;
 }
 
@@ -330,10 +355,12 @@ static const struct syntax {
     {"exporter", "no arguments besides options", 0, 0, NULL, exporter_options},
     {"services", "no arguments besides options", 0, 0, NULL, order_options},
     {"shard", "one argument: JOB or SERVICE", 1, 1, take_service, look_options},
-    {"apply", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
+    {"apply", "one argument: JOB or SERVICE", 1, 1, take_service, apply_options},
     {"flush", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"repack", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
     {"move", "three arguments: JOB or SERVICE, MODEL, SHARD", 3, 3, take_move, order_options},
+    {"place", "JOB or SERVICE, SHARD, and then one or more: MODEL", 3, INT_MAX, take_place,
+     place_options},
     {"withdraw", "two arguments: JOB or SERVICE, MODEL", 2, 2, take_model, order_options},
     {"serve", "two arguments: JOB or SERVICE, MODEL", 2, 2, take_model, order_options},
     {"handover", "one argument: JOB or SERVICE", 1, 1, take_service, order_options},
@@ -459,6 +486,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
         return value_timeout(value, EXPORTER_TIMEOUT_MAX, &arguments->timeout, err);
     case OPTION_ONCE:
         arguments->once = true;
+        return 0;
+    case OPTION_KEYS:
+        arguments->keys = true;
         return 0;
     case OPTION_ROLE:
         return value_role(value, &arguments->role, err);

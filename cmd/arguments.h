@@ -54,6 +54,8 @@ struct arguments {
     const char *service;             /* shard, apply, …: instead of a job; NULL: none */
     const char *model;               /* move … */
     int shard;                       /* … to that shard */
+    char **models;                   /* place: NULL after the last … */
+    bool keys;                       /* … these are their keys */
     const char *name;                /* logs, reports: of a role, a replica or a task; NULL: all */
     bool follow;                     /* logs, reports */
     int after;                       /* reports: a number */
@@ -63,7 +65,7 @@ struct arguments {
     enum endpoints_format format; /* endpoints */
     enum topology_action action;  /* topology; the following are for it */
     /* Of shapes, to be read or written; NULL: the file that elastic.conf names. plan: the job
-     * file. */
+     * file. apply: the same; NULL: none. */
     const char *file;
     const char *hostlist;  /* collect: only from these nodes */
     const char *partition; /* collect: with jobs in this partition; plan: whose nodes */

@@ -31,7 +31,7 @@ extern const struct command list_command, show_command, resize_command, history_
     logs_command, reports_command, proxy_command, clean_command, plan_command, states_command,
     topology_command, wait_command, doctor_command, usage_command, top_command, exporter_command,
     services_command, shard_command, apply_command, flush_command, repack_command, move_command,
-    withdraw_command, serve_command, handover_command, router_command, fit_command;
+    place_command, withdraw_command, serve_command, handover_command, router_command, fit_command;
 
 /* Columns of the terminal on stdout, 0 if stdout is no terminal. */
 int terminal_width(void);

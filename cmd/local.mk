@@ -93,6 +93,8 @@ cmd_selastic_SOURCES = \
     cmd/exporter.c \
     cmd/fail.c \
     cmd/history.c \
+    cmd/job_file.c \
+    cmd/job_file.h \
     cmd/libexec.c \
     cmd/libexec.h \
     cmd/list.c \

@@ -5,26 +5,10 @@
 
 #include "cmd/command.h"
 #include "cmd/deadline.h"
+#include "cmd/job_file.h"
 #include "cmd/job_plan.h"
 #include "cmd/terminal_text.h"
-#include "common/conf_file.h"
-#include "common/roles_file.h"
 #include "common/slurm_client.h"
-#include "lib/roles_site.h"
-
-static struct roles *load(const char *file, struct error *err)
-{
-    struct conf *conf = conf_file_load(NULL, err);
-    struct roles *roles = conf != NULL ? roles_file_load(file, conf->roles_dir, err) : NULL;
-
-    if (roles != NULL && roles_check_site(roles, conf, err) < 0) {
-        error_prefix(err, "%s", error_path(file).text);
-        roles_destroy(roles);
-        roles = NULL;
-    }
-    conf_destroy(conf);
-    return roles;
-}
 
 static bool is_in(const struct slurm_node *node, const char *partition)
 {
@@ -92,7 +76,7 @@ static enum exit_status run(const struct arguments *arguments)
 {
     struct error err;
     deadline_start();
-    struct roles *roles = load(arguments->file, &err);
+    struct roles *roles = job_file_load(arguments->file, &err);
     if (roles == NULL)
         return failed(&err);
     enum exit_status status = plan(arguments, roles);

@@ -11,13 +11,13 @@
 #include "common/release_own.h"
 
 static const struct command *const commands[] = {
-    &list_command,     &top_command,      &show_command,      &wait_command,     &resize_command,
-    &history_command,  &usage_command,    &roles_command,     &replicas_command, &scale_command,
-    &fail_command,     &remove_command,   &endpoints_command, &logs_command,     &reports_command,
-    &proxy_command,    &exporter_command, &services_command,  &shard_command,    &apply_command,
-    &flush_command,    &repack_command,   &move_command,      &withdraw_command, &serve_command,
-    &handover_command, &router_command,   &clean_command,     &plan_command,     &states_command,
-    &fit_command,      &doctor_command,   &topology_command};
+    &list_command,    &top_command,      &show_command,      &wait_command,     &resize_command,
+    &history_command, &usage_command,    &roles_command,     &replicas_command, &scale_command,
+    &fail_command,    &remove_command,   &endpoints_command, &logs_command,     &reports_command,
+    &proxy_command,   &exporter_command, &services_command,  &shard_command,    &apply_command,
+    &flush_command,   &repack_command,   &move_command,      &place_command,    &withdraw_command,
+    &serve_command,   &handover_command, &router_command,    &clean_command,    &plan_command,
+    &states_command,  &fit_command,      &doctor_command,    &topology_command};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void print_usage(FILE *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic services`, `shard`, and what services are told: `apply`, `flush`, `repack`, `move`,
- * `withdraw`, `serve`, `handover`. */
+ * `place`, `withdraw`, `serve`, `handover`. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +10,13 @@
 
 #include "cmd/command.h"
 #include "cmd/deadline.h"
+#include "cmd/job_file.h"
 #include "cmd/order.h"
 #include "cmd/service_job.h"
 #include "cmd/services.h"
 #include "cmd/terminal_text.h"
 #include "cmd/view.h"
+#include "common/roles_file.h"
 #include "common/service_dir.h"
 #include "lib/json_get.h"
 #include "lib/text.h"
@@ -136,9 +138,31 @@ static enum exit_status ask(const struct arguments *given, json_object *request)
     return order(&arguments, request, &err) == 0 ? STATUS_OK : failed(&err);
 }
 
+/* The text of a job file, as it travels; NULL with err. */
+static char *text_of(const char *file, struct error *err)
+{
+    struct roles *roles = job_file_load(file, err);
+    char *text = roles != NULL ? roles_text(roles, err) : NULL;
+
+    roles_destroy(roles);
+    return text;
+}
+
 static enum exit_status run_apply(const struct arguments *arguments)
 {
-    return ask(arguments, request_new("apply"));
+    json_object *request;
+    struct error err;
+    char *text;
+
+    if (arguments->file == NULL)
+        return ask(arguments, request_new("apply"));
+    text = text_of(arguments->file, &err);
+    if (text == NULL)
+        return failed(&err);
+    request = request_new("apply");
+    json_object_object_add(request, "roles", json_from_string(text));
+    free(text);
+    return ask(arguments, request);
 }
 
 static enum exit_status run_flush(const struct arguments *arguments)
@@ -157,6 +181,16 @@ static enum exit_status run_move(const struct arguments *arguments)
 
     json_object_object_add(request, "model", json_from_string(arguments->model));
     json_object_object_add(request, "shard", json_object_new_int(arguments->shard));
+    return ask(arguments, request);
+}
+
+static enum exit_status run_place(const struct arguments *arguments)
+{
+    json_object *request = request_new("place");
+
+    json_object_object_add(request, "shard", json_object_new_int(arguments->shard));
+    json_object_object_add(request, arguments->keys ? "keys" : "models",
+                           text_need(json_from_strings(arguments->models)));
     return ask(arguments, request);
 }
 
@@ -217,12 +251,19 @@ const struct command shard_command = {
 
 const struct command apply_command = {
     .name = "apply",
-    .summary = "have a service look at its repository now",
-    .help = "Usage: selastic apply JOB|SERVICE [--json]\n"
+    .summary = "have a service look at its repository now, or run another program",
+    .help = "Usage: selastic apply JOB|SERVICE [--file FILE] [--json]\n"
             "\n"
             "Have a service look at its repository of models now, and not only in a while. What\n"
             "has changed still waits for the window of the service; 'selastic flush' does not.\n"
             "\n"
+            "With --file have its job run another program: 'run' of the role of kind shards in\n"
+            "this job file. All else in the file has to be as it is. The replicas of each shard\n"
+            "are replaced as 'update' of the role says, so no request fails. If new ones do not\n"
+            "get ready, the shard goes back to the program that it had. 'selastic shard' says how\n"
+            "far it is.\n"
+            "\n"
+            "      --file FILE  the job file with that program\n"
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_apply,
@@ -266,6 +307,23 @@ const struct command move_command = {
             "      --json       print the answer as JSON\n"
             "  -h, --help       print this text\n",
     .run = run_move,
+};
+
+const struct command place_command = {
+    .name = "place",
+    .summary = "say which models a shard of a service has",
+    .help =
+        "Usage: selastic place JOB|SERVICE SHARD MODEL... [--keys] [--json]\n"
+        "\n"
+        "Say which models a shard has: these, and no others. Those that are in another shard\n"
+        "move there, with their routes, as by 'selastic move'. Those that it has, and that are\n"
+        "not named, are withdrawn, as by 'selastic withdraw'. The same once more changes\n"
+        "nothing. SHARD is a number, or shard_1.\n"
+        "\n"
+        "      --keys       the keys of the models are given, in place of their names\n"
+        "      --json       print the answer as JSON\n"
+        "  -h, --help       print this text\n",
+    .run = run_place,
 };
 
 const struct command withdraw_command = {

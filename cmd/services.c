@@ -90,8 +90,12 @@ static const struct key model_keys[] = {
     {"routed", false}, {"size", false}, {"why", true},     {NULL, false},
 };
 static const struct key shard_keys[] = {
-    {"name", true},      {"models", false}, {"version", false},  {"ready", false}, {"bytes", false},
-    {"capacity", false}, {"update", true},  {"replicas", false}, {"waits", true},  {NULL, false},
+    {"name", true},   {"models", false},   {"version", false}, {"ready", false},
+    {"bytes", false}, {"capacity", false}, {"update", true},   {"replicas", false},
+    {"waits", true},  {"updated", false},  {"program", false}, {NULL, false},
+};
+static const struct key program_keys[] = {
+    {"run", true}, {"shards", false}, {"have", false}, {"failed", false}, {NULL, false},
 };
 static const struct key handover_keys[] = {{"state", true}, {"job", false}, {NULL, false}};
 static const struct key count_keys[] = {
@@ -147,6 +151,7 @@ json_object *shape_shards(json_object *answer)
     copy_keys(shards, answer, all_keys);
     copy_object(shards, answer, "handover", handover_keys);
     copy_object(shards, answer, "counts", count_keys);
+    copy_object(shards, answer, "program", program_keys);
     json_object_object_add(shards, "shards", copy_list(answer, "shards", shard_keys));
     json_object_object_add(shards, "models", copy_list(answer, "models", model_keys));
     json_object_object_add(shards, "refused", copy_list(answer, "refused", refused_keys));
@@ -171,7 +176,8 @@ static void put_shards(FILE *out, json_object *shards, int width)
 
     for (size_t i = 0; i < field_count(shards, "shards"); i++) {
         json_object *shard = json_object_array_get_idx(list, i);
-        char ready[64];
+        const char *update = json_get_string(shard, "update");
+        char ready[64], updated[96];
 
         snprintf(ready, sizeof(ready), "%" PRId64 "/%" PRId64, field_int(shard, "ready", 0),
                  field_int(shard, "replicas", 0));
@@ -179,7 +185,12 @@ static void put_shards(FILE *out, json_object *shards, int width)
         table_cell(table, ready);
         render_number_cell(table, shard, "models");
         render_number_cell(table, shard, "version");
-        render_text_cell(table, shard, "update");
+        if (update != NULL && strcmp(update, "done") != 0)
+            snprintf(updated, sizeof(updated), "%.20s, %" PRId64 "/%" PRId64, update,
+                     field_int(shard, "updated", 0), field_int(shard, "replicas", 0));
+        else
+            snprintf(updated, sizeof(updated), "%s", update != NULL ? "done" : "");
+        table_cell(table, updated);
         render_text_cell(table, shard, "waits");
     }
     print_rows(table, out, width);
@@ -249,6 +260,26 @@ static void put_handover(FILE *out, json_object *shards)
                     lines[i].after);
 }
 
+/* One line, as long as not all shards have the program that there should be. */
+static void put_program(FILE *out, json_object *shards)
+{
+    json_object *program = NULL;
+    int64_t all, have, failed;
+
+    if (!json_object_object_get_ex(shards, "program", &program))
+        return;
+    all = field_int(program, "shards", 0);
+    have = field_int(program, "have", 0);
+    failed = field_int(program, "failed", 0);
+    if (have < all)
+        fprintf(out, "Another program: %" PRId64 " of %" PRId64 " shards have it", have, all);
+    if (failed > 0)
+        fprintf(out, "; %" PRId64 " did not get ready with it: selastic flush tries it again",
+                failed);
+    if (have < all)
+        fputs(".\n\n", out);
+}
+
 /* What the leader has been told, and what came of it. One of before this line says nothing. */
 static void put_counts(FILE *out, json_object *shards)
 {
@@ -275,6 +306,7 @@ char *render_shards(json_object *shards, const struct render_options *options)
             field_int(shards, "epoch", 0), field_count(shards, "routers"),
             field_count(shards, "routers") == 1 ? "" : "s");
     put_handover(out, shards);
+    put_program(out, shards);
     put_shards(out, shards, options->width);
     fputc('\n', out);
     put_models(out, shards, options->width);

@@ -55,8 +55,8 @@ static struct place place_of(const yaml_mark_t *mark)
 /* A value's place is in the pointer that json-c keeps for its user: nothing is to be freed. Where
  * pointers are small, what is far away is said to be as far as can be said.
  *
- * json-c 0.19 follows that pointer when a list or map is freed, unless it is freed with the one that
- * it is in. So the map of all has no place, and drop() takes away that of others. */
+ * json-c 0.19 follows that pointer when a list or map is freed, unless it is freed with what it is
+ * in. So the map of all has no place, and drop() takes away that of others. */
 #define COLUMN_BITS (sizeof(uintptr_t) > 4 ? 31 : 12)
 #define COLUMN_MOST (((uintptr_t)1 << COLUMN_BITS) - 1)
 #define LINE_MOST   (UINTPTR_MAX >> (COLUMN_BITS + 1))
@@ -89,18 +89,19 @@ static uintptr_t get_place(json_object *value)
                : (uintptr_t)json_object_get_userdata(value);
 }
 
-/* The map of all is where its first key is. */
+/* The map of all is where its first key is; without one, at the beginning. */
 bool yaml_where(const json_object *part, int *line, int *column, void *arg)
 {
     /* It only reads the object. */
     json_object *value = (json_object *)(uintptr_t)part;
     uintptr_t place = value != NULL ? get_place(value) : 0;
 
-    if (place == 0 && json_object_is_type(value, json_type_object) &&
-        json_object_object_length(value) > 0) {
+    if (place == 0 && json_object_is_type(value, json_type_object)) {
         struct json_object_iterator first = json_object_iter_begin(value);
 
-        place = get_place(json_object_iter_peek_value(&first));
+        place = json_object_object_length(value) > 0
+                    ? get_place(json_object_iter_peek_value(&first))
+                    : (uintptr_t)1 << COLUMN_BITS | 1;
     }
     if (place == 0)
         return false;

@@ -112,6 +112,26 @@ static json_object *model_question(const struct api_request *request)
     return question;
 }
 
+static json_object *place_question(const struct api_request *request)
+{
+    json_object *question = json_object_new_object();
+
+    add_text(question, "t", "place");
+    json_object_object_add(question, "shard", json_object_new_int(request->count));
+    json_object_object_add(question, request->keys ? "keys" : "models",
+                           json_tokener_parse(request->report));
+    return question;
+}
+
+static json_object *program_question(const struct api_request *request)
+{
+    json_object *question = json_object_new_object();
+
+    add_text(question, "t", "apply");
+    json_object_object_add(question, "run", json_tokener_parse(request->report));
+    return question;
+}
+
 json_object *api_call_question(const struct api_call *call)
 {
     static const char *const types[] = {
@@ -131,6 +151,10 @@ json_object *api_call_question(const struct api_call *call)
         return report_question(request);
     if (request->verb == API_REPORTS)
         return reports_question(request);
+    if (request->verb == API_PLACE)
+        return place_question(request);
+    if (request->verb == API_PROGRAM)
+        return program_question(request);
     if (request->verb == API_PUT_MODEL || request->verb == API_WITHDRAW)
         return model_question(request);
     question = json_object_new_object();

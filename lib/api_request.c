@@ -35,10 +35,13 @@ static const struct http_route routes[] = {
     {"GET", "/v1/watch", API_WATCH, "after", NULL},
     {"GET", "/v1/services", API_SERVICES, NULL, NULL},
     {"POST", "/v1/services/handover", API_HAND_OVER, NULL, NULL},
+    {"PUT", "/v1/services/program", API_PROGRAM, NULL, "run!"},
     {"GET", "/v1/shards", API_SHARDS, NULL, NULL},
     {"POST", "/v1/shards/apply", API_APPLY, NULL, NULL},
     {"POST", "/v1/shards/flush", API_FLUSH, NULL, NULL},
     {"POST", "/v1/shards/repack", API_REPACK, NULL, NULL},
+    {"PUT", "/v1/shards/*/models", API_PLACE, NULL, "models!"},
+    {"PUT", "/v1/shards/*/routes", API_PLACE, NULL, "keys!"},
     {"GET", "/v1/models", API_MODELS, NULL, NULL},
     {"GET", "/v1/models/*", API_MODEL, NULL, NULL},
     {"PUT", "/v1/models/*", API_PUT_MODEL, NULL, "shard"},
@@ -232,16 +235,55 @@ static int read_needs(json_object *body, struct api_request *request, struct api
     return read_number("count", body, 1, request, reply);
 }
 
-static int read_shard(json_object *body, struct api_request *request, struct api_reply *reply)
+static bool shard_of(const char *shard, int *number)
 {
     static const char prefix[] = "shard_";
-    const char *shard = json_get_string(body, "shard");
 
-    if (shard != NULL && strncmp(shard, prefix, strlen(prefix)) == 0 &&
-        number_parse(shard + strlen(prefix), strlen(shard) - strlen(prefix), 1,
-                     SHARD_PLAN_SHARDS_MAX, &request->count) == 0)
+    return shard != NULL && strncmp(shard, prefix, strlen(prefix)) == 0 &&
+           number_parse(shard + strlen(prefix), strlen(shard) - strlen(prefix), 1,
+                        SHARD_PLAN_SHARDS_MAX, number) == 0;
+}
+
+static int read_shard(json_object *body, struct api_request *request, struct api_reply *reply)
+{
+    if (shard_of(json_get_string(body, "shard"), &request->count))
         return 0;
     return refuse(reply, 400, "shard: a shard such as \"shard_1\" is expected");
+}
+
+static bool is_list(json_object *list)
+{
+    if (!json_object_is_type(list, json_type_array) || json_object_array_length(list) == 0)
+        return false;
+    for (size_t i = 0; i < json_object_array_length(list); i++)
+        if (!json_object_is_type(json_object_array_get_idx(list, i), json_type_string))
+            return false;
+    return true;
+}
+
+static int read_list(const char *key, json_object *body, struct api_request *request,
+                     struct api_reply *reply)
+{
+    json_object *list = json_object_object_get(body, key);
+    const char *text;
+
+    if (!is_list(list))
+        return refuse(reply, 400, "%s: a list of one or more texts is expected", key);
+    text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN);
+    if (strlen(text) > REPORT_MAX)
+        return refuse(reply, 400, "%s: it has more than %d bytes; selastic takes more", key,
+                      REPORT_MAX);
+    snprintf(request->report, sizeof(request->report), "%s", text);
+    return 0;
+}
+
+static int read_place(json_object *body, struct api_request *request, struct api_reply *reply)
+{
+    if (!shard_of(request->key, &request->count))
+        return refuse(reply, 404, "'%s' is no shard; one is called shard_1",
+                      error_value(request->key).text);
+    request->keys = !json_object_object_get_ex(body, "models", NULL);
+    return read_list(request->keys ? "keys" : "models", body, request, reply);
 }
 
 static int read_keys(const struct http_route *route, json_object *body, struct api_request *request,
@@ -258,6 +300,10 @@ static int read_keys(const struct http_route *route, json_object *body, struct a
         return read_number("replicas", body, 0, request, reply);
     case API_FAIL:
         return json_object_object_length(body) > 0 ? read_reason(body, request, reply) : 0;
+    case API_PLACE:
+        return read_place(body, request, reply);
+    case API_PROGRAM:
+        return read_list("run", body, request, reply);
     case API_PUT_MODEL:
         return json_object_object_length(body) > 0 ? read_shard(body, request, reply) : 0;
     default:
@@ -318,7 +364,8 @@ bool api_request_orders(const struct api_request *request)
 {
     return request->verb == API_APPLY || request->verb == API_FLUSH ||
            request->verb == API_REPACK || request->verb == API_HAND_OVER ||
-           request->verb == API_PUT_MODEL || request->verb == API_WITHDRAW;
+           request->verb == API_PUT_MODEL || request->verb == API_WITHDRAW ||
+           request->verb == API_PLACE || request->verb == API_PROGRAM;
 }
 
 bool api_request_watches(const struct api_request *request)

@@ -46,8 +46,10 @@ enum api_verb {
     API_FLUSH,     /* … and does at once what waits */
     API_REPACK,    /* … so that it needs fewer shards */
     API_HAND_OVER, /* its next job is submitted */
+    API_PROGRAM,   /* its shards get another program */
     API_MODELS,    /* its models */
     API_MODEL,     /* one of them */
+    API_PLACE,     /* a shard is to have these models, and no others */
     API_PUT_MODEL, /* it is served, in that shard if one is named */
     API_WITHDRAW,  /* it is not served, whatever the repository has */
     API_ROUTES,    /* the keys of its models, and where their requests go */
@@ -76,15 +78,18 @@ struct api_request {
     char replica[API_NAME_MAX]; /* "": none is named */
     char model[API_MODEL_MAX];  /* of a service: its name … */
     char key[API_KEY_MAX];      /* … or what its requests carry */
-    int count;                  /* of SCALE and ADD; of PUT_MODEL: a shard, 0: whichever */
-    struct role_needs needs;    /* of ADD: those of the new replicas */
-    int epoch;                  /* of If-Match, or `after` of WATCH and REPORTS; -1: any */
+    int count;               /* of SCALE and ADD; of PUT_MODEL: a shard, 0: whichever; of PLACE */
+    struct role_needs needs; /* of ADD: those of the new replicas */
+    int epoch;               /* of If-Match, or `after` of WATCH and REPORTS; -1: any */
     enum metrics_format format; /* of METRICS */
     char reason[API_REASON_MAX];
-    char id[REPORT_ID_MAX];      /* of REPORT */
-    char report[REPORT_MAX + 1]; /* of REPORT: JSON, as report_read() writes it */
-    struct di_request *di;       /* of DI: api_call_create() takes it over */
-    struct fit_request *fit;     /* of FIT: for fit_request_destroy() */
+    char id[REPORT_ID_MAX]; /* of REPORT */
+    /* Of REPORT: JSON, as report_read() writes it. Of PLACE: an array of names, or of keys. Of
+     * PROGRAM: a command, an array. */
+    char report[REPORT_MAX + 1];
+    bool keys;               /* … it has keys */
+    struct di_request *di;   /* of DI: api_call_create() takes it over */
+    struct fit_request *fit; /* of FIT: for fit_request_destroy() */
 };
 
 /* An answer to the client. */

@@ -191,6 +191,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/roles_router.c \
     lib/roles_site.c \
     lib/roles_site.h \
+    lib/roles_program.c \
+    lib/roles_program.h \
     lib/roles_template.c \
     lib/rollout.c \
     lib/route_by.c \
@@ -224,6 +226,7 @@ lib_libelasticcore_la_SOURCES = \
     lib/service_models.c \
     lib/service_private.h \
     lib/service_facts.c \
+    lib/service_program.c \
     lib/service_rollout.c \
     lib/service_run.c \
     lib/service_scale.c \

@@ -68,7 +68,7 @@ static json_object *role_json(const struct roles *roles, const struct role *role
         else if (key->kind == ROLES_KIND_UPDATE)
             rc = add(map, key->name, inner_json(role, ROLES_PLACE_UPDATE), true);
         else if (key->kind == ROLES_KIND_SCALE)
-            rc = role->shards.sessions > 0
+            rc = role->shards.sessions > 0 || role->shards.idle > 0
                      ? add(map, key->name, inner_json(role, ROLES_PLACE_SCALE), true)
                      : 0;
         else if (key->kind == ROLES_KIND_ROLE_NAMES)

@@ -100,7 +100,7 @@ static struct rollout_action *add(struct rollout_actions *out, enum rollout_acti
 static bool is_fresh(const struct rollout *rollout, const struct rollout_replica *replica,
                      int64_t target)
 {
-    return rollout->in_place || replica->version == target;
+    return rollout->in_place ? !replica->other : replica->version == target;
 }
 
 static struct count count_all(const struct rollout *rollout, const struct rollout_replica *list,
@@ -121,7 +121,7 @@ static struct count count_all(const struct rollout *rollout, const struct rollou
         }
         c.fresh += fresh;
         c.others += !fresh;
-        c.fresh_ready += list[i].version == c.target && list[i].ready;
+        c.fresh_ready += fresh && list[i].version == c.target && list[i].ready;
         c.ready += list[i].ready;
     }
     c.alone = rollout->one_first && !rollout->in_place && c.want > 0 && c.ready > 0 &&
@@ -174,10 +174,8 @@ static int drain(const struct rollout_replica *replica, struct count *c,
 static int drain_others(const struct rollout *rollout, const struct rollout_replica *list,
                         int count, struct count *c, struct rollout_actions *out)
 {
-    if (rollout->in_place)
-        return 0;
     for (int i = count - 1; i >= 0; i--)
-        if (!list[i].leaves && list[i].version != c->target && !list[i].ready &&
+        if (!list[i].leaves && !is_fresh(rollout, &list[i], c->target) && !list[i].ready &&
             drain(&list[i], c, out) != 0)
             return -1;
     for (int i = count - 1; i >= 0; i--) {
@@ -185,7 +183,7 @@ static int drain_others(const struct rollout *rollout, const struct rollout_repl
 
         if ((!needed && !rollout->one_first) || c->ready <= c->floor)
             break;
-        if (!list[i].leaves && list[i].version != c->target && list[i].ready &&
+        if (!list[i].leaves && !is_fresh(rollout, &list[i], c->target) && list[i].ready &&
             drain(&list[i], c, out) != 0)
             return -1;
     }

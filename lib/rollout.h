@@ -40,7 +40,8 @@ int rollout_limits(int replicas, const struct rollout_amount *surge,
 struct rollout {
     int replicas;
     struct rollout_limits limits;
-    /* Replicas come to another version as they are, and say so: none is replaced for its version */
+    /* Replicas come to another version as they are, and say so: none is replaced for its version,
+     * but those that are `other` */
     bool in_place;
     /* One replica of the version gets ready first: the surge has to have room for it. Then all of
      * other versions go at once, down to what limits allow. */
@@ -59,6 +60,9 @@ struct rollout_replica {
     int64_t version;
     bool ready;
     bool leaves; /* it is draining, or has failed, and is still there */
+    /* In place: it was started in another way than those of the version are. So it does not come to
+     * that as it is, whatever it says. */
+    bool other;
 };
 
 enum rollout_action_kind {

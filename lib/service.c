@@ -249,7 +249,7 @@ struct service *service_create(const struct service_options *options, json_objec
         s->brain = shard_commands_create(&options->brain);
         made = s->brain != NULL;
     }
-    if (made && shard_commands_application(s->brain, options->application, now) != 0)
+    if (made && service_begin_application(s, options->application, record, now) != 0)
         made = false;
     s->options.name = s->options.application = NULL; /* the caller's */
     if (made)
@@ -285,5 +285,8 @@ void service_destroy(struct service *s)
     free(s->ends);
     free(s->table);
     free(s->name);
+    free(s->file);
+    free(s->applied.from);
+    free(s->applied.to);
     free(s);
 }

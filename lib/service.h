@@ -37,7 +37,7 @@ struct service_options {
     int fail_fast;
     uint32_t job;            /* that runs it */
     const char *name;        /* of the service */
-    const char *application; /* what a replica is started with, as a text */
+    const char *application; /* what a replica is started with, as a text: as the job file says */
 };
 
 struct service;
@@ -72,12 +72,22 @@ const char *service_model(const struct service *s, const char *name, const char 
                           struct error *err);
 /* It is not served any more, whatever the repository has. -1: out of memory. */
 int service_withdraw(struct service *s, const char *model, double now);
+/* The shard is to have these models, NULL after the last, and no others: those that are in another
+ * one move there, those that are there and not named are withdrawn. *changes: so many do.
+ * -1 with err: not all of that can be, and nothing has changed. */
+int service_place(struct service *s, int shard, char *const *names, double now, int *changes,
+                  struct error *err);
 /* … or is again, once the repository has been looked at. */
 void service_serve(struct service *s, const char *model);
 
 /* Which versions replicas may have, are to have, or may go back to: lines MODEL/VERSION. A new
  * string; NULL: out of memory. */
 char *service_used(const struct service *s);
+/* Replicas are started with that application from now on, and those that run are replaced as an
+ * update does it. That holds in later jobs of the service, too, as long as their job file says what
+ * that of this one says, or this. The same once more is tried again where it has failed. -1: out of
+ * memory. */
+int service_apply(struct service *s, const char *application, double now);
 /* For what users ask: shard_commands_flush(), shard_commands_repack(). */
 struct shard_commands *service_brain(struct service *s);
 
@@ -106,6 +116,7 @@ struct service_replica {
     int start; /* number of its latest start; 0: none */
     enum service_replica_state state;
     int64_t version;     /* whose list it has: that of its start, or a later one; 0: none */
+    int64_t program;     /* that it was started with, as of SERVICE_LIST */
     int64_t tried;       /* in place: a version that it could not come to … */
     int failures;        /* … so often since its start */
     const char *why;     /* … the last time */
@@ -120,7 +131,8 @@ struct service_replica {
 enum service_action_kind {
     SERVICE_RECORD, /* text is to be written, before all that follows */
     SERVICE_LIST,   /* shard: from now on replicas are started with this list (items) as that
-                       version. Those that run read it, too */
+                       version, and with that application (text), whose number is `program`. Those
+                       that run read the list, too */
     SERVICE_DROP,   /* shard: it has gone, with its list */
     SERVICE_TABLE,  /* text is to be written, and then told to routers */
     SERVICE_SIZE,   /* shard: there should be count replicas */
@@ -131,7 +143,7 @@ enum service_action_kind {
 struct service_action {
     enum service_action_kind kind;
     int shard, id, count;
-    int64_t version, epoch;
+    int64_t version, epoch, program;
     struct shard_item *items; /* count of them */
     char *text;
 };

@@ -109,6 +109,7 @@ char *service_record_text(const struct service *s, double now)
     add_number(json, "job", s->options.job);
     json_object_object_add(json, "ends", ends_json(s));
     json_object_object_add(json, "withdrawn", json_object_get(s->withdrawn));
+    service_add_applied(s, json);
     for (int i = 0; i < s->shard_count; i++)
         json_object_array_add(shards, shard_json(&s->shards[i]));
     json_object_object_add(json, "shards", shards);
@@ -382,6 +383,8 @@ static json_object *shard_view(const struct service *s, const struct service_sha
     add_number(json, "version", rollout->version);
     add_number(json, "ready", shard->ready);
     add_number(json, "replicas", rollout->replicas);
+    add_number(json, "updated", service_updated_count(s, shard));
+    add_number(json, "program", shard_commands_program(s->brain, shard->number).since);
     add_text(json, "update", rollout->done ? "done" : rollout->back ? "goes back" : "goes on");
     add_text(json, "waits", shard->waits);
     return json;
@@ -423,6 +426,7 @@ void service_describe(const struct service *s, double now, json_object *into)
     add_number(into, "epoch", s->epoch);
     add_number(into, "revision", s->revision);
     json_object_object_add(into, "counts", service_counts(s));
+    service_describe_program(s, into);
     json_object_object_add(into, "models", models);
     json_object_object_add(into, "shards", shards);
     json_object_object_add(into, "refused", refused);

@@ -246,6 +246,31 @@ int service_withdraw(struct service *s, const char *model, double now)
     return 0;
 }
 
+static bool is_named(char *const *names, const char *name)
+{
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+int service_place(struct service *s, int shard, char *const *names, double now, int *changes,
+                  struct error *err)
+{
+    int64_t before = shard_commands_counts(s->brain).operations;
+
+    if (shard_commands_move_all(s->brain, names, shard, err) != 0)
+        return -1;
+    for (int i = 0; i < shard_commands_count(s->brain); i++) {
+        struct shard_model_view view = shard_commands_at(s->brain, i);
+
+        if (view.shard == shard && !view.removed && !is_named(names, view.name) &&
+            service_withdraw(s, view.name, now) != 0)
+            return error_set(err, "out of memory");
+    }
+    *changes = (int)(shard_commands_counts(s->brain).operations - before);
+    return 0;
+}
+
 void service_serve(struct service *s, const char *model)
 {
     if (!is_withdrawn(s, model))

@@ -49,6 +49,10 @@ struct service_refusal {
 struct service {
     struct service_options options;
     char *name;
+    char *file; /* the application of the job file */
+    struct {
+        char *from, *to; /* to: that users have applied, when the job file said from; NULL: none */
+    } applied;
     struct shard_commands *brain;
     struct service_shard *shards; /* by number */
     int shard_count, shard_room;
@@ -91,6 +95,19 @@ struct service_shard *service_shard(const struct service *s, int number);
 /* Also if it is there. NULL: out of memory. */
 struct service_shard *service_shard_add(struct service *s, int number);
 bool service_router_lives(const struct service *s, const struct service_router *router, double now);
+
+/* service_program.c */
+/* The job begins with the application of its file, or with that which was applied. record: of the
+ * leader before; NULL: there was none. -1: out of memory. */
+int service_begin_application(struct service *s, const char *file, json_object *record, double now);
+/* Into the record. */
+void service_add_applied(const struct service *s, json_object *record);
+/* … and into what users see. */
+void service_describe_program(const struct service *s, json_object *into);
+/* It was started with another application than replicas of its shard are now. */
+bool service_is_other(const struct service *s, const struct service_replica *replica);
+/* So many replicas of the shard are ready, with all that the latest update has brought. */
+int service_updated_count(const struct service *s, const struct service_shard *shard);
 
 /* service_models.c */
 void service_clear_refusals(struct service *s);

@@ -114,6 +114,7 @@ static int fill_view(const struct service_turn *run, const struct service_shard 
             .version = replica->version > 0 ? replica->version : service_target(&shard->rollout),
             .ready = replica->state == SERVICE_READY,
             .leaves = replica->state == SERVICE_LEAVES || known->ended,
+            .other = service_is_other(s, replica),
         };
     }
     return view->list != NULL ? 0 : -1;

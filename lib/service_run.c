@@ -156,8 +156,10 @@ static int clear_others(struct service_turn *run)
     return 0;
 }
 
-static int say_list(struct service_actions *out, struct service_shard *shard)
+static int say_list(const struct service *s, struct service_actions *out,
+                    struct service_shard *shard)
 {
+    struct shard_program program = shard_commands_program(s->brain, shard->number);
     struct service_action *action = service_act(out, SERVICE_LIST, shard->number);
 
     shard->list_due = false;
@@ -166,7 +168,9 @@ static int say_list(struct service_actions *out, struct service_shard *shard)
     action->items = calloc((size_t)shard->count + 1, sizeof(*action->items));
     action->version = service_target(&shard->rollout);
     action->epoch = shard->epoch;
-    if (action->items == NULL)
+    action->program = program.since;
+    action->text = program.application != NULL ? strdup(program.application) : NULL;
+    if (action->items == NULL || (program.application != NULL && action->text == NULL))
         return -1;
     for (int i = 0; i < shard->count; i++) {
         struct shard_item *item = &action->items[action->count++];
@@ -281,7 +285,7 @@ int service_run(struct service *s, double now, const struct service_replica *lis
         status = service_act_text(out, SERVICE_RECORD, 0, service_record_text(s, now));
     for (int i = 0; status == 0 && i < s->shard_count; i++)
         if (s->shards[i].list_due)
-            status = say_list(out, &s->shards[i]);
+            status = say_list(s, out, &s->shards[i]);
     if (status == 0)
         status = say_table(&run, out);
     if (status == 0)

@@ -215,10 +215,14 @@ void shard_commands_measured(struct shard_commands *s, const char *name, const c
     shard_commands_wait(s, now);
 }
 
-int shard_commands_application(struct shard_commands *s, const char *text, double now)
+static void forget_bad_application(struct shard *shard)
 {
-    if (strcmp(s->application, text) == 0)
-        return 0;
+    free(shard->bad_application);
+    shard->bad_application = NULL;
+}
+
+static int set_application(struct shard_commands *s, const char *text, double now)
+{
     if (shard_text_set(&s->application, text) != 0)
         return -1;
     s->counts.operations++;
@@ -226,13 +230,45 @@ int shard_commands_application(struct shard_commands *s, const char *text, doubl
     return 0;
 }
 
+int shard_commands_application(struct shard_commands *s, const char *text, double now)
+{
+    bool failed = false;
+
+    for (int i = 0; i < s->shard_count; i++) {
+        failed = failed || s->shards[i]->bad_application != NULL;
+        forget_bad_application(s->shards[i]);
+    }
+    return strcmp(s->application, text) != 0 || failed ? set_application(s, text, now) : 0;
+}
+
+/* A shard that has that application, or could not get ready with it, stays as it is. */
+static int begin_shard(struct shard *shard, const char *text)
+{
+    if (strcmp(shard->application, text) == 0 ||
+        (shard->bad_application != NULL && strcmp(shard->bad_application, text) == 0))
+        return 0;
+    forget_bad_application(shard);
+    return shard_text_set(&shard->application, text) != 0
+               ? -1
+               : shard_text_set(&shard->good_application, text);
+}
+
+int shard_commands_begin(struct shard_commands *s, const char *text, bool anew, double now)
+{
+    if (strcmp(s->application, text) == 0)
+        return 0; /* shards that do not have it come to it */
+    for (int i = 0; anew && i < s->shard_count; i++)
+        if (begin_shard(s->shards[i], text) != 0)
+            return -1;
+    return set_application(s, text, now);
+}
+
 void shard_commands_flush(struct shard_commands *s)
 {
     for (int i = 0; i < s->count; i++)
         s->models[i]->failed = false;
     for (int i = 0; i < s->shard_count; i++) {
-        free(s->shards[i]->bad_application);
-        s->shards[i]->bad_application = NULL;
+        forget_bad_application(s->shards[i]);
         s->shards[i]->insists = s->shards[i]->update != s->shards[i]->done;
     }
     s->at_once = true;
@@ -258,43 +294,98 @@ static bool is_busy(const struct shard_commands *s, const struct shard *shard)
     return false;
 }
 
+static int check_shard(const struct shard_commands *s, int number, struct error *err)
+{
+    const struct shard *to = shard_numbered(s, number);
+
+    return to != NULL && to->epoch > 0 ? 0 : error_set(err, "there is no shard_%d", number);
+}
+
+/* Can it leave its shard for that one? *size: what it needs there. */
 static int check_move(const struct shard_commands *s, const struct shard_model *model, int number,
-                      struct error *err)
+                      int64_t *size, struct error *err)
 {
     const struct shard *to = shard_numbered(s, number), *from = shard_numbered(s, model->home);
     const struct shard_entry *entry = from != NULL ? shard_list_find(&from->now, model) : NULL;
-    int64_t room, size;
 
-    if (to == NULL || to->epoch == 0)
-        return error_set(err, "there is no shard_%d", number);
-    if (model->home == number)
-        return error_set(err, "model %s is in shard_%d already", model->name, number);
     if (entry == NULL || model->routed != model->home || model->removed)
         return error_set(err, "model %s is not served, or moves already", model->name);
     if (is_busy(s, to) || is_busy(s, from))
         return error_set(err, "shard_%d or shard_%d changes: try again when it is done",
                          model->home, number);
-    room = s->options.capacity - shard_list_size(&to->now);
     /* It may have been measured since. */
-    size = strcmp(model->planned, entry->version) == 0 ? model->planned_size : entry->size;
-    if (size > room)
-        return error_set(err, "%s needs %" PRId64 " bytes, and shard_%d has room for %" PRId64,
-                         model->name, size, number, room);
+    *size = strcmp(model->planned, entry->version) == 0 ? model->planned_size : entry->size;
     return 0;
 }
 
-int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err)
+static int64_t room_of(const struct shard_commands *s, int number)
+{
+    return s->options.capacity - shard_list_size(&shard_numbered(s, number)->now);
+}
+
+/* What it has there comes to the other shard. A later version follows by the next plan. */
+static void move(struct shard_commands *s, struct shard_model *model, int shard)
+{
+    model->home = shard;
+    s->counts.operations++;
+    s->moved = true;
+}
+
+static struct shard_model *find_model(const struct shard_commands *s, const char *name,
+                                      struct error *err)
 {
     struct shard_model *model = shard_name_ok(name) ? shard_model_named(s, name) : NULL;
 
     if (model == NULL)
-        return error_set(err, "there is no model '%s'", error_value(name).text);
-    if (check_move(s, model, shard, err) != 0)
+        error_set(err, "there is no model '%s'", error_value(name).text);
+    return model;
+}
+
+int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err)
+{
+    struct shard_model *model = find_model(s, name, err);
+    int64_t size;
+
+    if (model == NULL || check_shard(s, shard, err) != 0)
         return -1;
-    /* What it has there comes to the other shard. A later version follows by the next plan. */
-    model->home = shard;
-    s->counts.operations++;
-    s->moved = true;
+    if (model->home == shard)
+        return error_set(err, "model %s is in shard_%d already", model->name, shard);
+    if (check_move(s, model, shard, &size, err) != 0)
+        return -1;
+    if (size > room_of(s, shard))
+        return error_set(err, "%s needs %" PRId64 " bytes, and shard_%d has room for %" PRId64,
+                         model->name, size, shard, room_of(s, shard));
+    move(s, model, shard);
+    return 0;
+}
+
+int shard_commands_move_all(struct shard_commands *s, char *const *names, int shard,
+                            struct error *err)
+{
+    int64_t size = 0, all = 0;
+    struct shard_model *model;
+
+    if (check_shard(s, shard, err) != 0)
+        return -1;
+    for (char *const *name = names; *name != NULL; name++) {
+        model = find_model(s, *name, err);
+        if (model == NULL)
+            return -1;
+        if (model->home == shard && !model->removed)
+            continue;
+        if (check_move(s, model, shard, &size, err) != 0)
+            return -1;
+        all += size;
+    }
+    if (all > room_of(s, shard))
+        return error_set(err,
+                         "they need %" PRId64 " bytes more, and shard_%d has room for %" PRId64,
+                         all, shard, room_of(s, shard));
+    for (char *const *name = names; *name != NULL; name++) {
+        model = shard_model_named(s, *name);
+        if (model->home != shard)
+            move(s, model, shard);
+    }
     return 0;
 }
 
@@ -328,6 +419,7 @@ int shard_commands_updated(struct shard_commands *s, int shard, int64_t epoch, d
     if (shard_list_copy(&its->good, &its->now) != 0 ||
         shard_text_set(&its->good_application, its->application) != 0)
         return -1;
+    its->good_program = its->program;
     its->done = epoch;
     its->back = its->insists = its->repeat = false;
     shard_commands_sweep(s, now);
@@ -407,6 +499,7 @@ int shard_commands_failed(struct shard_commands *s, int shard, int64_t epoch, co
         (shard_text_set(&its->bad_application, its->application) != 0 ||
          shard_text_set(&its->application, its->good_application) != 0))
         return -1;
+    its->program = its->good_program;
     if (go_back(its) != 0)
         return -1;
     its->epoch = ++s->epoch;
@@ -462,6 +555,26 @@ int64_t shard_commands_bytes(const struct shard_commands *s, int shard)
     const struct shard *its = shard_numbered(s, shard);
 
     return its != NULL ? shard_list_size(&its->now) : 0;
+}
+
+struct shard_program shard_commands_program(const struct shard_commands *s, int shard)
+{
+    const struct shard *its = shard_numbered(s, shard);
+
+    if (its == NULL)
+        return (struct shard_program){0};
+    return (struct shard_program){
+        .application = its->application,
+        .since = its->program,
+        .reached = strcmp(its->application, s->application) == 0 &&
+                   (its->program == its->good_program || its->done == 0),
+        .failed = its->bad_application != NULL && strcmp(its->bad_application, s->application) == 0,
+    };
+}
+
+const char *shard_commands_wanted(const struct shard_commands *s)
+{
+    return s->application;
 }
 
 int shard_commands_shards(const struct shard_commands *s)

@@ -96,8 +96,13 @@ int shard_commands_remove(struct shard_commands *s, const char *name, double now
  * not there any more: without effect. */
 void shard_commands_measured(struct shard_commands *s, const char *name, const char *version,
                              int64_t size, double now);
-/* The application is another one: its image or its command line, as a text. -1: out of memory. */
+/* The application is another one: its image or its command line, as a text. The same once more is
+ * tried again where it had failed. -1: out of memory. */
 int shard_commands_application(struct shard_commands *s, const char *text, double now);
+/* A leader begins, whose application is this: what has failed is not tried again. anew: in another
+ * job than before, whose replicas all start: if it is another one, with it, so that no update is
+ * needed for that. */
+int shard_commands_begin(struct shard_commands *s, const char *text, bool anew, double now);
 /* Operations do not wait any longer, neither for others nor for an update that goes on. What has
  * failed is tried again. */
 void shard_commands_flush(struct shard_commands *s);
@@ -110,6 +115,10 @@ void shard_commands_repack(struct shard_commands *s);
 /* The model moves to that shard, and its route follows. -1 with err: it cannot now, and nothing has
  * changed. */
 int shard_commands_move(struct shard_commands *s, const char *name, int shard, struct error *err);
+/* The same of several models, NULL after the last: those that are there stay. -1 with err: one of
+ * them cannot, and nothing has changed. */
+int shard_commands_move_all(struct shard_commands *s, char *const *names, int shard,
+                            struct error *err);
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
@@ -163,6 +172,16 @@ int shard_commands_shards(const struct shard_commands *s);
 /* How many bytes the models of the shard's list need. */
 int64_t shard_commands_bytes(const struct shard_commands *s, int shard);
 struct shard_commands_counts shard_commands_counts(const struct shard_commands *s);
+struct shard_program {
+    const char *application; /* with which replicas of the shard are started now; NULL: no shard */
+    int64_t since;           /* the update that has brought it; 0: not known */
+    bool reached;            /* it is the one that there should be, and no update goes on for it */
+    bool failed;             /* the one that there should be did not get ready there */
+};
+
+struct shard_program shard_commands_program(const struct shard_commands *s, int shard);
+/* That there should be. */
+const char *shard_commands_wanted(const struct shard_commands *s);
 /* Of keys and names: what they are made of. */
 bool shard_name_ok(const char *name);
 bool shard_key_ok(const char *key);

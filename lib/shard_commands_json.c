@@ -79,6 +79,8 @@ static json_object *shard_json(const struct shard *shard)
     add_text(json, "application", shard->application);
     add_text(json, "good_application", shard->good_application);
     add_text(json, "bad_application", shard->bad_application);
+    add_number(json, "program", shard->program);
+    add_number(json, "good_program", shard->good_program);
     add_flag(json, "back", shard->back);
     add_flag(json, "insists", shard->insists);
     add_flag(json, "closed", shard->closed);
@@ -213,6 +215,13 @@ static bool epochs_of(struct shard *shard, json_object *json, int64_t most)
            number_of(json, "route_epoch", most, &shard->route_epoch);
 }
 
+/* Records of before do not have them. */
+static void programs_of(struct shard *shard, json_object *json, int64_t most)
+{
+    number_of(json, "program", most, &shard->program);
+    number_of(json, "good_program", most, &shard->good_program);
+}
+
 static int read_shard(struct shard_commands *s, json_object *json, struct error *err)
 {
     struct shard *shard;
@@ -227,6 +236,7 @@ static int read_shard(struct shard_commands *s, json_object *json, struct error 
         read_list(s, array_of(json, "now"), shard->update, &shard->now) != 0 ||
         read_list(s, array_of(json, "good"), shard->done, &shard->good) != 0)
         return error_set(err, "shard_%d has no list, application or epoch", number);
+    programs_of(shard, json, s->epoch);
     shard->back = flag_of(json, "back");
     shard->insists = flag_of(json, "insists");
     shard->closed = flag_of(json, "closed") && shard->now.count == 0;

@@ -255,6 +255,11 @@ static void merge(const struct shard_commands *s, const struct shard *shard, str
     }
 }
 
+static bool has_failed(const struct shard *shard, const char *application)
+{
+    return shard->bad_application != NULL && strcmp(shard->bad_application, application) == 0;
+}
+
 static int compare(const struct shard_commands *s, const struct shard *shard, struct difference *d)
 {
     *d = (struct difference){0};
@@ -264,8 +269,7 @@ static int compare(const struct shard_commands *s, const struct shard *shard, st
         return -1;
     merge(s, shard, d);
     d->application = strcmp(shard->application, s->application) != 0 && d->next.count > 0 &&
-                     (shard->bad_application == NULL ||
-                      strcmp(shard->bad_application, s->application) != 0);
+                     !has_failed(shard, s->application);
     return 0;
 }
 
@@ -311,6 +315,24 @@ static int say_update(struct shard_commands *s, const struct shard *shard,
     return add(out, SHARD_UPDATE, shard->number, shard->update, 0) != NULL ? 0 : -1;
 }
 
+/* What did not get ready is not started again by an update that has another reason, nor in a shard
+ * that is new. -1: out of memory. */
+static int choose_application(const struct shard_commands *s, struct shard *shard)
+{
+    const struct shard *other = NULL;
+
+    for (int i = 0; shard->done == 0 && i < s->shard_count; i++)
+        if (has_failed(s->shards[i], s->application) && s->shards[i]->good_application[0] != '\0')
+            other = s->shards[i];
+    if (has_failed(shard, s->application))
+        return 0;
+    if (other != NULL && shard_text_set(&shard->bad_application, s->application) != 0)
+        return -1;
+    shard->program = shard->update;
+    return shard_text_set(&shard->application,
+                          other != NULL ? other->good_application : s->application);
+}
+
 /* An update that is of the application alone shares its epoch with those of other shards. */
 static int change(struct shard_commands *s, struct shard *shard, struct difference *d,
                   int64_t *application_epoch, struct shard_command_list *out)
@@ -332,7 +354,7 @@ static int change(struct shard_commands *s, struct shard *shard, struct differen
     shard->update = list ? shard->epoch : *application_epoch;
     shard->back = shard->insists = false;
     shard->closed = shard->now.count == 0;
-    if (shard_text_set(&shard->application, s->application) != 0)
+    if (strcmp(shard->application, s->application) != 0 && choose_application(s, shard) != 0)
         return -1;
     return say_update(s, shard, out);
 }

@@ -50,6 +50,8 @@ struct shard {
     char *application;      /* of the latest update_shard */
     char *good_application;
     char *bad_application; /* that did not get ready; NULL: none */
+    int64_t program;       /* the update that has brought the application … */
+    int64_t good_program;  /* … and the good one */
     bool back;             /* its replicas go back to the version before */
     bool insists;          /* its next update does not wait for the one that goes on */
     bool closed;           /* it is about to be deleted */

@@ -2,6 +2,7 @@
 /* What users and routers ask about the service (control_service.h). */
 #include "agent/leader/control_service.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/leader/control.h"
@@ -9,11 +10,13 @@
 #include "agent/leader/leader_service.h"
 #include "agent/leader/route_waiters.h"
 #include "agent/leader/service_next.h"
+#include "agent/leader/new_program.h"
 #include "lib/json_get.h"
 #include "lib/pieces.h"
 #include "lib/roles.h"
 #include "lib/service.h"
 #include "lib/shard_plan.h"
+#include "lib/text.h"
 
 static void refuse_as(struct leader *leader, struct link *link, const char *code, const char *why)
 {
@@ -64,11 +67,38 @@ void control_shards(struct leader *leader, struct link *link, json_object *msg)
     control_say(link, said, true);
 }
 
+/* Another program for its shards: that of a job file, or else a command. */
+static void apply_program(struct leader *leader, struct link *link, const char *roles,
+                          json_object *run)
+{
+    struct error err = {""};
+    bool same = false;
+
+    if ((roles != NULL ? new_program_apply(leader, roles, &same, &err)
+                       : new_program_run(leader, run, &same, &err)) != 0) {
+        refuse_as(leader, link, "limits", err.text);
+        return;
+    }
+    control_say(link,
+                control_answer("done", "job %u: service %s %s", leader->options->job,
+                               leader->options->roles->service,
+                               same ? "has that program already"
+                                    : "replaces its replicas by ones with that program; selastic "
+                                      "shard says how far it is"),
+                true);
+}
+
 void control_apply(struct leader *leader, struct link *link, json_object *msg)
 {
-    (void)msg;
+    const char *roles = json_get_string(msg, "roles");
+    json_object *run = json_object_object_get(msg, "run");
+
     if (!is_ready(leader, link))
         return;
+    if (roles != NULL || run != NULL) {
+        apply_program(leader, link, roles, run);
+        return;
+    }
     leader_service_apply(leader);
     control_say(link,
                 control_answer("done", "job %u: service %s looks at its repository",
@@ -136,6 +166,67 @@ void control_move(struct leader *leader, struct link *link, json_object *msg)
                 control_answer("done", "job %u: model %s moves to shard_%d", leader->options->job,
                                model, (int)shard),
                 true);
+}
+
+/* The names of models that are said by their keys: a new array. NULL with err. */
+static char **names_of(struct leader *leader, char **keys, struct error *err)
+{
+    char **names = calloc(strings_count(keys) + 1, sizeof(*names));
+
+    for (int i = 0; names != NULL && keys[i] != NULL; i++) {
+        const char *name = leader_service_model(leader, NULL, keys[i], err);
+
+        names[i] = name != NULL ? strdup(name) : NULL;
+        if (names[i] != NULL)
+            continue;
+        strings_free(names);
+        return NULL;
+    }
+    return names;
+}
+
+/* "models", or "keys". NULL with err. */
+static char **models_of(struct leader *leader, json_object *msg, struct error *err)
+{
+    char **models = json_get_strings(msg, "models", SHARD_COMMANDS_MODELS_MAX);
+    char **keys = json_get_strings(msg, "keys", SHARD_COMMANDS_MODELS_MAX);
+
+    if (models == NULL && keys == NULL)
+        error_set(err, "place needs a list of names: models or keys");
+    if (models == NULL && keys != NULL)
+        models = names_of(leader, keys, err);
+    strings_free(keys);
+    return models;
+}
+
+void control_place(struct leader *leader, struct link *link, json_object *msg)
+{
+    struct error err = {""};
+    int64_t shard = 0;
+    int changes = 0, rc;
+    char **models;
+
+    if (!is_ready(leader, link))
+        return;
+    models = models_of(leader, msg, &err);
+    if (models != NULL && !json_get_int(msg, "shard", 1, SHARD_PLAN_SHARDS_MAX, &shard))
+        error_set(&err, "place needs shard, a number from 1");
+    rc = shard > 0 ? leader_service_place(leader, (int)shard, models, &changes, &err) : -1;
+    strings_free(models);
+    if (rc != 0)
+        refuse(leader, link, err.text);
+    else if (changes == 0)
+        control_say(link,
+                    control_answer("done", "job %u: shard_%d has these models, and no others",
+                                   leader->options->job, (int)shard),
+                    true);
+    else
+        control_say(link,
+                    control_answer("done", "job %u: %d model%s to shard_%d, or leave%s it",
+                                   leader->options->job, changes,
+                                   changes == 1 ? " comes" : "s come", (int)shard,
+                                   changes == 1 ? "s" : ""),
+                    true);
 }
 
 void control_withdraw(struct leader *leader, struct link *link, json_object *msg)

@@ -8,12 +8,13 @@
 struct leader;
 struct link;
 
-/* Of users: "shards", "apply", "flush", "repack", "move", "withdraw", "serve", "hand-over"; of
- * routers: "routes", "routed". */
+/* Of users: "shards", "apply", "flush", "repack", "move", "place", "withdraw", "serve",
+ * "hand-over"; of routers: "routes", "routed". */
 void control_shards(struct leader *leader, struct link *link, json_object *msg);
 void control_apply(struct leader *leader, struct link *link, json_object *msg);
 void control_flush(struct leader *leader, struct link *link, json_object *msg);
 void control_move(struct leader *leader, struct link *link, json_object *msg);
+void control_place(struct leader *leader, struct link *link, json_object *msg);
 void control_withdraw(struct leader *leader, struct link *link, json_object *msg);
 void control_serve(struct leader *leader, struct link *link, json_object *msg);
 void control_repack(struct leader *leader, struct link *link, json_object *msg);

@@ -23,7 +23,9 @@ struct gang {
     int *ports;   /* of each task as many as the role has; 0: not known */
     char *owner;  /* name of the replica that owns it; NULL: none does */
     int owner_port;
-    int64_t version; /* of its shard; 0: it has none */
+    int64_t version;  /* of its shard; 0: it has none */
+    json_object *run; /* the command of its shard; NULL: that of the role … */
+    int64_t program;  /* … and its number */
     struct {
         int64_t version;
         int failures;
@@ -40,7 +42,9 @@ struct gangs {
     struct {
         char *path; /* NULL: the role is no shard, or has no models so far */
         int64_t version;
-    } models[ROLES_MAX]; /* by role */
+        json_object *run;
+        int64_t program;
+    } shards[ROLES_MAX]; /* by role */
 };
 
 /* ---- one gang -------------------------------------------------------------------------------- */
@@ -52,6 +56,7 @@ static void gang_free(struct gang *gang)
     free(gang->ports);
     free(gang->name);
     free(gang->owner);
+    json_object_put(gang->run);
     free(gang);
 }
 
@@ -156,7 +161,7 @@ static json_object *task_message(const char *type, int replica, int start)
 static void send_start(struct leader *leader, const struct gangs *gangs, const struct gang *gang,
                        int place)
 {
-    const char *models = gangs->models[gang->role - gangs->roles->list].path;
+    const char *models = gangs->shards[gang->role - gangs->roles->list].path;
     struct leader_member *m = roster_by_room(leader, gang->members[place]);
     json_object *msg = world_to_json(gang->world);
 
@@ -174,7 +179,10 @@ static void send_start(struct leader *leader, const struct gangs *gangs, const s
     if (models != NULL) {
         json_object_object_add(msg, "models", json_object_new_string(models));
         json_object_object_add(msg, "version", json_object_new_int64(gang->version));
+        json_object_object_add(msg, "program", json_object_new_int64(gang->program));
     }
+    if (gang->run != NULL)
+        json_object_object_add(msg, "run", json_object_get(gang->run));
     if (m != NULL)
         leader_send(m, msg);
     else
@@ -208,7 +216,9 @@ int gangs_start(struct leader *leader, struct gangs *gangs, const struct replica
         gang->owner = strdup(of_owner->name);
         gang->owner_port = count_ports(of_owner->role) > 0 ? of_owner->ports[0] : 0;
     }
-    gang->version = gangs->models[replica->role].version;
+    gang->version = gangs->shards[replica->role].version;
+    gang->run = json_object_get(gangs->shards[replica->role].run);
+    gang->program = gangs->shards[replica->role].program;
     send_start(leader, gangs, gang, 0);
     return 0;
 }
@@ -221,6 +231,7 @@ int gangs_adopt(struct leader *leader, struct gangs *gangs, const struct replica
     if (gang == NULL)
         return -1;
     json_get_int(said, "version", 0, INT64_MAX, &gang->version);
+    json_get_int(said, "program", 0, INT64_MAX, &gang->program);
     gangs_running(gangs, replica, replica->tasks[0].node, said);
     return 0;
 }
@@ -293,15 +304,18 @@ int gangs_port_of(const struct gangs *gangs, const struct replica *replica, int 
     return gang != NULL ? gang->ports[task * count_ports(gang->role) + port] : 0;
 }
 
-int gangs_set_models(struct gangs *gangs, int role, const char *path, int64_t version)
+int gangs_set_shard(struct gangs *gangs, int role, const struct gangs_shard *shard)
 {
-    char *copy = strdup(path);
+    char *copy = strdup(shard->path);
 
     if (copy == NULL)
         return -1;
-    free(gangs->models[role].path);
-    gangs->models[role].path = copy;
-    gangs->models[role].version = version;
+    free(gangs->shards[role].path);
+    json_object_put(gangs->shards[role].run);
+    gangs->shards[role].path = copy;
+    gangs->shards[role].version = shard->version;
+    gangs->shards[role].program = shard->program;
+    gangs->shards[role].run = json_object_get(shard->run);
     return 0;
 }
 
@@ -310,6 +324,13 @@ int64_t gangs_version_of(const struct gangs *gangs, const struct replica *replic
     const struct gang *gang = find(gangs, replica);
 
     return gang != NULL ? gang->version : 0;
+}
+
+int64_t gangs_program_of(const struct gangs *gangs, const struct replica *replica)
+{
+    const struct gang *gang = find(gangs, replica);
+
+    return gang != NULL ? gang->program : 0;
 }
 
 void gangs_loaded(struct gangs *gangs, const struct replica *replica, json_object *msg)
@@ -382,7 +403,9 @@ void gangs_destroy(struct gangs *gangs)
             gangs->buckets[i] = gang->next;
             gang_free(gang);
         }
-    for (int i = 0; i < ROLES_MAX; i++)
-        free(gangs->models[i].path);
+    for (int i = 0; i < ROLES_MAX; i++) {
+        free(gangs->shards[i].path);
+        json_object_put(gangs->shards[i].run);
+    }
     free(gangs);
 }

@@ -20,12 +20,21 @@ struct leader_member;
 struct gangs *gangs_create(const struct roles *roles);
 void gangs_destroy(struct gangs *gangs); /* accepts NULL */
 
-/* Of a role that is a shard: the file with its models, and the version of replicas that are started
- * from now on. -1: out of memory. */
-int gangs_set_models(struct gangs *gangs, int role, const char *path, int64_t version);
+/* With what replicas of a shard are started. */
+struct gangs_shard {
+    const char *path; /* the file with its models */
+    int64_t version;
+    json_object *run; /* the command, an array of strings; NULL: that of the role … */
+    int64_t program;  /* … and its number */
+};
+
+/* Of a role that is a shard: from now on. -1: out of memory. */
+int gangs_set_shard(struct gangs *gangs, int role, const struct gangs_shard *shard);
 /* With which version a replica was started, or to which it has come since then; 0: it has not been
  * started, or has none. */
 int64_t gangs_version_of(const struct gangs *gangs, const struct replica *replica);
+/* … and with which program; 0: it is not known. */
+int64_t gangs_program_of(const struct gangs *gangs, const struct replica *replica);
 
 /* "task_models": to which version a replica of a shard has come, or could not come. */
 void gangs_loaded(struct gangs *gangs, const struct replica *replica, json_object *msg);

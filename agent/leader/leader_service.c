@@ -29,6 +29,7 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/reconcile.h"
+#include "lib/roles_program.h"
 #include "lib/s3_place.h"
 #include "lib/service.h"
 #include "lib/text.h"
@@ -198,7 +199,7 @@ static int open_service(struct leader *leader, const struct service_task *task, 
     struct leader_service *own = leader->of_roles.service;
     const struct roles *roles = leader->options->roles;
     const struct role *role = own->role;
-    json_object *run = json_from_strings(role->run);
+    char *program = roles_program(roles);
     json_object *record = NULL, *table = NULL;
     struct service_options options = {
         .brain = {.capacity = role->shards.capacity * MIB,
@@ -218,18 +219,20 @@ static int open_service(struct leader *leader, const struct service_task *task, 
         .fail_fast = role->shards.fail_fast,
         .job = leader->options->job,
         .name = roles->service,
-        .application = json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN),
+        .application = program,
     };
 
     if (task->record != NULL)
         record = json_text_parse(task->record, strlen(task->record), err);
     if (task->table != NULL)
         table = json_text_parse(task->table, strlen(task->table), NULL);
-    if (task->record == NULL || record != NULL)
+    if (program == NULL)
+        error_set(err, "out of memory");
+    else if (task->record == NULL || record != NULL)
         own->service = service_create(&options, record, table, leader_now(leader), err);
     json_object_put(record);
     json_object_put(table);
-    json_object_put(run);
+    free(program);
     return own->service != NULL ? 0 : -1;
 }
 
@@ -391,6 +394,18 @@ int leader_service_move(struct leader *leader, const char *model, int shard, str
 
     if (shard_commands_move(service_brain(service), model, shard, err) != 0)
         return -1;
+    service_run_in(leader, 0);
+    return 0;
+}
+
+int leader_service_place(struct leader *leader, int shard, char *const *models, int *changes,
+                         struct error *err)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (service_place(own->service, shard, models, leader_now(leader), changes, err) != 0)
+        return -1;
+    own->scan_now = true;
     service_run_in(leader, 0);
     return 0;
 }

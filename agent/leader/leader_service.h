@@ -49,6 +49,9 @@ const char *leader_service_model(const struct leader *leader, const char *name, 
                                  struct error *err);
 /* A model moves to another shard. -1 with err: it cannot. */
 int leader_service_move(struct leader *leader, const char *model, int shard, struct error *err);
+/* A shard gets these models, NULL after the last, and no others: service_place(). */
+int leader_service_place(struct leader *leader, int shard, char *const *models, int *changes,
+                         struct error *err);
 /* It is served no more, or again. */
 int leader_service_withdraw(struct leader *leader, const char *model, struct error *err);
 void leader_service_serve(struct leader *leader, const char *model);

@@ -77,6 +77,7 @@ static const struct message table[] = {
     {"flush",      CONTROL, ANY,        .link = control_flush},
     {"repack",     CONTROL, ANY,        .link = control_repack},
     {"move",       CONTROL, ANY,        .link = control_move},
+    {"place",      CONTROL, ANY,        .link = control_place},
     {"withdraw",   CONTROL, ANY,        .link = control_withdraw},
     {"serve",      CONTROL, ANY,        .link = control_serve},
     {"hand-over",  CONTROL, ANY,        .link = control_hand_over},

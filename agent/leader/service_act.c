@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "lib/json_text.h"
 #include "lib/reconcile.h"
+#include "lib/roles_program.h"
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
@@ -70,6 +71,7 @@ static struct service_replica *list_replicas(struct leader *leader, int *count)
             .start = replica->start,
             .state = state_of(replica),
             .version = placed ? gangs_version_of(view->gangs, replica) : 0,
+            .program = placed ? gangs_program_of(view->gangs, replica) : 0,
             .tried = tried.version,
             .failures = tried.failures,
             .why = tried.why,
@@ -100,16 +102,19 @@ static void release_drained(struct leader *leader)
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-static void set_models(struct leader *leader, const struct service_action *action)
+static void set_shard(struct leader *leader, const struct service_action *action)
 {
     const struct roles_view *view = leader_roles_view(leader);
     int role = roles_shard(view->roles, action->shard);
     char path[PATH_MAX + 64], name[64];
+    json_object *run = roles_program_run(action->text);
+    const struct gangs_shard shard = {path, action->version, run, action->program};
 
     snprintf(path, sizeof(path), "%s/%s", leader->of_roles.service->dir,
              service_text_models(action->shard, name, sizeof(name)));
-    if (role >= 0 && gangs_set_models(view->gangs, role, path, action->version) != 0)
+    if (role >= 0 && gangs_set_shard(view->gangs, role, &shard) != 0)
         log_error("job %u: service: out of memory", leader->options->job);
+    json_object_put(run);
 }
 
 static void tell_table(struct leader *leader, const char *text)
@@ -150,7 +155,7 @@ static void written(void *owner, struct service_task *task)
         return;
     }
     if (own->actions.list[own->next].kind == SERVICE_LIST)
-        set_models(leader, &own->actions.list[own->next]);
+        set_shard(leader, &own->actions.list[own->next]);
     if (own->actions.list[own->next].kind == SERVICE_TABLE)
         tell_table(leader, task->text);
     own->next++;

@@ -376,22 +376,8 @@ void replica_destroy(struct replica *r)
     free(r->address);
     free(r->owner);
     free(r->models);
+    strings_free(r->run);
     free(r);
-}
-
-static struct world *world_of_one(const struct world *world, int index)
-{
-    struct world *one = world_create(world->generation, 1);
-
-    if (one == NULL)
-        return NULL;
-    one->kind = strdup("start");
-    one->reason = strdup("a probe");
-    one->master_addr = strdup("127.0.0.1");
-    if (world_set_node(one, 0, world->nodes[index].name, 1) == 0)
-        return one;
-    world_destroy(one);
-    return NULL;
 }
 
 static struct replica *make(const struct replica_options *options,
@@ -415,9 +401,14 @@ static struct replica *make(const struct replica_options *options,
     r->owner = options->owner != NULL ? strdup(options->owner) : NULL;
     r->models = options->models != NULL ? strdup(options->models) : NULL;
     r->address = options->address != NULL ? strdup(options->address) : NULL;
-    r->probe_world = world_of_one(options->world, options->node_index);
+    r->run = strings_copy(options->run);
+    r->options.run = NULL; /* the caller's */
+    if (r->run != NULL)
+        r->role.run = r->run;
+    r->probe_world = replica_task_world(options->world, options->node_index);
     r->tasks = calloc((size_t)count, sizeof(*r->tasks));
-    if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL) {
+    if (r->name == NULL || r->probe_world == NULL || r->tasks == NULL ||
+        (options->run != NULL && r->run == NULL)) {
         replica_destroy(r);
         return NULL;
     }
@@ -542,8 +533,10 @@ static json_object *introduce(const struct replica *r)
     role_needs_add(said, &r->options.gang);
     if (r->owner != NULL)
         json_object_object_add(said, "owner", json_object_new_string(r->owner));
-    if (r->models != NULL)
+    if (r->models != NULL) {
         json_object_object_add(said, "version", json_object_new_int64(r->options.version));
+        json_object_object_add(said, "program", json_object_new_int64(r->options.program));
+    }
     return said;
 }
 

@@ -35,6 +35,8 @@ struct replica_options {
     int owner_port;
     const char *models; /* of a shard: the file with its models; NULL: it is of none … */
     int64_t version;    /* … and its version */
+    char *const *run;   /* its command; NULL: that of the role … */
+    int64_t program;    /* … and the number of that */
     int64_t id, start;
     const char *name;             /* "collector-3" */
     const struct world *world;    /* the gang */

@@ -46,6 +46,12 @@ int replica_order_read(struct replica_order *order, const struct roles *roles, j
     order->models = json_get_string(msg, "models");
     if (!json_get_int(msg, "version", 0, INT64_MAX, &order->version))
         order->version = 0;
+    if (!json_get_int(msg, "program", 0, INT64_MAX, &order->program))
+        order->program = 0;
+    order->run = json_get_strings(msg, "run", ROLES_TEXT_MAX);
+    if (json_object_object_get_ex(msg, "run", NULL) &&
+        (order->run == NULL || order->run[0] == NULL))
+        return error_set(err, "its command is none");
     order->gang = order->role->gang;
     if (!role_needs_read(msg, &order->gang))
         return error_set(err, "what it needs is not clear");

@@ -26,6 +26,8 @@ struct replica_order {
     int64_t owner_port;
     const char *models; /* of a shard: the file with its models; NULL: it is of none … */
     int64_t version;    /* … and which version of the shard this is */
+    char **run;         /* its command; NULL: that of the role … */
+    int64_t program;    /* … and the number of that */
     const char *name;
     struct world *world;
     int64_t index;
@@ -34,8 +36,8 @@ struct replica_order {
 };
 
 /* -1 with err: what it orders cannot be done. What has been read until then is in *order. In any
- * case the caller destroys order->world and closes order->master_fd. The port that this node
- * chooses is added to msg. */
+ * case the caller destroys order->world, frees order->run and closes order->master_fd. The port
+ * that this node chooses is added to msg. */
 int replica_order_read(struct replica_order *order, const struct roles *roles, json_object *msg,
                        struct error *err);
 

@@ -38,6 +38,7 @@ struct replica {
     struct replica_hooks hooks;
     void *arg;
     char *name, *address, *owner, *models;
+    char **run;                /* NULL: that of the role of the job */
     char **user_env;           /* what the user has, of shielded tasks; NULL: that of all workers */
     struct world *probe_world; /* one worker, for the commands of probes */
     struct workers *workers;
@@ -56,6 +57,8 @@ struct replica {
 /* What the task gets: command, environment, ports, GPUs. files: the name of what the replica has in
  * the run directory. -1 with err. */
 int replica_task_prepare(struct task *task, const char *files, struct error *err);
+/* One worker on that node of the gang, for the command of a probe. NULL: out of memory. */
+struct world *replica_task_world(const struct world *world, int index);
 /* Nobody looks any more, and nobody makes it load models. */
 void replica_task_end_probe(struct task *task);
 /* It has no GPUs any more. */

@@ -29,6 +29,21 @@ static int set_looked_at(struct task *task, const char *files)
     return rc < 0 ? -1 : 0;
 }
 
+struct world *replica_task_world(const struct world *world, int index)
+{
+    struct world *one = world_create(world->generation, 1);
+
+    if (one == NULL)
+        return NULL;
+    one->kind = strdup("start");
+    one->reason = strdup("a probe");
+    one->master_addr = strdup("127.0.0.1");
+    if (world_set_node(one, 0, world->nodes[index].name, 1) == 0)
+        return one;
+    world_destroy(one);
+    return NULL;
+}
+
 /* The command of a probe runs as its task does, but alone. */
 static int set_probe_command(struct task *task, const struct role_task *values)
 {

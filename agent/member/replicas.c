@@ -237,6 +237,8 @@ static int create(struct replicas *all, struct replica_order *order, struct erro
         .owner_port = (int)order->owner_port,
         .models = order->models,
         .version = order->version,
+        .run = order->run,
+        .program = order->program,
         .id = order->which.id,
         .start = order->which.start,
         .name = order->name,
@@ -324,6 +326,7 @@ static void handle_start(struct replicas *all, const struct replica_which *which
     if (order.master_fd >= 0)
         close(order.master_fd);
     world_destroy(order.world);
+    strings_free(order.run);
 }
 
 /* ---- task_drain, task_kill ------------------------------------------------------------------- */

@@ -154,6 +154,7 @@ functions() {
 @test "a copy of a root keeps nothing, the root itself what is changed, and both are on their own" {
     functions
     root_namespaces none true 2>/dev/null || skip "no namespaces here"
+    command -v pivot_root >/dev/null || skip "no pivot_root"
     mkdir -p root/{dev,proc,sys,tmp,run,etc} here
     ln -s usr/{bin,lib,lib64,sbin} root/
     options=(--read /usr=/usr --write "$PWD/here=/there")

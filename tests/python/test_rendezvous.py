@@ -36,6 +36,14 @@ def as_nobody(work):
     return said
 
 
+def tcp_store(dist, port, **arguments):
+    arguments["timeout"] = timedelta(seconds=250)
+    try:
+        return dist.TCPStore("127.0.0.1", port, use_libuv=False, **arguments)  # Debian's has none
+    except TypeError:
+        return dist.TCPStore("127.0.0.1", port, **arguments)
+
+
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to be another user")
 class Rendezvous(unittest.TestCase):
     @tap.needs_torch
@@ -46,9 +54,7 @@ class Rendezvous(unittest.TestCase):
 
         def work():
             port = int(os.read(reader, 16))
-            store = dist.TCPStore(
-                "127.0.0.1", port, is_master=False, timeout=timedelta(seconds=250)
-            )
+            store = tcp_store(dist, port, is_master=False)
             found = store.get("secret").decode()
             store.set("where", "at mine")
             return found
@@ -56,13 +62,7 @@ class Rendezvous(unittest.TestCase):
         port = fake_agent.free_port()
         pid = os.fork()
         if pid == 0:
-            store = dist.TCPStore(
-                "127.0.0.1",
-                port,
-                is_master=True,
-                wait_for_workers=False,
-                timeout=timedelta(seconds=250),
-            )
+            store = tcp_store(dist, port, is_master=True, wait_for_workers=False)
             store.set("secret", "of rank 0")
             os.write(writer, str(port).encode())
             os._exit(0 if store.get("where") == b"at mine" else 1)

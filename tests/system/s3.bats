@@ -567,7 +567,7 @@ copied() { [[ $(cd copies && find . -mindepth 2 -maxdepth 2 ! -name '.*' ! -name
 }
 
 @test "a service serves models of S3, and follows them" {
-    local keys secret job
+    local keys secret job written
     SERVICE=s3-$$
     cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
     cat >"$TB_WORK/s3.yaml" <<YAML
@@ -586,9 +586,10 @@ YAML
     chmod 0644 "$TB_WORK/s3.yaml"
     make_files a
     states push "$PLACE/one" a
-    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
+    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | grep -v _KEY | tr '\n' ' ')
     secret=$AWS_SECRET_ACCESS_KEY
-    job=$(submit -N1 --exclusive -t 10 --wrap "export $keys; srun --mpi=none elasticrun --roles=$TB_WORK/s3.yaml")
+    write_keys "$secret"
+    job=$(submit -N1 --exclusive -t 10 --wrap "export $keys AWS_SHARED_CREDENTIALS_FILE=$TB_WORK/keys; srun --mpi=none elasticrun --roles=$TB_WORK/s3.yaml")
     wait_for 60 routed one=shard_1
     [[ $(shard_json | json_value 's["repository"]') == "$PLACE" ]]
     states push "$PLACE/two" a
@@ -601,10 +602,33 @@ YAML
     second remove states "$BATS_TEST_NUMBER/two/"
     wait_for 30 routed one=shard_1
     wait_for 30 test ! -e "$TB_WORK/copies/$SERVICE/two"
+    # It cannot be listed: all stays as it is, with one line.
+    write_keys wrong
+    wait_for 60 grep -q 'refuses the keys.*; its models stay as they are' "$TB_WORK/$job.out"
+    states push "$PLACE/one" a
+    # It is tried again, and fails again.
+    written=$(as_user stat -c %y "$TB_WORK/copies/$SERVICE/.why")
+    # shellcheck disable=SC2317 # wait_for calls it
+    again() { [[ $(as_user stat -c %y "$TB_WORK/copies/$SERVICE/.why") != "$written" ]]; }
+    wait_for 60 again
+    is_answered one 000002
+    routed one=shard_1
+    write_keys "$secret"
+    wait_for 60 is_answered one 000003
+    (($(grep -c 'refuses the keys.*its models stay as they are' "$TB_WORK/$job.out") == 1))
     ps -eo args >running
     run -1 grep -F -- "$secret" running
     run -1 grep -F -- "$secret" "$TB_WORK/$job.out"
     end_service
+}
+
+# write_keys SECRET: for the job.
+write_keys() {
+    as_user sh -c "umask 077; cat >$TB_WORK/keys.new; mv $TB_WORK/keys.new $TB_WORK/keys" <<INI
+[default]
+aws_access_key_id = $AWS_ACCESS_KEY_ID
+aws_secret_access_key = $1
+INI
 }
 
 # is_answered KEY VERSION

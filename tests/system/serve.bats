@@ -30,6 +30,7 @@ roles:
     restart: {backoff: 200ms..1s}
     capacity: 10M
     window: 0
+    update: {max-unavailable: 0}
 YAML
     chmod 0644 "$TB_WORK/serve.yaml"
     model one 1 4000000
@@ -135,6 +136,39 @@ servers() {
     wait_for 60 answers one 000002 2
 }
 
+# program FILE ARGUMENT...: the job file with that at the end of its run.
+program() {
+    sed "s|\"{models}\"]|\"{models}\", $2]|" "$TB_WORK/serve.yaml" >"$TB_WORK/$1"
+    chmod 0644 "$TB_WORK/$1"
+}
+
+# released NAME COUNT: as many replicas answer for one, all with that program.
+released() {
+    local at count=0
+    for at in $(replicas_of one); do
+        [[ $(as_user curl -sf "http://$at/release") == "$1" ]] || return 1
+        count=$((count + 1))
+    done
+    ((count == $2))
+}
+
+@test "another program is rolled out: its first replica starts, and the others go on" {
+    before=$(servers)
+    wait_for 20 released none 2
+    # A start waits until there is gate.all.
+    as_user sh -c "echo $TB_WORK/gate >$TB_WORK/models/one/000002/slow"
+    program two.yaml two
+    run -0 as_user selastic apply "$SERVICE" --file "$TB_WORK/two.yaml"
+    [[ $output == "job $job: service $SERVICE replaces its replicas by ones with that program; selastic shard says how far it is" ]]
+    starts() { pgrep -u "$TB_USER" -f "$TB_WORK/serve_program.py .* two\$"; }
+    wait_for 40 starts
+    [[ $(servers) == "$before" ]]
+    run -0 as_user selastic shard "$SERVICE"
+    [[ $output == *"Another program: 0 of 1 shards have it."*"goes on, 0/2"* ]]
+    run -0 as_user selastic apply "$SERVICE" --file "$TB_WORK/two.yaml"
+    [[ $output == *"has that program already" ]]
+}
+
 @test "another leader goes on with the same replicas, and does what comes" {
     before=$(servers)
     term=$(show_json "$job" | json_value 's["term"]')
@@ -143,15 +177,45 @@ servers() {
     as_user kill -KILL "$(agent_of "$job" "$leader")"
     led_on() { (($(show_json "$job" | json_value 's["term"]') > term)); }
     wait_for 60 led_on
-    wait_for 60 answers one 000002 2
-    routed one=shard_1
+    wait_for 60 routed one=shard_1
     is_later() { (($(table | json_value 's["revision"]') > revision)); }
     wait_for 20 is_later
     # On the other node nothing was started anew.
     after=$(servers)
     for pid in $before; do [[ ! -d /proc/$pid ]] || grep -qx "$pid" <<<"$after"; done
+    # It goes on with the program, too.
+    as_user touch "$TB_WORK/gate.all"
+    wait_for 90 released two 2
+    wait_for 60 answers one 000002 2
+    # shellcheck disable=SC2317 # wait_for calls it
+    old_gone() { ! pgrep -u "$TB_USER" -f "$TB_WORK/serve_program.py [^ ]* [^ ]*\$"; }
+    wait_for 40 old_gone
     model four 1 1000000
     wait_for 60 routed four=shard_1 one=shard_1
+}
+
+@test "a program that does not get ready: the one before goes on" {
+    before=$(servers)
+    program ends.yaml two
+    sed -i 's|run: .*|run: [/bin/false]|' "$TB_WORK/ends.yaml"
+    as_user selastic apply "$SERVICE" --file "$TB_WORK/ends.yaml"
+    went_back() { as_user selastic shard "$SERVICE" | grep -q '0 of 1 shards have it; 1 did not get ready with it'; }
+    wait_for 90 went_back
+    grep -q 'shard_1: 2 new replicas in a row did not get ready' "$TB_WORK/$job.out"
+    is_done() { [[ $(shard_json | json_value '*(x["update"] for x in s["shards"])') == "done" ]]; }
+    wait_for 40 is_done
+    [[ $(servers) == "$before" ]]
+    released two 2
+    as_user selastic apply "$SERVICE" --file "$TB_WORK/two.yaml"
+    run -0 as_user selastic shard "$SERVICE"
+    [[ $output != *"Another program"* ]]
+    # Nothing else can be another one.
+    sed 's|capacity: 10M|capacity: 11M|' "$TB_WORK/two.yaml" >"$TB_WORK/large.yaml"
+    run -1 as_user selastic apply "$SERVICE" --file "$TB_WORK/large.yaml"
+    [[ $output == *"roles.server.capacity is \"11M\", and \"10M\" in the job that runs: only run of its shards may be another one"* ]]
+    run -1 as_user selastic apply "$SERVICE" --file "$TB_WORK/nothing.yaml"
+    [[ $output == *"nothing.yaml"* ]]
+    [[ $(servers) == "$before" ]]
 }
 
 @test "no request has failed meanwhile" {

@@ -144,6 +144,44 @@ bytes_of() { shard_json | json_value "*(x['bytes'] for x in s['shards'] if x['na
     [[ $output == *"'shard_x' is not a shard; write a number from 1 to 10000, or shard_1"* ]]
 }
 
+@test "the models of a shard are said as a whole list" {
+    run -0 as_user selastic place "$SERVICE" shard_1 two one
+    [[ $output == *"shard_1 has these models, and no others" ]]
+    # One that is not named is withdrawn.
+    run -0 asks PUT /v1/shards/shard_1/routes -d '{"keys": ["one"]}'
+    [[ ${lines[0]} == *'1 model comes to shard_1, or leaves it'* && ${lines[1]} == 200 ]]
+    as_user selastic flush "$SERVICE"
+    wait_for 40 routed one=shard_1
+    why_has two 'it has been withdrawn'
+    run -1 as_user selastic place "$SERVICE" 1 two
+    [[ $output == *"there is no model 'two'"* || $output == *"model two is not served, or moves already"* ]]
+    routed one=shard_1
+    as_user selastic serve "$SERVICE" two
+    as_user selastic flush "$SERVICE"
+    wait_for 40 routed one=shard_1 two=shard_1
+    run -0 asks PUT /v1/shards/shard_1/models -d '{"models": ["one", "two"]}'
+    [[ ${lines[0]} == *'shard_1 has these models, and no others'* && ${lines[1]} == 200 ]]
+    run -0 asks PUT /v1/shards/shard_7/models -d '{"models": ["one"]}'
+    [[ ${lines[0]} == *'there is no shard_7'* && ${lines[1]} == 409 ]]
+}
+
+@test "another program is applied, and none that is no command" {
+    local program
+    program=$(as_user cat "$(shard_json | json_value 's["dir"]')/record.json" | json_value "s['brain']['application']")
+    run -0 asks PUT /v1/services/program -d "$program"
+    [[ ${lines[0]} == *'has that program already'* && ${lines[1]} == 200 ]]
+    run -0 asks PUT /v1/services/program -d '{"run": ["serve", "{nothing}"]}'
+    [[ ${lines[0]} == *'roles.server.run'* && ${lines[1]} == 409 ]]
+    program=${program/\[/'["/usr/bin/env","RELEASE=2",'}
+    run -0 asks PUT /v1/services/program -d "$program"
+    [[ ${lines[0]} == *'replaces its replicas by ones with that program'* && ${lines[1]} == 200 ]]
+    as_user selastic flush "$SERVICE"
+    # shellcheck disable=SC2317 # wait_for calls it
+    has_it() { [[ $(shard_json | json_value '"RELEASE=2" in s["program"]["run"] and s["program"]["have"] == 1') == True ]]; }
+    wait_for 60 has_it
+    routed one=shard_1 two=shard_1
+}
+
 @test "what is no request of it is refused with one line, and changes nothing" {
     local epoch
     epoch=$(as_user curl -s "$url/v1/shards" | json_value "s['data']['epoch']")

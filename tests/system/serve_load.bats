@@ -137,6 +137,18 @@ servers() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/.*$1 " | sort; }
     [[ $(servers serve.py) == "$before" ]]
 }
 
+@test "oip: another program: each server is replaced, though its models are loaded in place" {
+    before=$(servers serve.py)
+    sed 's|run: \[|&/usr/bin/env, RELEASE=2, |' "$TB_WORK/$OIP.yaml" >"$TB_WORK/release.yaml"
+    chmod 0644 "$TB_WORK/release.yaml"
+    as_user selastic apply "$OIP" --file "$TB_WORK/release.yaml"
+    # shellcheck disable=SC2317 # wait_for calls it
+    replaced() { [[ $(servers serve.py | wc -l) == 2 && ! $(comm -12 <(servers serve.py) <(echo "$before")) ]]; }
+    wait_for 90 replaced
+    wait_for 40 all_say digit 2 predicts digit digit 000002
+    for pid in $(servers serve.py); do as_user cat "/proc/$pid/environ" | tr '\0' '\n' | grep -qx RELEASE=2; done
+}
+
 @test "oip: a server that was killed comes back, and is ready with all models" {
     read -r victim <<<"$(servers serve.py)"
     as_user kill -KILL "$victim"

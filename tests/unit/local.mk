@@ -738,11 +738,14 @@ tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_haproxy_text tests/unit/test_rollout tests/unit/test_shard_commands \
     tests/unit/test_shard_commands_random tests/unit/test_shard_plan \
     tests/unit/test_roles_shards tests/unit/test_service_handover tests/unit/test_service_random \
-    tests/unit/test_service_models \
+    tests/unit/test_service_models tests/unit/test_service_program \
     tests/unit/test_service_scale
 tests_unit_test_service_models_SOURCES = tests/unit/test_service_models.c
 tests_unit_test_service_models_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_service_models_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_service_program_SOURCES = tests/unit/test_service_program.c
+tests_unit_test_service_program_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_service_program_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_service_scale_SOURCES = tests/unit/test_service_scale.c
 tests_unit_test_service_scale_LDADD = $(UNIT_LIBS)
 tests_unit_test_roles_shards_SOURCES = tests/unit/test_roles_shards.c
@@ -767,6 +770,7 @@ EXTRA_DIST += \
     tests/unit/serve/7-last.txt \
     tests/unit/serve/8-nothing.txt \
     tests/unit/serve/across.txt \
+    tests/unit/serve/application.txt \
     tests/unit/serve/failed.txt \
     tests/unit/serve/flush.txt \
     tests/unit/serve/full.txt \
@@ -777,6 +781,7 @@ EXTRA_DIST += \
     tests/unit/serve/mixed.txt \
     tests/unit/serve/move-by-hand.txt \
     tests/unit/serve/not-ready.txt \
+    tests/unit/serve/place-by-hand.txt \
     tests/unit/serve/repack.txt \
     tests/unit/serve/replaced.txt \
     tests/unit/serve/on-demand.txt \

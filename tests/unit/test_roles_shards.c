@@ -2,6 +2,7 @@
 /* A job file with a service: its roles of kind shards, and what is refused. */
 #include "common/roles_file.h"
 #include "lib/model_load.h"
+#include "lib/roles_program.h"
 #include "lib/text.h"
 #include "tests/unit/roles_fixture.h"
 
@@ -65,6 +66,90 @@ static void test_again(void **state)
     free(text);
     roles_destroy(again);
     roles_destroy(roles);
+}
+
+/* The command of the shards may be another one in a job that runs, and nothing else. */
+static void test_program(void **state)
+{
+    static const struct {
+        const char *next, *want; /* want: the beginning of the message; NULL: it may be */
+    } cases[] = {
+        {JOB OTHER, NULL},
+        {TOP "roles:\n  server:\n    kind: shards\n    run: [env, A=b, other]\n    ports: [http]\n"
+             "    ready: {http: /ok}\n    capacity: 36G\n" OTHER,
+         NULL},
+        {TOP SHARD "    capacity: 37G\n" OTHER,
+         "roles.server.capacity is \"37888M\", and \"36864M\" in the job that runs: only run of "
+         "its shards may be another one; the next job of the service reads the rest"},
+        {"service: other\nmodels: {repository: ./m}\n" SHARD "    capacity: 36G\n" OTHER,
+         "service is \"other\", and \"adapters\" in the job that runs: "},
+        {JOB "  a:\n    run: [b]\n", "roles.a.run is [\"b\"], and [\"a\"] in the job that runs: "},
+        {JOB OTHER "  b:\n    run: [b]\n", "roles.b is {"},
+        {JOB, "roles.a is not set, and {"},
+        {"roles:\n  a:\n    run: [a]\n    leads: yes\n", "it has no role of kind shards"},
+    };
+    struct roles *job = create(JOB OTHER);
+    char *program = roles_program(job), *text;
+    json_object *run;
+
+    (void)state;
+    assert_string_equal(program, "{\"run\":[\"serve\"]}");
+    run = roles_program_run(program);
+    assert_string_equal(json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN), "[\"serve\"]");
+    json_object_put(run);
+    assert_null(roles_program_run("[\"serve\"]"));
+    run = json_object_new_array();
+    json_object_array_add(run, json_object_new_string("other"));
+    text = roles_program_text(job, run);
+    assert_non_null(strstr(text, "\"run\":[\"other\"]"));
+    json_object_put(run);
+    free(text);
+    assert_null(roles_program_run(NULL));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct roles *next = create(cases[i].next);
+        struct error err = {""};
+        int rc = roles_program_check(job, next, &err);
+
+        assert_int_equal(rc, cases[i].want != NULL ? -1 : 0);
+        if (cases[i].want != NULL && strncmp(err.text, cases[i].want, strlen(cases[i].want)) != 0)
+            fail_msg("%s\ninstead of\n%s", err.text, cases[i].want);
+        roles_destroy(next);
+    }
+    free(program);
+    roles_destroy(job);
+}
+
+/* Also of what may be left out. */
+static void test_idle_again(void **state)
+{
+    static const char *const scales[] = {
+        "    scale: {idle: 30m}\n",
+        "    scale: {max: 3, sessions: 2}\n",
+        "    scale: {max: 3, sessions: 2, idle: 30m}\n",
+        "",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scales); i++) {
+        char file[600], *text;
+        struct error err = {""};
+        struct roles *roles, *again;
+        const struct role *role, *other;
+
+        snprintf(file, sizeof(file), "%s%s%s", JOB, scales[i], OTHER);
+        roles = create(file);
+        text = roles_text(roles, &err);
+        again = roles_text_read(text, &err);
+        assert_string_equal(err.text, "");
+        role = &roles->list[roles_shards(roles)];
+        other = &again->list[roles_shards(again)];
+        assert_near(role->shards.idle, other->shards.idle, 0);
+        assert_int_equal(role->shards.sessions, other->shards.sessions);
+        assert_int_equal(role->shards.most, other->shards.most);
+        free(text);
+        roles_destroy(again);
+        roles_destroy(roles);
+    }
 }
 
 static void test_router(void **state)
@@ -301,9 +386,10 @@ static void test_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_again),
-        cmocka_unit_test(test_router), cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_fit),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_again),
+        cmocka_unit_test(test_idle_again), cmocka_unit_test(test_router),
+        cmocka_unit_test(test_program),    cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_fit),        cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

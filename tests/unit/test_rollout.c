@@ -114,7 +114,7 @@ static void carry_out(struct world *w, const struct rollout_action *action)
         assert_true(w->count < REPLICAS && w->count < w->room);
         assert_true(w->count < want + r->limits.surge);
         assert_int_equal(action->version, r->back ? r->before : r->version);
-        w->list[w->count++] = (struct rollout_replica){++w->last, action->version, false, false};
+        w->list[w->count++] = (struct rollout_replica){.id = ++w->last, .version = action->version};
         break;
     case ROLLOUT_DRAIN:
         replica = find(w, action->id);
@@ -432,6 +432,43 @@ static void test_in_place(void **state)
     assert_int_equal(w.count, 1);
 }
 
+/* … but for those that were started in another way. They are replaced, as others are. */
+static void test_in_place_others(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 2, 1, 0, 40);
+    w.rollout.in_place = true;
+    to_version(&w, 1);
+    settle(&w);
+    to_version(&w, 2);
+    for (int i = 0; i < w.count; i++) {
+        w.list[i].other = true;
+        w.list[i].version = 2; /* they have loaded its list */
+    }
+    settle(&w);
+    assert_int_equal(w.last, 4);
+    assert_int_equal(w.count, 2);
+    assert_int_equal(w.most, 3);
+    assert_int_equal(w.least, 2);
+    to_version(&w, 3); /* new ones fail: those of before stay as they are */
+    for (int i = 0; i < w.count; i++)
+        w.list[i].other = true;
+    run(&w);
+    assert_int_equal(w.last, 5);
+    rollout_failed(&w.rollout, 3);
+    rollout_failed(&w.rollout, 3);
+    run(&w);
+    assert_int_equal(w.failed, 1);
+    for (int i = 0; i < w.count; i++)
+        w.list[i].other = w.list[i].version == 3;
+    settle(&w);
+    assert_int_equal(w.last, 5);
+    assert_int_equal(w.count, 2);
+    assert_int_equal(w.least, 2);
+}
+
 static void disturb(struct world *w, uint64_t *seed, int64_t *version)
 {
     int i = w->count > 0 ? (int)random_below(seed, (uint32_t)w->count) : -1;
@@ -505,11 +542,17 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_amount),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_ten),       cmocka_unit_test(test_one),
-        cmocka_unit_test(test_one_first), cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_fail_fast), cmocka_unit_test(test_first_fails),
-        cmocka_unit_test(test_fewer),     cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_amount),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ten),
+        cmocka_unit_test(test_one),
+        cmocka_unit_test(test_one_first),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_fail_fast),
+        cmocka_unit_test(test_first_fails),
+        cmocka_unit_test(test_fewer),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_in_place_others),
         cmocka_unit_test(test_random),
     };
 

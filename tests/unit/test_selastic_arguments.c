@@ -559,7 +559,8 @@ static void test_bad_options(void **unused)
         "delete 12",
         "unknown command 'delete'; commands: list, top, show, wait, resize, history, "
         "roles, replicas, scale, fail, remove, endpoints, logs, reports, proxy, usage, exporter, "
-        "services, shard, apply, flush, repack, move, withdraw, serve, handover, clean, plan, "
+        "services, shard, apply, flush, repack, move, place, withdraw, serve, handover, clean, "
+        "plan, "
         "states, fit, router, "
         "doctor, "
         "topology, "

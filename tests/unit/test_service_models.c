@@ -268,6 +268,33 @@ static int64_t size_of(struct service *s, const char *name)
     return shard_commands_named(service_brain(s), name).size;
 }
 
+/* A shard gets a whole list: what is not in it is withdrawn, and the same once more is nothing. */
+static void test_place(void **state)
+{
+    char *both[] = {names[0], names[1], NULL}, *other[] = {names[2], NULL};
+    struct service *s = service_of(0);
+    struct error err = {""};
+    int changes = -1;
+
+    (void)state;
+    name_models();
+    say(s, 0, 3);
+    assert_int_equal(service_place(s, 1, both, 1000, &changes, &err), -1);
+    assert_string_equal(err.text, "there is no shard_1");
+    json_object_put(record_of(s));
+    assert_int_equal(service_place(s, 1, other, 1000, &changes, &err), 0);
+    assert_int_equal(changes, 2);
+    assert_true(is_to_be_served(s, names[2]));
+    assert_false(is_to_be_served(s, names[0]) || is_to_be_served(s, names[1]));
+    s = next_leader(s);
+    say(s, 0, 3);
+    assert_int_equal(service_place(s, 1, other, 1000, &changes, &err), 0);
+    assert_int_equal(changes, 0);
+    assert_int_equal(service_place(s, 1, both, 1000, &changes, &err), -1);
+    assert_true(is_to_be_served(s, names[2]));
+    service_destroy(s);
+}
+
 /* What servers say takes the place of what files let expect: the largest, of the version that there
  * should be. What the repository says comes before it. */
 static void test_measured(void **state)
@@ -306,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_too_many),  cmocka_unit_test(test_asked),
         cmocka_unit_test(test_withdrawn), cmocka_unit_test(test_used),
-        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_measured),  cmocka_unit_test(test_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@ struct own_replica {
     int job;
     bool models[MODELS]; /* that it has loaded */
     bool bad, told;      /* it never gets ready; it has been told to end */
+    char application;    /* that it was started with */
     bool old;            /* a job in between may have given up its shard */
     double due;          /* when it is ready, has failed, may start, or is gone */
     double loads;        /* in place: when it has loaded the list, or could not; 0: it has it */
@@ -30,7 +31,8 @@ struct own_replica {
 struct own_shard {
     int list[MODELS]; /* versions; 0: not in the file */
     bool there;
-    int64_t version; /* of replicas that are started now */
+    int64_t version, program; /* of replicas that are started now … */
+    char application;         /* … and what they are started with */
     int target;
     bool open; /* the leader has said how many there should be */
 };
@@ -61,6 +63,7 @@ struct sim {
     int carried, cut, room;
     bool calm, even; /* nothing fails; nothing is by chance */
     bool router;     /* there is one */
+    char wanted;     /* the application that somebody has applied last; 0: nobody has */
     int job;         /* that has the service … */
     int old_start;   /* … the last start of the job before */
     bool handed;     /* replicas of the job before are there yet */
@@ -185,6 +188,7 @@ static void lead(struct sim *m)
     struct error err = {""};
 
     m->options.job = (uint32_t)m->job;
+    m->options.application = m->job % 2 != 0 ? "a" : "d"; /* job files differ */
     m->s = service_create(&m->options, record, table, m->now, &err);
     json_object_put(record);
     json_object_put(table);
@@ -195,6 +199,27 @@ static void lead(struct sim *m)
     m->looked = false;
     if (m->handed && m->tables[m->table_count - 1].job != m->job)
         service_hold(m->s, SERVICE_HOLD_WHOLE);
+}
+
+/* One with which no replica gets ready. */
+#define BAD_APPLICATION 'c'
+
+static void apply(struct sim *m, char application)
+{
+    char text[] = {application, '\0'};
+
+    m->wanted = application;
+    assert_int_equal(service_apply(m->s, text, m->now), 0);
+}
+
+/* The leader has died before it could write down what somebody has applied: he says it again. */
+static void apply_again(struct sim *m)
+{
+    char text[] = "\"to\":\"x\"";
+
+    text[sizeof(text) - 3] = m->wanted;
+    if (m->wanted != 0 && (m->record == NULL || strstr(m->record, text) == NULL))
+        apply(m, m->wanted);
 }
 
 static void remove_replica(struct sim *m, int i)
@@ -244,6 +269,7 @@ static void crash(struct sim *m)
         m->shards[shard].open = false;
     lead(m);
     say_models(m);
+    apply_again(m);
 }
 
 static void lead_anew(struct sim *m)
@@ -253,6 +279,7 @@ static void lead_anew(struct sim *m)
         m->shards[shard].open = m->shards[shard].there = false;
         m->shards[shard].target = 0;
     }
+    m->wanted = 0; /* its job file may say something else */
     lead(m);
     say_models(m);
 }
@@ -347,6 +374,8 @@ static void set_list(struct sim *m, const struct service_action *action)
 
     shard->there = true;
     shard->version = action->version;
+    shard->program = action->program;
+    shard->application = action->text[0];
     memset(shard->list, 0, sizeof(shard->list));
     for (int i = 0; i < action->count; i++) {
         int model = number_in(action->items[i].name);
@@ -507,11 +536,13 @@ static void start_replica(struct sim *m, struct own_replica *r)
     r->is.state = SERVICE_STARTS;
     r->is.start = ++m->last_start;
     r->is.version = shard->version;
+    r->is.program = shard->program;
+    r->application = shard->application;
     r->is.failed = r->is.spent = false;
     r->is.failures = 0;
     r->loads = 0;
     r->due = m->now + 0.5 + roll(m, 8);
-    r->bad = !m->calm && roll(m, 8) == 0;
+    r->bad = r->application == BAD_APPLICATION || (!m->calm && roll(m, 8) == 0);
     for (int model = 0; model < MODELS; model++) {
         r->models[model] = shard->list[model] > 0;
         r->bad = r->bad || (shard->list[model] > 0 && m->bad[model] &&
@@ -766,8 +797,7 @@ static void disturb(struct sim *m)
         break;
     case 5:
         if (roll(m, 3) == 0 && !service_holds(m->s))
-            assert_int_equal(
-                shard_commands_application(service_brain(m->s), roll(m, 2) ? "a" : "b", m->now), 0);
+            apply(m, (char)('a' + roll(m, 3)));
         break;
     case 6:
         shard_commands_flush(service_brain(m->s));
@@ -833,6 +863,26 @@ static char *describe(const struct sim *m)
     return text;
 }
 
+/* All replicas of a shard have its application: that which was applied last, if any. */
+static void check_program(const struct sim *m, int number, int models)
+{
+    struct shard_program program = shard_commands_program(service_brain(m->s), number);
+
+    for (int i = 0; i < m->count; i++) {
+        const struct own_replica *r = &m->replicas[i];
+
+        if (r->job != m->job || r->is.shard != number)
+            continue;
+        assert_int_equal(r->application, program.application[0]);
+        assert_int_equal(r->is.program, program.since);
+        assert_int_not_equal(r->application, BAD_APPLICATION);
+    }
+    if (models > 0 && m->wanted != 0 && m->wanted != BAD_APPLICATION)
+        assert_true(program.reached && program.application[0] == m->wanted);
+    if (models > 0 && m->wanted == BAD_APPLICATION)
+        assert_true(program.failed);
+}
+
 static void check_end(struct sim *m)
 {
     json_object *routes = member(m->tables[0].json, "routes");
@@ -863,6 +913,7 @@ static void check_end(struct sim *m)
         listed += models;
         assert_int_equal(count, models > 0 ? m->options.scale.least : 0);
         assert_int_equal(ready_of(m, number), count);
+        check_program(m, number, models);
     }
     assert_int_equal(listed, inside);
 }
@@ -882,7 +933,6 @@ static void begin(struct sim *m, uint64_t seed, bool in_place)
         .fail_fast = 2,
         .in_place = in_place,
         .name = "adapters",
-        .application = "a",
     };
     m->router = true;
     m->job = 1;
@@ -938,6 +988,8 @@ static void test_random(void **state)
         }
         m.calm = true;
         m.room = 60;
+        if (!service_holds(m.s))
+            apply(&m, (char)('a' + history % 2));
         say_sessions(&m, 0);
         for (int model = 0; model < MODELS; model++)
             if (m.bad[model])
@@ -958,7 +1010,7 @@ static void test_random(void **state)
 /* ---- cut at every point ---------------------------------------------------------------------- */
 
 /* New shards, updates, a move, a model that never gets ready, removals, a shard that goes: each
- * when what was before is at its end. */
+ * when what was before is at its end. Then another program, and one that never gets ready. */
 static char *play(int cut, int *carried, bool in_place)
 {
     struct sim m;
@@ -983,6 +1035,16 @@ static char *play(int cut, int *carried, bool in_place)
     take_away(&m, 7);
     take_away(&m, 0);
     take_away(&m, 2);
+    settle(&m, 30);
+    apply(&m, 'b');
+    settle(&m, 30);
+    check_end(&m);
+    apply(&m, BAD_APPLICATION);
+    settle(&m, 60);
+    check_end(&m);
+    put(&m, 4, false);
+    put(&m, 9, false); /* new ones come with the program before */
+    put(&m, 6, false);
     settle(&m, 30);
     text = describe(&m);
     check_end(&m);

@@ -91,6 +91,8 @@ static void operate(struct play *p, const char *verb, char *const *word)
         shard_commands_flush(p->s);
     } else if (strcmp(verb, "move") == 0) {
         status = shard_commands_move(p->s, word[0], atoi(word[1]), &err);
+    } else if (strcmp(verb, "place") == 0) { /* SHARD MODEL… */
+        status = shard_commands_move_all(p->s, word + 1, atoi(word[0]), &err);
     } else if (strcmp(verb, "repack") == 0) {
         shard_commands_repack(p->s);
     } else {
@@ -123,6 +125,17 @@ static void begin(struct play *p, char *const *word)
     assert_non_null(p->s);
 }
 
+static void show_programs(struct play *p)
+{
+    for (int shard = 1; shard <= shard_commands_shards(p->s); shard++) {
+        struct shard_program program = shard_commands_program(p->s, shard);
+
+        fprintf(p->out, "> shard_%d: %s since %lld%s%s\n", shard, program.application,
+                (long long)program.since, program.reached ? ", reached" : "",
+                program.failed ? ", the other one has failed" : "");
+    }
+}
+
 static void step(struct play *p, const char *verb, char *const *word)
 {
     int shard = word[0] != NULL ? atoi(word[0]) % SHARDS : 0;
@@ -150,6 +163,12 @@ static void step(struct play *p, const char *verb, char *const *word)
             shard_commands_asked(p->s, word[i]);
     } else if (strcmp(verb, "restart") == 0) {
         restart(p);
+    } else if (strcmp(verb, "begin") == 0 || strcmp(verb, "begin-anew") == 0) {
+        bool anew = strcmp(verb, "begin-anew") == 0;
+
+        assert_int_equal(shard_commands_begin(p->s, word[0], anew, p->now), 0);
+    } else if (strcmp(verb, "programs") == 0) {
+        show_programs(p);
     } else if (strcmp(verb, "show") == 0) {
         show(p);
     } else {
@@ -199,10 +218,10 @@ static void play(const char *name)
 static void test_golden(void **state)
 {
     static const char *const names[] = {
-        "1-first",  "2-update-and-add", "3-version", "4-move",       "5-remove",  "6-application",
-        "7-last",   "8-nothing",        "across",    "failed",       "flush",     "full",
-        "leaves",   "measured",         "merge",     "mixed",        "not-ready", "repack",
-        "replaced", "takeover",         "on-demand", "move-by-hand",
+        "1-first",  "2-update-and-add", "3-version", "4-move",       "5-remove",    "6-application",
+        "7-last",   "8-nothing",        "across",    "failed",       "flush",       "full",
+        "leaves",   "measured",         "merge",     "mixed",        "not-ready",   "repack",
+        "replaced", "takeover",         "on-demand", "move-by-hand", "application", "place-by-hand",
     };
 
     (void)state;

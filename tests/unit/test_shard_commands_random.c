@@ -335,7 +335,7 @@ static void roll_out(struct sim *m, int number)
     for (int i = 0; i < shard->count; i++) {
         const struct own_replica *r = &shard->replicas[i];
 
-        list[i] = (struct rollout_replica){r->id, r->version, r->ready, r->leaves};
+        list[i] = (struct rollout_replica){r->id, r->version, r->ready, r->leaves, false};
     }
     assert_int_equal(rollout_run(&shard->rollout, list, shard->count, m->room, &actions), 0);
     take_actions(m, number, &actions);

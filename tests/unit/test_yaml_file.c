@@ -84,6 +84,10 @@ static void test_places(void **state)
     json_object_put(other);
     json_object_put(tree);
 
+    tree = parse("{}");
+    assert_place(tree, 1, 1);
+    json_object_put(tree);
+
     /* A tree that json-c has made. */
     tree = json_tokener_parse("{\"a\": 1.5}");
     assert_false(yaml_where(tree, &line, &column, NULL));
