@@ -95,16 +95,21 @@ common_libelastics3client_la_SOURCES = \
     common/s3.h \
     common/s3_account.c \
     common/s3_account.h \
+    common/s3_bucket_policy.c \
+    common/s3_bucket_policy.h \
     common/s3_download.c \
     common/s3_private.h \
     common/s3_request.c \
+    common/s3_session.c \
+    common/s3_session.h \
     common/s3_upload.c
-common_libelastics3client_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(CURL_CFLAGS)
+common_libelastics3client_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS) $(CURL_CFLAGS)
 common_libelastics3client_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 common_libelastics3client_la_LIBADD = \
     common/libelasticcheckpoints.la \
     lib/libelastics3.la \
     $(CURL_LIBS) \
+    $(JSONC_LIBS) \
     $(SODIUM_LIBS)
 
 EXTRA_DIST += common/README.md

@@ -39,15 +39,24 @@ enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **te
     return result;
 }
 
-enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err)
+enum s3_result s3_size(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], int64_t *bytes,
+                       struct error *err)
 {
     const struct s3_request request = {.what = "look at", .method = "HEAD", .key = key};
     struct s3_reply reply;
     enum s3_result result = s3_ask(s3, &request, &reply, err);
 
     memcpy(etag, reply.etag, S3_ETAG_SIZE);
+    *bytes = reply.bytes;
     s3_reply_clear(&reply);
     return result;
+}
+
+enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err)
+{
+    int64_t bytes;
+
+    return s3_size(s3, key, etag, &bytes, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -52,6 +52,9 @@ struct s3 *s3_open(const struct s3_account *account, const char *bucket,
 /* NULL is accepted. */
 void s3_close(struct s3 *s3);
 
+/* What is put belongs to the owner of the bucket, too: for another user's bucket. */
+void s3_give_owner(struct s3 *s3);
+
 /* The text of an object of at most max bytes, a new string with a NUL behind it. etag may be
  * NULL. */
 enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **text, size_t *len,
@@ -66,6 +69,10 @@ enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
 
 /* The ETag of an object. */
 enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err);
+
+/* The same, and its size. */
+enum s3_result s3_size(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], int64_t *bytes,
+                       struct error *err);
 
 /* Put a small object. condition and etag (of what was put) may be NULL. */
 enum s3_result s3_put_text(struct s3 *s3, const char *key, const char *text, size_t len,
@@ -84,6 +91,9 @@ enum s3_result s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes
 enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
                        int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
                        void *arg, struct error *err);
+
+/* End all uploads in parts below a prefix that were begun and not ended, so that their parts go. */
+enum s3_result s3_give_up_below(struct s3 *s3, const char *prefix, struct error *err);
 
 /* Delete an object; one that is not there is deleted. */
 enum s3_result s3_delete(struct s3 *s3, const char *key, struct error *err);

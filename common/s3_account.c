@@ -191,14 +191,14 @@ static bool is_visible(const char *text)
     return true;
 }
 
-int s3_account_load(struct s3_account *account, struct error *err)
+static int load(struct s3_account *account, bool keys, struct error *err)
 {
     struct profiles profiles;
     int rc;
 
     *account = (struct s3_account){0};
     rc = read_profiles(&profiles, err);
-    if (rc == 0)
+    if (rc == 0 && keys)
         rc = load_keys(account, &profiles, err);
     if (rc == 0)
         rc = load_endpoint(account, &profiles, err);
@@ -212,6 +212,16 @@ int s3_account_load(struct s3_account *account, struct error *err)
     if (rc != 0)
         s3_account_clear(account);
     return rc;
+}
+
+int s3_account_load(struct s3_account *account, struct error *err)
+{
+    return load(account, true, err);
+}
+
+int s3_account_load_server(struct s3_account *account, struct error *err)
+{
+    return load(account, false, err);
 }
 
 void s3_account_clear(struct s3_account *account)

@@ -19,6 +19,9 @@ struct s3_account {
  * AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name). -1 with err; the account is empty then. */
 int s3_account_load(struct s3_account *account, struct error *err);
 
+/* Region and endpoint alone. */
+int s3_account_load_server(struct s3_account *account, struct error *err);
+
 void s3_account_clear(struct s3_account *account);
 
 #endif

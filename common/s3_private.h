@@ -26,7 +26,8 @@ struct s3_request {
     /* NULL: the whole object; else the bytes from `offset` of the one with this ETag. */
     const char *version;
     int64_t offset;
-    bool late; /* the status comes before the work is done: a 2xx may say an error */
+    bool object; /* it makes one: it says whose that is */
+    bool late;   /* the status comes before the work is done: a 2xx may say an error */
 };
 
 struct s3_reply {
@@ -34,6 +35,7 @@ struct s3_reply {
     char *text; /* with a NUL behind it */
     size_t len;
     char etag[S3_ETAG_SIZE];
+    int64_t bytes; /* of the object, as an answer to HEAD says; -1: it is not said */
     bool repeated; /* an earlier try may have reached the server */
     struct s3_fault fault;
 };
@@ -43,5 +45,9 @@ struct s3_reply {
 enum s3_result s3_ask(struct s3 *s3, const struct s3_request *request, struct s3_reply *reply,
                       struct error *err);
 void s3_reply_clear(struct s3_reply *reply);
+
+/* The service that gives session credentials: of its requests the key is for messages only. */
+struct s3 *s3_open_sts(const struct s3_account *account, const struct s3_limits *limits,
+                       struct error *err);
 
 #endif

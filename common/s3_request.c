@@ -26,6 +26,8 @@ struct s3 {
     char bucket[S3_BUCKET_MAX + 1];
     char host[HOST_SIZE];
     char scope[128]; /* for CURLOPT_AWS_SIGV4 */
+    bool gives;      /* what is put to the owner of the bucket */
+    bool sts;        /* the service that gives credentials, and no bucket */
     struct s3_limits limits;
     struct s3 *lanes[S3_LANES]; /* of lane 0: the others, as far as they were needed */
 };
@@ -190,6 +192,8 @@ static struct curl_slist *make_headers(const struct attempt *attempt)
         rc = grown != NULL ? 0 : -1;
         list = grown != NULL ? grown : list;
     }
+    if (rc == 0 && request->object && attempt->s3->gives)
+        rc = add_header(&list, "x-amz-acl", "bucket-owner-full-control");
     if (rc == 0)
         rc = add_range(&list, attempt);
     if (rc == 0)
@@ -257,11 +261,15 @@ static void read_headers(struct attempt *attempt)
     struct s3_reply *reply = attempt->reply;
     CURL *easy = attempt->s3->easy;
     struct curl_header *header;
+    curl_off_t length = -1;
     time_t date;
 
     if (curl_easy_header(easy, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
         strlen(header->value) < sizeof(reply->etag))
         snprintf(reply->etag, sizeof(reply->etag), "%s", header->value);
+    reply->bytes = -1;
+    if (curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length) == CURLE_OK)
+        reply->bytes = (int64_t)length;
     attempt->ahead = 0;
     if (curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
         return;
@@ -276,8 +284,10 @@ static CURLcode try_once(struct attempt *attempt)
     static const struct s3_parameter none[] = {{0}};
     const struct s3_request *request = attempt->request;
     struct s3 *s3 = attempt->s3;
-    char *url = s3_request_url(s3->account->endpoint, s3->account->region, s3->bucket, request->key,
-                               request->parameters != NULL ? request->parameters : none);
+    char *url = s3->sts ? s3_sts_url(s3->account->endpoint, s3->account->region)
+                        : s3_request_url(s3->account->endpoint, s3->account->region, s3->bucket,
+                                         request->key,
+                                         request->parameters != NULL ? request->parameters : none);
     struct curl_slist *headers;
     CURLcode rc = CURLE_OUT_OF_MEMORY;
     long status = 0;
@@ -361,7 +371,8 @@ static enum s3_result no_answer(const struct attempt *attempt, CURLcode rc, cons
 
 static void describe(const struct s3 *s3, const struct s3_request *request, char *what, size_t size)
 {
-    snprintf(what, size, "%s s3://%s/%s", request->what, s3->bucket, error_path(request->key).text);
+    snprintf(what, size, "%s %s%s%s%s", request->what, s3->sts ? "" : "s3://", s3->bucket,
+             s3->sts ? "" : "/", error_path(request->key).text);
 }
 
 static enum s3_result judge(struct attempt *attempt, const char *what)
@@ -492,6 +503,20 @@ struct s3 *s3_open(const struct s3_account *account, const char *bucket,
     return s3;
 }
 
+struct s3 *s3_open_sts(const struct s3_account *account, const struct s3_limits *limits,
+                       struct error *err)
+{
+    struct s3 *s3 = s3_open(account, "", limits, err);
+
+    if (s3 == NULL)
+        return NULL;
+    s3->sts = true;
+    snprintf(s3->scope, sizeof(s3->scope), "aws:amz:%s:sts", account->region);
+    if (account->endpoint == NULL)
+        snprintf(s3->host, sizeof(s3->host), "sts.%s.amazonaws.com", account->region);
+    return s3;
+}
+
 struct s3 *s3_lane(struct s3 *s3, int lane)
 {
     struct s3 **own = &s3->lanes[lane];
@@ -500,7 +525,14 @@ struct s3 *s3_lane(struct s3 *s3, int lane)
         return s3;
     if (*own == NULL)
         *own = s3_open(s3->account, s3->bucket, &s3->limits, NULL);
+    if (*own != NULL)
+        (*own)->gives = s3->gives;
     return *own;
+}
+
+void s3_give_owner(struct s3 *s3)
+{
+    s3->gives = true;
 }
 
 void s3_close(struct s3 *s3)

@@ -2,11 +2,16 @@
 /* When to stop (stop.h). */
 #include "common/stop.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t asked, was_asked;
+
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+static bool (*others)(void *arg);
+static void *others_arg;
 
 static void on_signal(int number)
 {
@@ -25,6 +30,7 @@ void stop_watch(int seconds)
     sigset_t set;
 
     asked = 0;
+    stop_when(NULL, NULL);
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         sigaction(numbers[i], &action, NULL);
@@ -35,6 +41,14 @@ void stop_watch(int seconds)
     alarm((unsigned int)seconds);
 }
 
+void stop_when(bool (*look)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&looking);
+    others = look;
+    others_arg = arg;
+    pthread_mutex_unlock(&looking);
+}
+
 int stop_was_asked(void)
 {
     return was_asked;
@@ -42,5 +56,10 @@ int stop_was_asked(void)
 
 int stop_asked(void)
 {
+    if (asked == 0 && pthread_mutex_trylock(&looking) == 0) {
+        if (others != NULL && others(others_arg))
+            asked = SIGALRM;
+        pthread_mutex_unlock(&looking);
+    }
     return asked;
 }

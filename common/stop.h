@@ -3,11 +3,17 @@
 #ifndef ELASTIC_COMMON_STOP_H
 #define ELASTIC_COMMON_STOP_H
 
+#include <stdbool.h>
+
 /* From now on SIGHUP, SIGINT, SIGTERM, and the end of that many seconds (0: no limit), ask to stop.
  * Earlier requests are forgotten. */
 void stop_watch(int seconds);
 
-/* The signal that has asked to stop, SIGALRM for the time limit; 0: go on. A system call that waits
+/* Until the next stop_watch(): look() says, too, whether to stop, and is asked often; by several
+ * threads, but one at a time. NULL: nobody does. */
+void stop_when(bool (*look)(void *arg), void *arg);
+
+/* The signal that has asked to stop, SIGALRM for the time limit, and for look(); 0: go on. A system call that waits
  * ends with EINTR after a request, and again each second. */
 int stop_asked(void);
 

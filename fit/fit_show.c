@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd/command.h"
@@ -15,6 +16,7 @@
 #include "cmd/render_parts.h"
 #include "cmd/terminal_text.h"
 #include "fit/grant.h"
+#include "fit/s3_grant.h"
 #include "fit/spec.h"
 #include "lib/fit_view.h"
 #include "lib/json_get.h"
@@ -96,6 +98,8 @@ static json_object *fit_json(const struct home *home, int64_t id, struct error *
     struct home_record record;
     json_object *json;
     struct spec spec;
+    double until;
+    bool on_s3;
 
     if (spec_read(home, id, &spec, err) != 0)
         return NULL;
@@ -112,7 +116,10 @@ static json_object *fit_json(const struct home *home, int64_t id, struct error *
     add_text(json, "service", spec.service);
     add_text(json, "model", spec.model);
     add_text(json, "mode", spec.mode == FIT_MULTI ? "multi" : "single");
-    json_object_object_add(json, "granted", json_object_new_boolean(grant_is_open(home, id)));
+    on_s3 = s3_grant_is_open(home, id, (double)time(NULL), &until);
+    json_object_object_add(json, "granted",
+                           json_object_new_boolean(on_s3 || grant_is_open(home, id)));
+    json_object_object_add(json, "sessionUntil", on_s3 ? json_object_new_double(until) : NULL);
     add_record(json, &record);
     json_object_object_add(json, "run", json_object_get(spec.json));
     spec_clear(&spec);
@@ -150,7 +157,7 @@ static void print_trainer(json_object *json, json_object *run)
 {
     json_object *trainer = json_object_object_get(run, "trainer");
     const char *user = json_get_string(trainer, "user");
-    char text[200];
+    char text[200], clock[40];
 
     if (user == NULL)
         return;
@@ -159,6 +166,12 @@ static void print_trainer(json_object *json, json_object *run)
     snprintf(text, sizeof(text), "%.60s has access to the data and the new state", user);
     if (json_get_bool(json, "granted", false))
         print_pair("Granted:", text);
+    if (json_get_double(json, "sessionUntil", 0) > 0) {
+        snprintf(
+            text, sizeof(text), "its session ends at %s",
+            text_clock(json_get_double(json, "sessionUntil", 0), time(NULL), clock, sizeof(clock)));
+        print_pair("On S3:", text);
+    }
 }
 
 static void print_fit(json_object *json)

@@ -175,7 +175,7 @@ static int pass(json_object *paths, const struct grant_order *order, const char 
     close(fd);
     if (rc != 0 || has)
         return rc;
-    if (!is_of_repository(path, order->write))
+    if (order->write == NULL || !is_of_repository(path, order->write))
         return error_set(err,
                          "%s: others cannot pass this directory, so %s would not reach what is "
                          "below; let others pass it (chmod o+x), or use another place",
@@ -234,9 +234,9 @@ static json_object *plan(const struct grant_order *order, struct error *err)
     for (int i = 0; rc == 0 && i < GRANT_READ_MAX; i++)
         if (order->read[i] != NULL)
             rc = add_read(paths, order, order->read[i], &walk, err);
-    if (rc == 0)
+    if (rc == 0 && order->write != NULL)
         rc = pass_above(paths, order, order->write, err);
-    if (rc == 0)
+    if (rc == 0 && order->write != NULL)
         add(paths, order->write, REACH_WRITE);
     if (rc == 0)
         return paths;
@@ -361,7 +361,7 @@ int grant_give(const struct home *home, int64_t id, const struct grant_order *or
 
     if (grant == NULL && errno != ENOENT)
         return -1;
-    if (make_incoming(order->write, err) != 0) {
+    if (order->write != NULL && make_incoming(order->write, err) != 0) {
         json_object_put(grant);
         return -1;
     }

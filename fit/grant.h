@@ -22,7 +22,7 @@ struct grant_order {
     const char *user; /* who gets access */
     uid_t uid;
     const char *read[GRANT_READ_MAX]; /* files and directories; NULL: none */
-    const char *write;                /* a directory of this user, which is made */
+    const char *write;                /* a directory of this user, which is made; NULL: none */
     uint32_t job, restarts;           /* of the service: its epilog takes all back */
     double until;                     /* by then it is over in any case */
 };

@@ -116,7 +116,7 @@ int guest_cancel(const struct fit_arguments *arguments, struct error *err)
         error_set(err, "the training for guest %" PRId64 " is over already", id);
         return FIT_EXIT_OVER;
     }
-    error_set(&why, "the owner of the trainer has ended it: %.300s", reason);
+    error_set(&why, "the owner of the trainer has ended it: %s", reason);
     if ((!home_has(&guests, id, HOME_FIT_FILE) &&
          training_say(&guests, id, HOME_FIT_FILE, 1, &why, err) != 0) ||
         guest_write(&guests, id, GUEST_END_FILE, why.text, err) != 0)

@@ -13,9 +13,11 @@
 #include "common/log.h"
 #include "common/stop.h"
 #include "fit/foreign.h"
+#include "fit/s3_foreign.h"
 #include "fit/training.h"
 #include "fit/user_program.h"
 #include "lib/json_get.h"
+#include "lib/s3_place.h"
 #include "lib/text.h"
 
 #define ARGUMENTS_MAX 1000
@@ -27,6 +29,7 @@
 struct attempt {
     struct guest_trainer *trainer;
     json_object *begun, *call; /* call: what the program is told, with its own paths */
+    struct s3_source source;   /* keys for S3 */
     char scratch[PATH_MAX];    /* below it: data, targets, previous, model, staged */
 };
 
@@ -60,7 +63,7 @@ static bool waits_for(struct attempt *attempt, const char *path)
 {
     struct timespec pause = {.tv_nsec = ACCESS_NS};
 
-    if (path == NULL)
+    if (path == NULL || s3_place_is(path))
         return true;
     for (int i = 0; i < ACCESS_LOOKS && !foreign_is_open(path); i++) {
         if (unwanted(attempt->trainer))
@@ -93,7 +96,8 @@ static int get(struct attempt *attempt, const char *key, const char *name, struc
     if (path == NULL)
         return 0;
     below(to, attempt, name);
-    if (foreign_copy(path, attempt->trainer->uid, to, result, err) != 0)
+    if (s3_place_is(path) ? s3_foreign_get(&attempt->source, path, to, result, err) != 0
+                          : foreign_copy(path, attempt->trainer->uid, to, result, err) != 0)
         return -1;
     json_object_object_add(attempt->call, key, json_object_new_string(result));
     return 0;
@@ -173,10 +177,19 @@ static int run(const struct attempt *attempt, const char *key, int *code, struct
     return wanted ? 0 : 1;
 }
 
+static int put(struct attempt *attempt, const char *to, struct error *err)
+{
+    char model[PATH_MAX];
+
+    below(model, attempt, "model");
+    return s3_place_is(to) ? s3_foreign_put(&attempt->source, model, to, err)
+                           : foreign_put(model, to, attempt->trainer->uid, err);
+}
+
 /* 1: it is not wanted any more. */
 static int carry_out(struct attempt *attempt, int *code, struct error *why)
 {
-    char model[PATH_MAX], to[PATH_MAX];
+    char to[PATH_MAX];
     const char *there = json_get_string(attempt->call, "modelDir");
 
     snprintf(to, sizeof(to), "%s", there != NULL ? there : "");
@@ -184,7 +197,7 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
     if (!waits_for_all(attempt))
         return 1;
     if (prepare(attempt, why) != 0)
-        return 0;
+        return unwanted(attempt->trainer) ? 1 : 0;
     if (run(attempt, "stage", code, why) != 0)
         return 1;
     if (*code == 0 && run(attempt, "run", code, why) != 0)
@@ -193,13 +206,13 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
         return 0;
     if (!waits_for(attempt, to))
         return 1;
-    below(model, attempt, "model");
-    *code = foreign_put(model, to, attempt->trainer->uid, why) == 0 ? 0 : 1;
-    return 0;
+    *code = put(attempt, to, why) == 0 ? 0 : 1;
+    return *code != 0 && unwanted(attempt->trainer) ? 1 : 0;
 }
 
 static int train(struct guest_trainer *trainer, json_object *begun, struct error *err)
 {
+    struct home_path keys = home_path(&trainer->home, trainer->id, GUEST_KEYS_FILE);
     struct attempt attempt = {.trainer = trainer, .begun = begun};
     struct error why = {""};
     int number, code = 1, rc;
@@ -216,7 +229,10 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
         return -1;
     }
     log_info("training %" PRId64 " for uid %u", trainer->id, trainer->uid);
+    attempt.source = (struct s3_source){
+        .key = trainer->key, .path = keys.text, .unwanted = unwanted, .arg = trainer};
     rc = carry_out(&attempt, &code, &why);
+    s3_source_clear(&attempt.source);
     dir_remove(attempt.scratch, NULL);
     json_object_put(attempt.call);
     return rc == 0 ? training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err) : 0;
@@ -237,7 +253,7 @@ static int find(struct guest_trainer *trainer, struct error *err)
         else
             rc = guest_uid(&trainer->home, trainer->id, &trainer->uid, err);
         if (rc == 0 && trainer->id != 0)
-            rc = training_here(&trainer->home, trainer->id, err);
+            rc = training_here(&trainer->home, trainer->id, s3_box_key_name(trainer->key), err);
     }
     free(list);
     return rc;

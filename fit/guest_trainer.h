@@ -10,11 +10,13 @@
 #include <time.h>
 
 #include "fit/guests.h"
+#include "fit/s3_box.h"
 
 struct guest_trainer {
     struct home home;
-    int64_t id; /* 0: for nobody */
-    uid_t uid;  /* of the guest */
+    int64_t id;             /* 0: for nobody */
+    uid_t uid;              /* of the guest */
+    struct s3_box_key *key; /* for keys for S3 */
     struct timespec looked;
 };
 

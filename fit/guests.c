@@ -14,8 +14,10 @@
 
 #include "common/allowed_users.h"
 #include "common/files.h"
+#include "fit/s3_box.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
+#include "lib/s3_place.h"
 #include "lib/shard_commands.h"
 #include "lib/text.h"
 
@@ -71,6 +73,15 @@ int guest_write(const struct home *guests, int64_t id, const char *file, const c
                 struct error *err)
 {
     return file_replace(home_path(guests, id, file).text, text, strlen(text), 0600, err);
+}
+
+/* Who can open keys for S3: the replica that trains has made a key for that. */
+static void add_key(json_object *answer, const struct home *guests, int64_t id)
+{
+    json_object *trainer = home_read(guests, id, HOME_TRAINER_FILE, NULL);
+
+    json_object_object_add(answer, "key", json_from_string(json_get_string(trainer, "key")));
+    json_object_put(trainer);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -143,6 +154,7 @@ static json_object *state_of(const struct desk *desk, int64_t id)
     json_object_object_add(answer, "over",
                            json_object_new_boolean(home_has(desk->guests, id, GUEST_OVER_FILE)));
     json_object_object_add(answer, "result", home_read(desk->guests, id, HOME_FIT_FILE, NULL));
+    add_key(answer, desk->guests, id);
     add_text(answer, "waits", desk, id, GUEST_WAITS_FILE);
     add_text(answer, "end", desk, id, GUEST_END_FILE);
     return answer;
@@ -227,9 +239,12 @@ static json_object *ask(const struct desk *desk)
 static bool is_path(json_object *call, const char *key, bool needed)
 {
     const char *path = json_get_string(call, key);
+    struct s3_place place;
 
     if (json_object_object_get(call, key) == NULL)
         return !needed;
+    if (path != NULL && s3_place_is(path))
+        return s3_place_parse(path, &place, NULL) == 0;
     return path != NULL && path[0] == '/' && strlen(path) < PATH_MAX;
 }
 
@@ -243,7 +258,7 @@ static json_object *begin(const struct desk *desk, int64_t id)
     if (!json_object_is_type(call, json_type_object) || !is_path(call, "modelDir", true) ||
         !is_path(call, "previousModelDir", false) || !is_path(call, "trainData", true) ||
         !is_path(call, "targetsData", false))
-        return refusal("wrong", "fit-begin needs a call, with paths that begin with /");
+        return refusal("wrong", "fit-begin needs a call, with paths that begin with /, or s3://");
     begun = json_object_new_object();
     json_object_object_add(begun, "call", json_object_get(call));
     json_object_object_add(begun, "run", json_object_get(json_object_object_get(desk->fit, "run")));
@@ -258,10 +273,14 @@ static json_object *begin(const struct desk *desk, int64_t id)
 
 static json_object *look(const struct desk *desk, int64_t id)
 {
+    const char *keys = json_get_string(desk->message, "keys");
     struct error err;
     json_object *answer;
 
-    if (guest_write(desk->guests, id, GUEST_LOOKED_FILE, "", &err) != 0)
+    if (keys != NULL && strlen(keys) > S3_BOX_MAX)
+        return refusal("wrong", "the keys for S3 are too long");
+    if ((keys != NULL && guest_write(desk->guests, id, GUEST_KEYS_FILE, keys, &err) != 0) ||
+        guest_write(desk->guests, id, GUEST_LOOKED_FILE, "", &err) != 0)
         return refusal("failed", err.text);
     answer = state_of(desk, id);
     add_log(answer, desk, id);

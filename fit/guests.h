@@ -3,6 +3,7 @@
  *
  *     guests/fits/000003/run.json      who has asked, for which fit of which service: the desk
  *     guests/fits/000003/begin.json    what is to be trained, and by which program: the desk
+ *     guests/fits/000003/keys          for S3; the replica that trains can read it: the desk
  *     guests/fits/000003/looked        its time: when the user has asked last: the desk
  *     guests/fits/000003/end           it is to end: the desk, or the runner
  *     guests/fits/000003/chosen        its turn has come: the runner
@@ -23,6 +24,7 @@
 #include "lib/error.h"
 
 #define GUEST_BEGIN_FILE  "begin.json"
+#define GUEST_KEYS_FILE   "keys"
 #define GUEST_LOOKED_FILE "looked"
 #define GUEST_END_FILE    "end"
 #define GUEST_CHOSEN_FILE "chosen"

@@ -21,6 +21,14 @@ fit_libfit_la_SOURCES = \
     fit/new_state.h \
     fit/runner.c \
     fit/runner.h \
+    fit/s3_box.c \
+    fit/s3_bucket_grant.c \
+    fit/s3_bucket_grant.h \
+    fit/s3_box.h \
+    fit/s3_foreign.c \
+    fit/s3_foreign.h \
+    fit/s3_grant.c \
+    fit/s3_grant.h \
     fit/s3_states.c \
     fit/s3_states.h \
     fit/spec.c \

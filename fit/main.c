@@ -21,6 +21,7 @@
 #include "cmd/options.h"
 #include "cmd/terminal_text.h"
 #include "fit/fit_command.h"
+#include "lib/fit.h"
 #include "lib/fit_view.h"
 #include "lib/number.h"
 #include "lib/states.h"
@@ -54,7 +55,7 @@ static void print_help(void)
         "                     who trains it: a service of another user that allows it\n"
         "  --within=WHAT=TIME start, fit or target: how long that may take, such as fit=2h\n"
         "  --wait             wait until the fit is over\n"
-        "  --reason=TEXT      why it is cancelled\n"
+        "  --reason=TEXT      why it is cancelled, up to 300 bytes\n"
         "  --guests           trainings for other users, whom the service allows them\n"
         "  --json             print JSON; a failure is {\"error\": TEXT}\n"
         "  --help             print this text\n"
@@ -179,7 +180,10 @@ static int read_option(void *to, int option, struct error *err)
         return 0;
     case 'r':
         arguments->reason = optarg;
-        return 0;
+        return strlen(optarg) <= FIT_CANCEL_MAX
+                   ? 0
+                   : error_set(err, "--reason has %zu bytes; %d is the most", strlen(optarg),
+                               FIT_CANCEL_MAX);
     case 'j':
         arguments->json = true;
         return 0;

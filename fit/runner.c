@@ -16,7 +16,7 @@
 #include "fit/guest_runner.h"
 #include "fit/steps.h"
 
-#define REASON 256
+#define END_LOOK 0.5 /* seconds between two looks whether a fit is to end */
 
 struct runner {
     struct home home;
@@ -28,6 +28,8 @@ struct runner {
     struct steps steps;
     enum fit_action last; /* that was carried out */
     int64_t over;         /* all fits up to this one are */
+    double looked;        /* whether the fit is to end */
+    bool broken_off;      /* the action has ended because it is */
     uint32_t job, restarts;
     bool trains; /* for guests */
     struct guest_runner guests;
@@ -83,6 +85,14 @@ static int note_waits(struct runner *runner, const char *why, struct error *err)
 
 /* ---- a fit ----------------------------------------------------------------------------------- */
 
+static void clear_steps(struct runner *runner)
+{
+    trainer_link_destroy(runner->steps.trainer);
+    s3_grant_destroy(runner->steps.s3);
+    runner->steps.trainer = NULL;
+    runner->steps.s3 = NULL;
+}
+
 /* Its training may have no previous status. */
 static int open_fit(struct runner *runner, int64_t id, struct error *err)
 {
@@ -95,13 +105,16 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
         runner->record = (struct home_record){
             .fit = fit_begin(runner->spec.mode, &runner->spec.limits, unix_time())};
     }
-    trainer_link_destroy(runner->steps.trainer);
+    clear_steps(runner);
     runner->steps = (struct steps){
         .home = &runner->home,
         .link = runner->link,
         .trainer = rc == 0 && runner->spec.mode == FIT_MULTI
                        ? trainer_link_create(&runner->spec.trainer)
                        : NULL,
+        .s3 = rc == 0 && runner->spec.mode == FIT_MULTI && s3_grant_is_needed(&runner->spec)
+                  ? s3_grant_create(&runner->home, id, &runner->spec)
+                  : NULL,
         .job = runner->job,
         .restarts = runner->restarts,
         .id = id,
@@ -112,7 +125,9 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
         .began = unix_time(),
     };
     runner->last = runner->record.fit.action;
-    if (rc == 0 && runner->spec.mode == FIT_MULTI && runner->steps.trainer == NULL)
+    if (rc == 0 && runner->spec.mode == FIT_MULTI &&
+        (runner->steps.trainer == NULL ||
+         (s3_grant_is_needed(&runner->spec) && runner->steps.s3 == NULL)))
         rc = error_set(err, "out of memory");
     if (rc == 0 && !fit_is_over(&runner->record.fit))
         rc = save(&runner->steps, err);
@@ -121,6 +136,7 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
 
 static void close_fit(struct runner *runner)
 {
+    clear_steps(runner);
     spec_clear(&runner->spec);
     runner->id = 0;
 }
@@ -160,12 +176,43 @@ static int look_for_cancel(struct runner *runner, struct error *err)
 
     if (!home_has(&runner->home, runner->id, HOME_CANCEL_FILE))
         return 0;
-    reason = file_read(home_path(&runner->home, runner->id, HOME_CANCEL_FILE).text, REASON, NULL,
-                       NULL);
+    reason = file_read(home_path(&runner->home, runner->id, HOME_CANCEL_FILE).text, FIT_CANCEL_MAX,
+                       NULL, NULL);
     fact.reason = reason;
     rc = tell(runner, &fact, err);
     free(reason);
     return rc;
+}
+
+/* Somebody wants the fit to end, or its time is over, while an action goes on that waits for S3.
+ * What is copied before it begins takes the time that it needs. */
+static bool is_to_end(void *arg)
+{
+    struct runner *runner = arg;
+    const struct fit *fit = &runner->record.fit;
+    double now = unix_time();
+
+    if (now < runner->looked + END_LOOK && now >= runner->looked)
+        return false;
+    runner->looked = now;
+    runner->broken_off = (fit->deadline > 0 && now > fit->deadline &&
+                          fit->action != FIT_DO_PREPARE) ||
+                         home_has(&runner->home, runner->id, HOME_CANCEL_FILE);
+    return runner->broken_off;
+}
+
+static enum step carry_out(struct runner *runner, struct error *why)
+{
+    enum step step;
+
+    runner->broken_off = false;
+    if (!runner->record.fit.cleaning)
+        stop_when(is_to_end, runner);
+    step = steps_run(&runner->steps, unix_time(), why);
+    stop_when(NULL, NULL);
+    if (runner->broken_off)
+        stop_watch(0);
+    return step;
 }
 
 /* A clean-up that does not go on is written when it says something else. */
@@ -182,9 +229,9 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.flushed = runner->steps.trained = runner->steps.asked = 0;
         runner->steps.why[0] = '\0';
     }
-    step = steps_run(&runner->steps, unix_time(), &why);
-    if (step == STEP_FAILED && stop_was_asked()) /* this process ends, and not the fit */
-        return 0;
+    step = carry_out(runner, &why);
+    if (step == STEP_FAILED && (runner->broken_off || stop_was_asked()))
+        return 0; /* the fit ends for another reason; or this process does */
     if (step == STEP_WAITS)
         return note_waits(runner, why.text, err);
     fact.kind = step == STEP_DONE ? FIT_FACT_DONE : FIT_FACT_FAILED;
@@ -234,7 +281,7 @@ void runner_destroy(struct runner *runner)
 {
     if (runner == NULL)
         return;
-    trainer_link_destroy(runner->steps.trainer);
+    clear_steps(runner);
     spec_clear(&runner->spec);
     free(runner);
 }

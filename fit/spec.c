@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fit/grant.h"
+#include "fit/s3_grant.h"
 #include "lib/json_get.h"
 #include "lib/s3_place.h"
 #include "lib/shard_commands.h"
@@ -19,6 +20,9 @@
 #define LIMIT_MAX    (366 * 86400.0)
 #define ARGUMENT_MAX 1000
 #define URL_MAX      2048
+
+#define GRANT_TIME     900.0
+#define GRANT_TIME_MAX 86400.0
 
 static const char *const limits[] = {"start", "fit", "target"};
 
@@ -85,8 +89,10 @@ static int check_data(const char *option, const char *path, struct error *err)
 {
     if (path == NULL)
         return 0;
+    if (s3_place_is(path))
+        return 0; /* s3_grant_check() */
     if (strstr(path, "://") != NULL)
-        return error_set(err, "--%s=%s: a trainer of another user opens files only", option,
+        return error_set(err, "--%s=%s: a trainer of another user opens files, and s3://", option,
                          error_value(path).text);
     return grant_check(path, err) == 0 ? 0 : error_prefix(err, "--%s", option);
 }
@@ -132,6 +138,16 @@ static int states_url(char *url, size_t size, const char *states, const char *mo
     return s3_place_parse(url, &where, err);
 }
 
+/* What is on S3 a trainer can be let at. */
+static int check_s3(json_object *json, struct error *err)
+{
+    const struct spec spec = {.json = json,
+                              .states = json_get_string(json, "states"),
+                              .grant = json_get_string(json, "grant")};
+
+    return s3_grant_is_needed(&spec) ? s3_grant_check(&spec, err) : 0;
+}
+
 json_object *spec_create(const struct spec_order *order, json_object *service, double now,
                          struct error *err)
 {
@@ -164,13 +180,6 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     }
     if (check_stage(order, fit, &trainer, err) != 0)
         return NULL;
-    if (trainer.user[0] != '\0' && states != NULL) {
-        error_set(err,
-                  "--trainer: a trainer of another user writes to directories only, and the "
-                  "states of service %s are on S3",
-                  error_value(order->service).text);
-        return NULL;
-    }
     /* A trainer of another user follows no links. */
     if (trainer.user[0] != '\0' && realpath(repository, real) != NULL)
         repository = real;
@@ -191,6 +200,8 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     add_copy(json, "run", fit);
     add_copy(json, "stage", fit);
     add_copy(json, "keep", fit);
+    add_copy(json, "grant", fit);
+    add_copy(json, "grantTime", fit);
     json_object_object_add(json, "within", limits_json(order, fit));
     add_text(json, "trainData", order->data);
     add_text(json, "targetsData", order->targets);
@@ -201,7 +212,10 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     json_object_object_add(json, "targetServiceInfo", target);
     json_object_object_add(json, "user", json_object_new_int64(getuid()));
     json_object_object_add(json, "created", json_object_new_double(now));
-    return json;
+    if (trainer.user[0] == '\0' || check_s3(json, err) == 0)
+        return json;
+    json_object_put(json);
+    return NULL;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -252,6 +266,10 @@ int spec_read(const struct home *home, int64_t id, struct spec *spec, struct err
     spec->place = json_get_string(spec->json, "place");
     spec->states = json_get_string(spec->json, "states");
     spec->from = json_get_string(spec->json, "from");
+    spec->grant = json_get_string(spec->json, "grant");
+    spec->grant_time = json_get_double(spec->json, "grantTime", GRANT_TIME);
+    if (!(spec->grant_time >= 1 && spec->grant_time <= GRANT_TIME_MAX))
+        spec->grant_time = GRANT_TIME;
     spec->run = json_get_strings(spec->json, "run", ARGUMENT_MAX);
     spec->stage = json_get_strings(spec->json, "stage", ARGUMENT_MAX);
     json_get_int(spec->json, "keep", 0, INT_MAX, &keep);

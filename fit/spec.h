@@ -37,6 +37,8 @@ struct spec {
     const char *from;
     enum fit_mode mode;
     struct trainer_name trainer; /* in mode multi */
+    const char *grant;           /* an ARN, for S3; NULL: none */
+    double grant_time;           /* seconds */
     char **run, **stage;         /* stage NULL: none */
     struct fit_limits limits;
     int keep;

@@ -6,6 +6,7 @@
 
 #include "fit/home.h"
 #include "fit/leader_link.h"
+#include "fit/s3_grant.h"
 #include "fit/spec.h"
 #include "fit/trainer_link.h"
 
@@ -13,6 +14,7 @@ struct steps {
     const struct home *home;
     struct service_link *link;
     struct trainer_link *trainer; /* in mode multi */
+    struct s3_grant *s3;          /* … if anything is on S3; NULL: nothing is */
     uint32_t job, restarts;       /* of the service */
     int64_t id;
     const struct spec *spec;
@@ -23,6 +25,7 @@ struct steps {
     /* Of this action, since this process carries it out. */
     double began, flushed, trained, asked;
     bool granted;
+    char key[72];  /* of the replica that trains, for S3 */
     char why[256]; /* the trainer does not run or answer, as was known last */
     int count;     /* of FIT_DO_COUNT */
 };

@@ -17,7 +17,9 @@
 #include "fit/foreign.h"
 #include "fit/grant.h"
 #include "fit/new_state.h"
+#include "fit/s3_foreign.h"
 #include "lib/json_get.h"
+#include "lib/s3_place.h"
 #include "lib/states.h"
 
 #define LOOK_PAUSE   1.0    /* seconds between two questions to the trainer */
@@ -76,6 +78,14 @@ static enum step without(struct steps *steps, enum trainer_said said, struct err
     return said == TRAINER_REFUSES ? STEP_FAILED : waits(steps, why.text, err);
 }
 
+/* The replica that trains now, for which keys for S3 are sealed. */
+static void take_key(struct steps *steps, json_object *answer)
+{
+    const char *key = json_get_string(answer, "key");
+
+    snprintf(steps->key, sizeof(steps->key), "%.71s", key != NULL ? key : "");
+}
+
 /* Once more with the number that the trainer has now. */
 enum step multi_ensure(struct steps *steps, double now, struct error *err)
 {
@@ -98,6 +108,11 @@ enum step multi_ensure(struct steps *steps, double now, struct error *err)
         if (steps->save(steps, err) != 0)
             return STEP_WAITS;
     }
+    take_key(steps, answer);
+    if (json_get_bool(answer, "ready", false) && steps->s3 != NULL && steps->key[0] == '\0') {
+        error_set(err, "the trainer takes no keys for S3: its version is an older one");
+        return STEP_FAILED;
+    }
     if (json_get_bool(answer, "ready", false))
         return STEP_DONE;
     why = json_get_string(answer, "waits");
@@ -106,41 +121,70 @@ enum step multi_ensure(struct steps *steps, double now, struct error *err)
 
 /* ---- access ---------------------------------------------------------------------------------- */
 
+/* A directory, or a place on S3. */
 static struct home_path incoming(const struct steps *steps)
 {
+    struct home_path place = s3_grant_incoming(steps->spec, steps->id, steps->record->state);
     struct new_state_path partial = new_state_path(steps->spec->place, steps->record->state, false);
     struct home_path path;
 
+    if (place.text[0] != '\0')
+        return place;
     snprintf(path.text, sizeof(path.text), "%.4060s/" GRANT_INCOMING, partial.text);
     return path;
 }
 
-static int give(struct steps *steps, double now, struct error *err)
+/* "": there is none. */
+static struct home_path previous(const struct steps *steps)
 {
-    struct new_state_path previous = new_state_path(steps->spec->place, steps->record->previous,
-                                                    true);
+    struct home_path place = s3_grant_previous(steps->spec, steps->record->previous);
+
+    if (place.text[0] == '\0' && steps->record->previous > 0)
+        snprintf(place.text, sizeof(place.text), "%s",
+                 new_state_path(steps->spec->place, steps->record->previous, true).text);
+    return place;
+}
+
+/* NULL where it is none, or on S3. */
+static const char *file_of(const char *text)
+{
+    return text != NULL && text[0] != '\0' && !s3_place_is(text) ? text : NULL;
+}
+
+static int give_files(struct steps *steps, double now, struct error *err)
+{
     const struct fit_limits *limits = &steps->spec->limits;
     const struct passwd *entry = getpwnam(steps->spec->trainer.user);
-    struct home_path to = incoming(steps);
+    struct home_path to = incoming(steps), from = previous(steps);
     struct grant_order order = {
         .user = steps->spec->trainer.user,
-        .read = {json_get_string(steps->spec->json, "trainData"),
-                 json_get_string(steps->spec->json, "targetsData"),
-                 steps->record->previous > 0 ? previous.text : NULL},
-        .write = to.text,
+        .read = {file_of(json_get_string(steps->spec->json, "trainData")),
+                 file_of(json_get_string(steps->spec->json, "targetsData")), file_of(from.text)},
+        .write = file_of(to.text),
         .job = steps->job,
         .restarts = steps->restarts,
         .until = now + limits->start + limits->fit + limits->target + SPARE,
     };
 
+    if (order.read[0] == NULL && order.read[1] == NULL && order.read[2] == NULL &&
+        order.write == NULL)
+        return 0;
     if (entry == NULL)
         return error_set(err, "there is no user %s", order.user);
     order.uid = entry->pw_uid;
-    if (entry->pw_uid == geteuid())
-        return mkdir(to.text, 0700) == 0 || errno == EEXIST
-                   ? 0
-                   : error_set(err, "%s: %s", error_path(to.text).text, strerror(errno));
-    return grant_give(steps->home, steps->id, &order, err);
+    if (entry->pw_uid != geteuid())
+        return grant_give(steps->home, steps->id, &order, err);
+    return order.write == NULL || mkdir(to.text, 0700) == 0 || errno == EEXIST
+               ? 0
+               : error_set(err, "%s: %s", error_path(to.text).text, strerror(errno));
+}
+
+static int give(struct steps *steps, double now, struct error *err)
+{
+    return steps->s3 == NULL || steps->key[0] == '\0' ||
+                   s3_grant_give(steps->s3, steps->record, steps->key, now, err) == 0
+               ? give_files(steps, now, err)
+               : -1;
 }
 
 enum step multi_grant(struct steps *steps, double now, struct error *err)
@@ -152,10 +196,9 @@ enum step multi_grant(struct steps *steps, double now, struct error *err)
 
 static json_object *call_of(const struct steps *steps)
 {
-    struct new_state_path previous = new_state_path(steps->spec->place, steps->record->previous,
-                                                    true);
+    struct home_path from = previous(steps);
     json_object *call = spec_call(steps->spec, incoming(steps).text,
-                                  steps->record->previous > 0 ? previous.text : NULL, NULL);
+                                  from.text[0] != '\0' ? from.text : NULL, NULL);
 
     json_object_object_del(call, "stagedDir");
     return call;
@@ -213,6 +256,7 @@ static enum step understand(struct steps *steps, json_object *answer, double now
     int64_t code = -1;
 
     add_log(steps, answer);
+    take_key(steps, answer);
     if (json_get_string(answer, "log") != NULL)
         steps->asked = 0; /* there may be more */
     if (json_object_is_type(result, json_type_object)) {
@@ -230,25 +274,44 @@ static enum step understand(struct steps *steps, json_object *answer, double now
     return waits(steps, place != NULL ? place : "", err);
 }
 
+/* New keys for S3 go with the question, if the replica needs some. Else err says why they do not:
+ * what gives them may be back later. */
+static void add_keys(struct steps *steps, json_object *request, double now, struct error *err)
+{
+    char *box = steps->s3 != NULL && steps->key[0] != '\0'
+                    ? s3_grant_box(steps->s3, steps->record, steps->key, now, err)
+                    : NULL;
+
+    if (box != NULL)
+        json_object_object_add(request, "keys", json_object_new_string(box));
+    free(box);
+}
+
 /* Another run of the job may have taken the access back at its end, or its epilog may do so later:
  * it is given once more. */
 enum step multi_fit(struct steps *steps, double now, struct error *err)
 {
+    struct error why = {""};
     json_object *request, *answer;
     enum trainer_said said;
+    enum step step;
 
-    if ((!steps->granted || !grant_is_open(steps->home, steps->id)) && give(steps, now, err) != 0)
+    if ((!steps->granted || !grant_is_open(steps->home, steps->id)) &&
+        give_files(steps, now, err) != 0)
         return STEP_FAILED;
     steps->granted = true;
     if (too_soon(steps, now, err))
         return STEP_WAITS;
     request = numbered(steps, "fit-look");
     json_object_object_add(request, "from", json_object_new_int64(log_size(steps)));
+    add_keys(steps, request, now, &why);
     said = ask(steps, request, &answer, err);
     if (said == TRAINER_FORGETS)
         return once_more(steps, now, err);
-    return said == TRAINER_ANSWERS ? understand(steps, answer, now, err)
-                                   : without(steps, said, err);
+    if (said != TRAINER_ANSWERS)
+        return without(steps, said, err);
+    step = understand(steps, answer, now, err);
+    return step == STEP_WAITS && why.text[0] != '\0' ? waits(steps, why.text, err) : step;
 }
 
 /* ---- its result ------------------------------------------------------------------------------ */
@@ -276,6 +339,19 @@ static int clear_partial(const char *path, struct error *err)
     return rc;
 }
 
+/* Once more from its beginning, if a copy was broken off. */
+static int take(const char *from, const char *to, struct error *err)
+{
+    if (s3_place_is(from))
+        return clear_partial(to, err) == 0 ? s3_foreign_take(from, to, err) : -1;
+    if (access(from, F_OK) != 0)
+        return 0;
+    return clear_partial(to, err) == 0 && foreign_take(from, to, err) == 0 &&
+                   dir_remove(from, err) == 0
+               ? 0
+               : -1;
+}
+
 /* All files become this user's. Then nobody else has access any more. */
 enum step multi_complete(struct steps *steps, double now, struct error *err)
 {
@@ -287,12 +363,9 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
     char run[64];
 
     snprintf(run, sizeof(run), "fit %" PRId64 " of %.24s", steps->id, steps->spec->service);
-    if (access(from.text, F_OK) == 0 &&
-        (clear_partial(partial.text, err) != 0 || foreign_take(from.text, partial.text, err) != 0 ||
-         dir_remove(from.text, err) != 0))
-        return STEP_FAILED;
     if (new_state_check(&state, err) != 0 &&
-        (new_state_finish(&state, run, err) != 0 || new_state_check(&state, err) != 0))
+        (take(from.text, partial.text, err) != 0 || new_state_finish(&state, run, err) != 0 ||
+         new_state_check(&state, err) != 0))
         return STEP_FAILED;
     steps->asked = 0;
     multi_revoke(steps, now, err); /* if that waits, the clean-up has it done */
@@ -301,23 +374,35 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
 
 /* ---- the end of access ----------------------------------------------------------------------- */
 
+/* What a trainer has put, and nobody has taken. */
+static enum step clear_incoming(const struct steps *steps, struct error *err)
+{
+    struct home_path place = s3_grant_incoming(steps->spec, steps->id, steps->record->state);
+
+    return place.text[0] == '\0' || !steps->record->made || s3_foreign_clear(place.text, err) == 0
+               ? STEP_DONE
+               : STEP_FAILED;
+}
+
 /* An open file outlives an ACL: the replica that has it open has to end, too. */
 enum step multi_revoke(struct steps *steps, double now, struct error *err)
 {
     json_object *answer;
     enum trainer_said said;
 
+    if (steps->s3 != NULL && s3_grant_revoke(steps->s3, now, err) != 0)
+        return STEP_FAILED;
     if (grant_revoke(steps->home, steps->id, err) != 0)
         return STEP_FAILED;
     if (steps->record->training == 0)
-        return STEP_DONE;
+        return clear_incoming(steps, err);
     if (too_soon(steps, now, err))
         return STEP_WAITS;
     said = ask(steps, numbered(steps, "fit-end"), &answer, err);
     if (said == TRAINER_FORGETS || said == TRAINER_REFUSES || now > steps->began + SILENCE)
-        return STEP_DONE;
+        return clear_incoming(steps, err);
     if (said != TRAINER_ANSWERS)
         return without(steps, said, err);
-    return json_get_bool(answer, "over", false) ? STEP_DONE
+    return json_get_bool(answer, "over", false) ? clear_incoming(steps, err)
                                                 : waits(steps, "the end of the trainer", err);
 }

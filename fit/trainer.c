@@ -105,7 +105,7 @@ static int find_fit(struct trainer *trainer, struct error *err)
             break;
         trainer->id = list[count];
         trainer->record = record;
-        rc = training_here(&trainer->home, trainer->id, err);
+        rc = training_here(&trainer->home, trainer->id, NULL, err);
     }
     free(list);
     return rc;
@@ -257,6 +257,9 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
     if (home_open(&trainer.home, arguments->service, err) != 0 ||
         guests_home(&trainer.home, &guest.home, err) != 0)
         return -1;
+    guest.key = s3_box_key_create();
+    if (guest.key == NULL)
+        return error_set(err, "out of memory");
     while (!stop_asked()) {
         struct timespec time = {.tv_nsec = LOOK_NS};
 
@@ -269,5 +272,6 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
         nanosleep(&time, NULL);
     }
     leave(&trainer);
+    s3_box_key_destroy(guest.key);
     return 0;
 }

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int training_here(const struct home *home, int64_t id, struct error *err)
+int training_here(const struct home *home, int64_t id, const char *key, struct error *err)
 {
     json_object *here = json_object_new_object();
     char host[256] = "";
@@ -18,6 +18,8 @@ int training_here(const struct home *home, int64_t id, struct error *err)
     json_object_object_add(here, "node", json_object_new_string(host));
     json_object_object_add(here, "pid", json_object_new_int(getpid()));
     json_object_object_add(here, "at", json_object_new_int64((int64_t)time(NULL)));
+    if (key != NULL)
+        json_object_object_add(here, "key", json_object_new_string(key));
     return home_write(home, id, HOME_TRAINER_FILE, here, err);
 }
 

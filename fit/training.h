@@ -14,8 +14,9 @@
 #define TRAINING_LOST      "it was lost with its node or its replica, %d times"
 #define TRAINING_ADDED_MAX 12
 
-/* trainer.json: where it is, so that people find it. The runner goes on by that. */
-int training_here(const struct home *home, int64_t id, struct error *err);
+/* trainer.json: where it is, so that people find it. The runner goes on by that. key: for
+ * fit/s3_box.h; NULL: none. */
+int training_here(const struct home *home, int64_t id, const char *key, struct error *err);
 
 /* This start is the first, or the second after the first has gone with its node. False with errno:
  * EEXIST if there have been enough. */

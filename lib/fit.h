@@ -81,6 +81,7 @@ struct fit_limits {
 
 #define FIT_INITIAL_LIMIT 60.0 /* seconds */
 #define FIT_REASON_MAX    512
+#define FIT_CANCEL_MAX    300 /* bytes of what a user says: others say more in front of it */
 
 struct fit {
     enum fit_mode mode;

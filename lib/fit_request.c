@@ -21,7 +21,7 @@
 #define VALUE_MAX 4096 /* bytes of a value */
 #define LIMIT     20   /* jobs of an answer, as OpenAI's servers have it */
 
-#define START_KEYS "data! model targets dataset format config from within"
+#define START_KEYS "data! model targets dataset format config from within trainer"
 #define OPENAI_KEYS                                                                                \
     "model! training_file! validation_file hyperparameters method seed suffix metadata"
 
@@ -221,15 +221,11 @@ struct key {
 };
 
 static const struct key start_keys[] = {
-    {"model", "model", add_text},
-    {"data", "data", add_data},
-    {"targets", "targets", add_data},
-    {"dataset", "dataset", add_text},
-    {"format", "format", add_text},
-    {"config", "config", add_config},
-    {"from", "from", add_text},
-    {"within", "within", add_within},
-    {NULL, NULL, NULL},
+    {"model", "model", add_text},     {"data", "data", add_data},
+    {"targets", "targets", add_data}, {"dataset", "dataset", add_text},
+    {"format", "format", add_text},   {"config", "config", add_config},
+    {"from", "from", add_text},       {"within", "within", add_within},
+    {"trainer", "trainer", add_text}, {NULL, NULL, NULL},
 };
 static const struct key cancel_keys[] = {
     {"reason", "reason", add_text},

@@ -208,6 +208,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/s3_parts.h \
     lib/s3_place.c \
     lib/s3_place.h \
+    lib/s3_policy.c \
+    lib/s3_policy.h \
     lib/s3_profile.c \
     lib/s3_profile.h \
     lib/setbacks.c \

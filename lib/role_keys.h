@@ -531,6 +531,22 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "trainer",
     .help = "Instead of `run`: `SERVICE@USER`, a service of another user whose `allow` names this "
             "one. `selastic fit start` asks it, as with `--trainer`")
 
+ROLE_KEY(ROLES_PLACE_FIT, .name = "grant",
+    FIELD(struct roles, fit.grant),
+    .kind = ROLES_KIND_PATH,
+    .help = "How a trainer of another user gets at data and states on S3. The ARN of a role, such "
+            "as `arn:aws:iam::123456789012:role/fit`: by session credentials of that role. The "
+            "ARN of its S3 user, such as `arn:aws:iam::123456789012:user/anna`: by the policies of "
+            "the buckets")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "grant-time",
+    FIELD(struct roles, fit.grant_time),
+    .kind = ROLES_KIND_TIME,
+    .min = 1000,
+    .builtin = "15m",
+    .help = "So long that access holds. It is given once more while the training runs. For a role "
+            "servers take 15 minutes at least")
+
 ROLE_KEY(ROLES_PLACE_FIT, .name = "allow",
     FIELD(struct roles, fit.allow),
     .kind = ROLES_KIND_COMMAND,

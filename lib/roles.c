@@ -12,6 +12,7 @@
 
 #include "lib/policy.h"
 #include "lib/s3_place.h"
+#include "lib/s3_policy.h"
 #include "lib/text.h"
 
 #define MODELS_EVERY 10.0 /* as the table has it */
@@ -454,6 +455,11 @@ static int read_fit(const struct roles_reader *reader, const struct roles_part *
         return roles_fail(reader, part, "allow is for trainers; write run, too");
     if (roles->fit.states != NULL && s3_place_parse(roles->fit.states, &where, &err) != 0)
         return roles_fail(reader, part, "states: %s", err.text);
+    if (roles->fit.grant != NULL && s3_grant_kind(roles->fit.grant) == S3_GRANT_NONE)
+        return roles_fail(reader, part,
+                          "grant: '%s' is no ARN of a role or a user, such as "
+                          "arn:aws:iam::123456789012:role/fit",
+                          error_value(roles->fit.grant).text);
     if (roles->fit.size.cpus == 0 && roles->fit.size.gpus == 0)
         return roles_fail(reader, part,
                           "a training without CPUs and GPUs has no place; write at least 1");
@@ -584,6 +590,7 @@ void roles_destroy(struct roles *roles)
     free(roles->fit.trainer);
     strings_free(roles->fit.allow);
     free(roles->fit.states);
+    free(roles->fit.grant);
     strings_free(roles->fit.pools);
     free(roles);
 }

@@ -144,6 +144,8 @@ struct roles {
         char **stage;  /* gets the data before; NULL: nothing does */
         char **allow;  /* users, and "@GROUP", who may have models of theirs trained; NULL: none */
         char *states;  /* s3://BUCKET/PREFIX; NULL: in the repository alone */
+        char *grant;   /* an ARN: how trainers of others get at S3; NULL: they do not */
+        double grant_time; /* seconds that each of its credentials hold */
         struct {
             double start, fit, target; /* seconds */
         } within;

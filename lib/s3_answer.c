@@ -237,6 +237,107 @@ char *s3_upload_parse(const char *text, size_t len, struct error *err)
     return id;
 }
 
+static void begin_upload(struct reader *reader, const char *name)
+{
+    struct s3_uploads *uploads = reader->arg;
+    struct s3_upload *grown;
+
+    if (reader->depth != 1 || strcmp(name, "Upload") != 0)
+        return;
+    grown = uploads->count < ENTRIES_MAX
+                ? reallocarray(uploads->list, uploads->count + 1, sizeof(*grown))
+                : NULL;
+    if (grown == NULL) {
+        stop(reader, "too many uploads");
+        return;
+    }
+    uploads->list = grown;
+    uploads->list[uploads->count++] = (struct s3_upload){0};
+}
+
+static void uploads_element(struct reader *reader, const char *parent, const char *name, char *text)
+{
+    struct s3_uploads *uploads = reader->arg;
+    struct s3_upload *last = uploads->count > 0 ? &uploads->list[uploads->count - 1] : NULL;
+
+    if (reader->depth == 1 && strcmp(name, "IsTruncated") == 0)
+        uploads->more = strcmp(text, "true") == 0;
+    else if (strcmp(parent, "Upload") == 0 && strcmp(name, "Key") == 0 && last != NULL)
+        set_text(reader, &last->key, text, true);
+    else if (strcmp(parent, "Upload") == 0 && strcmp(name, "UploadId") == 0 && last != NULL)
+        set_text(reader, &last->id, text, false);
+    else if (reader->depth == 1 && strcmp(name, "Upload") == 0 &&
+             (last == NULL || last->key == NULL || last->id == NULL))
+        stop(reader, "an upload without a key");
+    else if (reader->depth == 0 && strcmp(name, "ListMultipartUploadsResult") != 0)
+        stop(reader, "no listing of uploads");
+}
+
+int s3_uploads_parse(const char *text, size_t len, struct s3_uploads *uploads, struct error *err)
+{
+    struct reader reader = {.element = uploads_element, .begin = begin_upload, .arg = uploads};
+    int rc;
+
+    *uploads = (struct s3_uploads){0};
+    rc = read_xml(&reader, text, len, err);
+    if (rc != 0)
+        s3_uploads_clear(uploads);
+    return rc;
+}
+
+void s3_uploads_clear(struct s3_uploads *uploads)
+{
+    for (size_t i = 0; i < uploads->count; i++) {
+        free(uploads->list[i].key);
+        free(uploads->list[i].id);
+    }
+    free(uploads->list);
+    *uploads = (struct s3_uploads){0};
+}
+
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+static void credentials_element(struct reader *reader, const char *parent, const char *name,
+                                char *text)
+{
+    struct s3_credentials *credentials = reader->arg;
+
+    if (strcmp(parent, "Credentials") != 0)
+        return;
+    if (strcmp(name, "AccessKeyId") == 0)
+        set_text(reader, &credentials->key, text, false);
+    else if (strcmp(name, "SecretAccessKey") == 0)
+        set_text(reader, &credentials->secret, text, false);
+    else if (strcmp(name, "SessionToken") == 0)
+        set_text(reader, &credentials->token, text, false);
+}
+
+int s3_credentials_parse(const char *text, size_t len, struct s3_credentials *credentials,
+                         struct error *err)
+{
+    struct reader reader = {.element = credentials_element, .arg = credentials};
+    int rc;
+
+    *credentials = (struct s3_credentials){0};
+    rc = read_xml(&reader, text, len, err);
+    if (rc == 0 &&
+        (credentials->key == NULL || credentials->secret == NULL || credentials->token == NULL))
+        rc = error_set(err, "the answer has no credentials");
+    if (rc != 0)
+        s3_credentials_clear(credentials);
+    return rc;
+}
+
+void s3_credentials_clear(struct s3_credentials *credentials)
+{
+    if (credentials->secret != NULL)
+        explicit_bzero(credentials->secret, strlen(credentials->secret));
+    free(credentials->key);
+    free(credentials->secret);
+    free(credentials->token);
+    *credentials = (struct s3_credentials){0};
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 static void fault_element(struct reader *reader, const char *parent, const char *name, char *text)

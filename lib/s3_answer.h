@@ -35,6 +35,31 @@ void s3_listing_clear(struct s3_listing *listing);
 /* The UploadId of a begun upload, a new string. NULL with err. */
 char *s3_upload_parse(const char *text, size_t len, struct error *err);
 
+/* Session credentials, new strings. */
+struct s3_credentials {
+    char *key, *secret, *token;
+};
+
+/* Those of an answer to AssumeRole. -1 with err; then there are none. */
+int s3_credentials_parse(const char *text, size_t len, struct s3_credentials *credentials,
+                         struct error *err);
+void s3_credentials_clear(struct s3_credentials *credentials);
+
+/* Uploads that were begun and not ended: with the rest of the listing after the last one. */
+struct s3_upload {
+    char *key, *id;
+};
+struct s3_uploads {
+    struct s3_upload *list;
+    size_t count;
+    bool more;
+};
+
+/* Parse a listing that was asked for with uploads and encoding-type=url. -1 with err; nothing is in
+ * the listing then. */
+int s3_uploads_parse(const char *text, size_t len, struct s3_uploads *uploads, struct error *err);
+void s3_uploads_clear(struct s3_uploads *uploads);
+
 struct s3_fault {
     char code[64];     /* "NoSuchKey"; "" if the answer says none */
     char message[200]; /* of the server */

@@ -210,6 +210,15 @@ char *s3_request_url(const char *endpoint, const char *region, const char *bucke
     return rc >= 0 ? url : NULL;
 }
 
+char *s3_sts_url(const char *endpoint, const char *region)
+{
+    char *url = NULL;
+    int rc = endpoint != NULL ? asprintf(&url, "%s/", endpoint)
+                              : asprintf(&url, "https://sts.%s.amazonaws.com/", region);
+
+    return rc >= 0 ? url : NULL;
+}
+
 bool s3_endpoint_ok(const char *endpoint)
 {
     const char *host = NULL;

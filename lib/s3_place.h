@@ -46,6 +46,9 @@ struct s3_parameter {
 char *s3_request_url(const char *endpoint, const char *region, const char *bucket, const char *key,
                      const struct s3_parameter *parameters);
 
+/* The URL of the service that gives session credentials (STS). */
+char *s3_sts_url(const char *endpoint, const char *region);
+
 /* Is it an endpoint? http://HOST or https://HOST, with a port or without, and no path. */
 bool s3_endpoint_ok(const char *endpoint);
 

@@ -400,6 +400,9 @@ static int remove_claimed(struct bucket *own, const char *name, struct error *er
         s3_delete(own->s3, key, err) != S3_OK || make_key(own, key, name, "/", err) != 0 ||
         delete_below(own, key, err) != 0)
         return -1;
+    s3_give_up_below(own->s3, key, NULL); /* whoever may not list them cannot end them either */
+    if (stop_asked())
+        return error_set(err, "stopped, or out of time");
     return release(own, name, err);
 }
 

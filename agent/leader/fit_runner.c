@@ -154,5 +154,7 @@ void fit_runner_describe(const struct leader *leader, json_object *into)
     json_object_object_add(fit, "fit", json_object_new_double(roles->fit.within.fit));
     json_object_object_add(fit, "target", json_object_new_double(roles->fit.within.target));
     json_object_object_add(fit, "states", json_from_string(roles->fit.states));
+    json_object_object_add(fit, "grant", json_from_string(roles->fit.grant));
+    json_object_object_add(fit, "grantTime", json_object_new_double(roles->fit.grant_time));
     json_object_object_add(fit, "keep", json_object_new_int(roles->fit.keep));
 }

@@ -59,11 +59,14 @@ answers() { [[ $(asks GET /v1/shards) == *$'\n200' ]]; }
 @test "a training that goes on is cancelled" {
     data long X until "$TB_WORK/never"
     run -0 asks POST /v1/fits '{"model": "m", "data": "'"$TB_WORK/data/long"'"}'
-    run -0 asks POST /v1/fits/2/cancel '{"reason": "not needed"}'
+    reason=$(printf 'not needed %.0s' {1..27})abc # 300 bytes
+    run -0 asks POST /v1/fits/2/cancel '{"reason": "'"$reason"'d"}'
+    [[ ${lines[-1]} == 400 && ${lines[0]} == *"--reason has 301 bytes; 300 is the most"* ]]
+    run -0 asks POST /v1/fits/2/cancel '{"reason": "'"$reason"'"}'
     [[ ${lines[-1]} == 200 ]]
     wait_for 40 ended_as CANCELLED
     run -0 asks GET /v1/fits/2
-    [[ ${lines[0]} == *'"reason":"not needed"'* ]]
+    [[ ${lines[0]} == *"\"reason\":\"$reason\""* ]]
     [[ $(model) == A ]]
 }
 

@@ -4,7 +4,7 @@
 The data is a file with lines of words. "staged FILE" is not staged before there is this file.
 "until FILE" goes on until there is this file. "fail" ends with status 3. "empty" writes nothing.
 "broken" makes a model that no server loads. "slow FILE" makes one whose servers start when there
-is FILE.all, or remove FILE for that: each needs one of its own. The model is a file "model": what
+is FILE.all, or remove FILE for that: each needs one of its own. "large" adds 10 MB. The model is a file "model": what
 it was trained from, and its data.
 """
 
@@ -45,5 +45,7 @@ if "empty" not in words:
     (model / "model").write_text(start + words[0])
 if "slow" in words:
     (model / "slow").write_text(words[words.index("slow") + 1])
+if "large" in words:
+    (model / "large").write_bytes(os.urandom(10_000_000))
 if "broken" in words:
     (model / "broken").write_text("")

@@ -36,6 +36,7 @@ EXTRA_DIST += \
     tests/system/fit_multi.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
+    tests/system/fit_s3.bats \
     tests/system/flush.bats \
     tests/system/gpus.bats \
     tests/system/helpers.bash \
@@ -199,3 +200,8 @@ check_PROGRAMS += tests/system/pmix/probe
 tests_system_pmix_probe_SOURCES = tests/system/pmix/probe.c
 tests_system_pmix_probe_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 tests_system_pmix_probe_LDADD = $(PMIX_LIBS)
+
+check_PROGRAMS += tests/system/s3_session
+tests_system_s3_session_SOURCES = tests/system/s3_session.c
+tests_system_s3_session_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+tests_system_s3_session_LDADD = common/libelastics3client.la $(SODIUM_LIBS)

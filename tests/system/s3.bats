@@ -312,25 +312,42 @@ print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))
     [ "$(current)" = 000002 ]
 }
 
-@test "a writer that is killed leaves a partial state, which the next one removes" {
+# killed RULE: a writer of a large state is killed when the server has that request.
+killed() {
     local writer
-    make_large src
-    make_files small
-    states push "$PLACE" small
-    through "silent:0:PUT:partNumber=2"
+    through "silent:0:PUT:$1"
     "${prefix:-$TREE/build/inst}/libexec/slurm-elastic/elastic-state" push "$PLACE" src 3>&- &
     writer=$!
-    wait_for 30 grep -qs 'partNumber=2' log
+    wait_for 30 grep -qs "PUT [^ ]*$1" log
     kill -KILL "$writer"
     wait "$writer" || true
     direct
+}
+
+@test "a writer that is killed leaves the state of before; the next one removes what is partial, and parts" {
+    make_large src
+    make_files small
+    states push "$PLACE" small
+    killed partNumber=2
     [ "$(kinds)" = "000001=complete 000002=partial" ]
+    [[ $(second uploads states) == *"$BATS_TEST_NUMBER/000002/large"* ]]
     fails "its writer has died: --force" states rm "$PLACE" 000002
     fails "is not complete" states use "$PLACE" 000002
+    killed 000003/complete.json
+    [ "$(kinds)" = "000001=complete 000002=partial 000003=partial" ]
+    [ "$(states pull "$PLACE" first)" = first/000001 ]
+    # Complete, and nobody has made it the current one.
+    killed current
+    [ "$(kinds)" = "000001=complete 000002=partial 000003=partial 000004=complete" ]
+    [ "$(current)" = 000001 ]
+    [ "$(states pull "$PLACE" second)" = second/000001 ]
+    diff small/a second/000001/a
     run -0 states push "$PLACE" small --keep=2
-    [ "$output" = "$PLACE/000003" ]
-    [ "$(kinds)" = "000001=complete 000003=complete" ]
-    [ -z "$(second keys states "$BATS_TEST_NUMBER/000002")" ]
+    [ "$output" = "$PLACE/000005" ]
+    [ "$(kinds)" = "000004=complete 000005=complete" ]
+    states show "$PLACE" --verify
+    [[ -z $(second keys states "$BATS_TEST_NUMBER/000002") && -z $(second keys states "$BATS_TEST_NUMBER/000003") ]]
+    [[ $(second uploads states) != *"$BATS_TEST_NUMBER/"* ]]
 }
 
 @test "a writer that is asked to end removes what it has put" {

@@ -10,6 +10,7 @@
     keys BUCKET PREFIX        print keys
     remove BUCKET PREFIX      delete all objects below a prefix
     uploads BUCKET            print keys of uploads that were begun and not ended
+    policy BUCKET [FILE]      print the policy of a bucket, or make it that of a file
     session BUCKET PREFIX     credentials for this prefix only, as NAME=VALUE lines
 
 Server and keys are those of the environment.
@@ -102,6 +103,10 @@ def main(command, *arguments):
     elif command == "uploads":
         for each in s3.list_multipart_uploads(Bucket=arguments[0]).get("Uploads", []):
             print(each["Key"])
+    elif command == "policy" and len(arguments) == 1:
+        print(s3.get_bucket_policy(Bucket=arguments[0])["Policy"])
+    elif command == "policy":
+        s3.put_bucket_policy(Bucket=arguments[0], Policy=pathlib.Path(arguments[1]).read_text())
     elif command == "session":
         session(*arguments)
     else:

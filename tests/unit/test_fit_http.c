@@ -37,6 +37,8 @@ static void test_commands(void **state)
          "--config=c|--from=none|--within=fit=2h|--within=start=60|--|s"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"config\":{\"rate\":0.5}}",
          "start|--json|--data=/d|--config={\"rate\":0.5}|--|s"},
+        {"POST", "/v1/fits", "{\"data\":\"/d\",\"trainer\":\"base@anna\"}",
+         "start|--json|--data=/d|--trainer=base@anna|--|s"},
         {"GET", JOBS, NULL, "list|--json|--|s"},
         {"GET", JOBS "?limit=5&after=ftjob-9", NULL, "list|--json|--|s"},
         {"GET", JOBS "/ftjob-12", NULL, "show|--json|--|s|12"},

@@ -8,6 +8,7 @@
 #include "lib/s3_answer.h"
 #include "lib/s3_parts.h"
 #include "lib/s3_place.h"
+#include "lib/s3_policy.h"
 #include "lib/s3_profile.h"
 
 static void test_places(void **unused)
@@ -99,6 +100,53 @@ static void test_decoding(void **unused)
     assert_false(s3_decode(wrong));
     assert_false(s3_decode(hex));
     assert_false(s3_decode(nul));
+}
+
+static void test_grants(void **unused)
+{
+    static const struct {
+        const char *arn;
+        enum s3_grant_kind kind;
+    } cases[] = {
+        {"arn:aws:iam::123:role/fit", S3_GRANT_STS}, {"arn:aws:iam:::user/anna", S3_GRANT_POLICY},
+        {"arn:aws:iam::123:role/", S3_GRANT_NONE},   {"arn:aws:s3:::role/fit", S3_GRANT_NONE},
+        {"arn:aws:iam::1:user/*", S3_GRANT_NONE},    {"role/fit", S3_GRANT_NONE},
+        {"arn:aws:iam::1:role/a\"b", S3_GRANT_NONE}, {"", S3_GRANT_NONE},
+    };
+    struct s3_scope scope = {.reads = 1, .writes = true};
+    struct s3_place wild;
+    json_object *list;
+    char *text;
+    (void)unused;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_int_equal(s3_grant_kind(cases[i].arn), cases[i].kind);
+    assert_int_equal(s3_place_parse("s3://bbb/in", &scope.read[0], NULL), 0);
+    assert_int_equal(s3_place_parse("s3://ccc/out/new", &scope.write, NULL), 0);
+    assert_int_equal(s3_place_parse("s3://bbb/a*", &wild, NULL), 0);
+    assert_int_equal(s3_scope_check(&scope.write, NULL), 0);
+    assert_int_equal(s3_scope_check(&wild, NULL), -1);
+    text = s3_session_policy(&scope, "arn:x:iam:::role/r");
+    assert_non_null(strstr(text, "\"arn:x:s3:::bbb/in/*\",\"arn:x:s3:::bbb/in\""));
+    assert_non_null(strstr(text, "\"StringLike\":{\"s3:prefix\":\"in/*\"}"));
+    assert_non_null(strstr(text, "\"arn:x:s3:::ccc/out/new/*\""));
+    assert_null(strchr(text, ' '));
+    assert_null(strstr(text, "Principal"));
+    free(text);
+    list = s3_bucket_statements(&scope, "ccc", "arn:x:iam:::user/u", "Sid7", 0);
+    text = strdup(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
+    assert_null(strstr(text, ":bbb/in"));
+    assert_non_null(strstr(text, "\"aws:CurrentTime\":\"1970-01-01T00:00:00Z\""));
+    assert_non_null(strstr(text, "\"arn:x:s3:::ccc/" S3_PROOF "Sid7\""));
+    free(text);
+    json_object_put(list);
+    list = s3_bucket_statements(&scope, "d", "arn:x:iam:::user/u", "Sid7", 0);
+    assert_int_equal(json_object_array_length(list), 0);
+    json_object_put(list);
+    list = json_tokener_parse("{\"Statement\": [{\"Sid\": \"Sid7n0\"}, {\"Sid\": \"a\"}, {}]}");
+    assert_int_equal(s3_policy_remove(list, "Sid7"), 2);
+    json_object_put(list);
 }
 
 /* Every byte is in one part, and S3's limits are kept. */
@@ -347,17 +395,12 @@ static void test_open_endpoints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_endpoints),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_profiles),
-        cmocka_unit_test(test_listings),
-        cmocka_unit_test(test_bad_listings),
-        cmocka_unit_test(test_uploads),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_kinds_of_faults),
+        cmocka_unit_test(test_open_endpoints), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_urls),           cmocka_unit_test(test_decoding),
+        cmocka_unit_test(test_grants),         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_profiles),       cmocka_unit_test(test_listings),
+        cmocka_unit_test(test_bad_listings),   cmocka_unit_test(test_uploads),
+        cmocka_unit_test(test_faults),         cmocka_unit_test(test_kinds_of_faults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
