@@ -25,7 +25,8 @@
 struct attempt {
     struct guest_trainer *trainer;
     json_object *begun, *call; /* call: what the program is told, with its own paths */
-    char scratch[PATH_MAX];    /* below it: data, targets, previous, model, staged */
+    struct foreign foreign;
+    char scratch[PATH_MAX]; /* below it: data, targets, previous, model, staged */
 };
 
 static bool is_ended(const struct guest_trainer *trainer)
@@ -50,6 +51,12 @@ static bool unwanted(void *arg)
     return is_ended(trainer);
 }
 
+/* Nobody waits for what it says. */
+static bool is_over(const struct guest_trainer *trainer)
+{
+    return stop_asked() || is_ended(trainer);
+}
+
 /* ---- what the program is told ---------------------------------------------------------------- */
 
 static void below(char path[PATH_MAX], const struct attempt *attempt, const char *name)
@@ -66,7 +73,7 @@ static int get(struct attempt *attempt, const char *key, const char *name, struc
     if (path == NULL)
         return 0;
     below(to, attempt, name);
-    if (foreign_copy(path, attempt->trainer->uid, to, result, err) != 0)
+    if (foreign_copy(path, &attempt->foreign, to, result, err) != 0)
         return -1;
     json_object_object_add(attempt->call, key, json_object_new_string(result));
     return 0;
@@ -155,7 +162,7 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
     snprintf(to, sizeof(to), "%s", there != NULL ? there : "");
     *code = 1;
     if (prepare(attempt, why) != 0)
-        return 0;
+        return is_over(attempt->trainer) ? 1 : 0;
     if (run(attempt, "stage", code, why) != 0)
         return 1;
     if (*code == 0 && run(attempt, "run", code, why) != 0)
@@ -163,13 +170,16 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
     if (*code != 0)
         return 0;
     below(model, attempt, "model");
-    *code = foreign_put(model, to, attempt->trainer->uid, why) == 0 ? 0 : 1;
-    return 0;
+    *code = foreign_put(model, to, &attempt->foreign, why) == 0 ? 0 : 1;
+    return *code != 0 && is_over(attempt->trainer) ? 1 : 0;
 }
 
 static int train(struct guest_trainer *trainer, json_object *begun, struct error *err)
 {
-    struct attempt attempt = {.trainer = trainer, .begun = begun};
+    struct attempt attempt = {
+        .trainer = trainer,
+        .begun = begun,
+        .foreign = {.owner = trainer->uid, .stops = unwanted, .arg = trainer}};
     struct error why = {""};
     int number, code = 1, rc;
 

@@ -23,7 +23,6 @@
 #define OPEN_MAX      64 /* trainings that are not over */
 #define OPEN_OF_ONE   8  /* … of one user */
 #define LOG_PIECE     ((size_t)32 << 10)
-#define LOG_MOST      (16 << 20) /* what a guest sees of it */
 #define TEXT_MAX      4096
 #define ARGUMENTS_MAX 1000
 
@@ -113,7 +112,7 @@ static void add_log(json_object *answer, const struct desk *desk, int64_t id)
     ssize_t n = 0;
 
     json_get_int(desk->message, "from", 0, INT64_MAX, &from);
-    if (text != NULL && from < LOG_MOST)
+    if (text != NULL && from < GUEST_LOG_MOST)
         n = pread(fd, text, LOG_PIECE, (off_t)from);
     if (n > 0) {
         bool over = home_has(desk->guests, id, HOME_FIT_FILE);

@@ -154,6 +154,23 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
     all_closed
 }
 
+@test "the owner leaves a directory in the place of the result: the fit fails, and later ones do not" {
+    local left
+    data leaves X until "$TB_HOME/leaves"
+    begin leaves
+    wait_for 60 trains
+    left=$(find "$TB_WORK/models/m" -name .incoming)
+    as_other sh -c 'umask 077 && mkdir "$1/d" && echo X >"$1/d/x"' sh "$left"
+    touch "$TB_HOME/leaves"
+    wait_for 60 ended_as FAILED
+    [[ $(fit_json | json_value 's["reason"]') == *"/.incoming/d: Directory not empty" ]]
+    [[ $(current) == 000002 && $(partials) == 0 ]]
+    left=$(find "$TB_WORK/models/m" -name '.incoming-*')
+    run ! opens "$left/d/x"
+    rm -r "$left"
+    all_closed
+}
+
 @test "a fit that is cancelled, or takes too long, leaves no access and no state" {
     data long X until "$TB_HOME/never"
     begin long

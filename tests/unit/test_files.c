@@ -355,7 +355,7 @@ static void *swap_when_it_begins(void *arg)
 
     if (read(watch, event, sizeof(event)) <= 0 || rename("swap/in", "swap-moved") != 0 ||
         symlink("../swap-kept", "swap/in") != 0)
-        return (void *)(uintptr_t)"no swap";
+        return (void *)(uintptr_t) "no swap";
     return NULL;
 }
 

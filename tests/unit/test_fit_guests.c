@@ -3,9 +3,11 @@
 #include "tests/unit/support.h"
 
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/files.h"
@@ -161,35 +163,137 @@ static void test_a_training(void **state)
 
 /* ---- files of others ------------------------------------------------------------------------- */
 
+static char foreign_dir[] = "/tmp/test-foreign-XXXXXX";
+
+/* A path there; it holds for the next call but one. */
+static const char *at(const char *name)
+{
+    static char paths[2][128];
+    static int which;
+
+    which = 1 - which;
+    snprintf(paths[which], sizeof(paths[which]), "%s/%s", foreign_dir, name);
+    return paths[which];
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
+}
+
+static void expect_error(int rc, const struct error *err, const char *text)
+{
+    assert_int_equal(rc, -1);
+    if (strstr(err->text, text) == NULL)
+        fail_msg("not \"%s\": %s", text, err->text);
+}
+
+static struct foreign own(void)
+{
+    return (struct foreign){.owner = geteuid()};
+}
+
 static void test_foreign_files(void **state)
 {
-    char dir[] = "/tmp/test-foreign-XXXXXX", path[64], to[64], result[PATH_MAX];
+    const struct foreign self = own(), other = {.owner = geteuid() + 1};
     struct error err = {""};
+    char result[PATH_MAX];
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/data", dir);
-    snprintf(to, sizeof(to), "%s/to", dir);
-    assert_int_equal(file_replace(path, "d", 1, 0600, NULL), 0);
-    assert_int_equal(foreign_copy(path, geteuid(), to, result, &err), 0);
+    put("data", "d");
+    assert_int_equal(foreign_copy(at("data"), &self, at("to"), result, &err), 0);
     assert_true(strstr(result, "/to/data") != NULL);
-    assert_int_equal(foreign_copy(path, geteuid() + 1, to, result, &err), -1);
-    assert_non_null(strstr(err.text, "it does not belong to the user who asks"));
-    snprintf(path, sizeof(path), "%s/link", dir);
-    assert_int_equal(symlink("data", path), 0);
-    assert_int_equal(foreign_copy(path, geteuid(), to, result, &err), -1);
-    assert_non_null(strstr(err.text, "there is a link in it"));
+    expect_error(foreign_copy(at("data"), &other, at("to"), result, &err), &err,
+                 "it does not belong to the user who asks");
+    assert_int_equal(symlink("data", at("link")), 0);
+    expect_error(foreign_copy(at("link"), &self, at("to"), result, &err), &err,
+                 "there is a link in it");
     /* What is put there under numbers has its names once it is taken. */
-    snprintf(path, sizeof(path), "%s/there", dir);
-    assert_int_equal(dir_make(path, NULL), 0);
-    assert_int_equal(foreign_put(to, path, geteuid(), &err), 0);
-    snprintf(to, sizeof(to), "%s/taken", dir);
-    assert_int_equal(dir_make(to, NULL), 0);
-    assert_int_equal(foreign_take(path, to, &err), 0);
-    snprintf(to, sizeof(to), "%s/taken/data", dir);
-    assert_int_equal(access(to, F_OK), 0);
-    assert_int_equal(dir_remove(dir, NULL), 0);
+    assert_int_equal(dir_make(at("there"), NULL), 0);
+    assert_int_equal(foreign_put(at("to"), at("there"), &self, &err), 0);
+    assert_int_equal(dir_make(at("taken"), NULL), 0);
+    assert_int_equal(foreign_take(at("there"), at("taken"), &self, &err), 0);
+    assert_int_equal(access(at("taken/data"), F_OK), 0);
 }
+
+/* What a trainer can put there: nothing of this user's becomes a file of the state. */
+static void test_what_is_not_taken(void **state)
+{
+    const struct foreign self = own(), other = {.owner = geteuid() + 1};
+    static const char *const names[] = {"complete.json", "./x",  "../x",          "/x", "",
+                                        ".incoming/x",   "a//b", "./.incoming/x", NULL};
+    struct error err = {""};
+    char list[64], *large;
+
+    (void)state;
+    assert_int_equal(dir_make(at("in"), NULL), 0);
+    assert_int_equal(dir_make(at("out"), NULL), 0);
+    put("in/1", "secret");
+    put("in/files.json", "[\"model\"]");
+    expect_error(foreign_take(at("in"), at("out"), &other, &err), &err,
+                 "does not belong to the user who trains");
+    assert_int_equal(access(at("out/model"), F_OK), -1);
+    for (const char *const *name = names; *name != NULL; name++) {
+        snprintf(list, sizeof(list), "[\"%s\"]", *name);
+        put("in/files.json", list);
+        expect_error(foreign_take(at("in"), at("out"), &self, &err), &err,
+                     "a name that cannot be used");
+    }
+    put("in/files.json", "[\"model\"]");
+    assert_int_equal(unlink(at("in/1")), 0);
+    assert_int_equal(symlink("/etc/hostname", at("in/1")), 0);
+    assert_int_equal(foreign_take(at("in"), at("out"), &self, &err), -1);
+    /* A list that is small as a text only. */
+    large = calloc(1, 1 << 20);
+    assert_non_null(large);
+    memset(large, ',', (1 << 20) - 1);
+    large[0] = '[';
+    put("in/files.json", large);
+    free(large);
+    expect_error(foreign_take(at("in"), at("out"), &self, &err), &err, "no list of at most");
+}
+
+static bool stops_at_once(void *arg)
+{
+    ++*(int *)arg;
+    return true;
+}
+
+/* A file may have any size without any room. */
+static void test_foreign_sizes(void **state)
+{
+    struct foreign self = own();
+    struct error err = {""};
+    char result[PATH_MAX];
+    int asked = 0;
+
+    (void)state;
+    put("huge", "");
+    assert_int_equal(truncate(at("huge"), (off_t)1 << 42), 0);
+    expect_error(foreign_copy(at("huge"), &self, at("copies"), result, &err), &err,
+                 "no room for a copy");
+    put("small", "s");
+    self.stops = stops_at_once;
+    self.arg = &asked;
+    expect_error(foreign_copy(at("small"), &self, at("copies"), result, &err), &err, "given up");
+    assert_true(asked > 0);
+}
+
+static int make_foreign(void **state)
+{
+    (void)state;
+    return mkdtemp(foreign_dir) != NULL ? 0 : -1;
+}
+
+static int remove_foreign(void **state)
+{
+    (void)state;
+    assert_int_equal(dir_remove(foreign_dir, NULL), 0);
+    strcpy(foreign_dir, "/tmp/test-foreign-XXXXXX");
+    return 0;
+}
+
+#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, make_foreign, remove_foreign)
 
 static int make_home(void **state)
 {
@@ -209,7 +313,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notes),       cmocka_unit_test(test_names),
         cmocka_unit_test(test_who_may_ask), cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test(test_a_training),  cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_a_training),  WITH_FILES(test_foreign_files),
+        WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
