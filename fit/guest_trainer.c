@@ -26,7 +26,7 @@ struct attempt {
     struct guest_trainer *trainer;
     json_object *begun, *call; /* call: what the program is told, with its own paths */
     struct foreign foreign;
-    char scratch[PATH_MAX]; /* below it: data, targets, previous, model, staged */
+    struct training_scratch scratch; /* below it: data, targets, previous, model, staged */
 };
 
 static bool is_ended(const struct guest_trainer *trainer)
@@ -61,7 +61,7 @@ static bool is_over(const struct guest_trainer *trainer)
 
 static void below(char path[PATH_MAX], const struct attempt *attempt, const char *name)
 {
-    snprintf(path, PATH_MAX, "%.4000s/%s", attempt->scratch, name);
+    snprintf(path, PATH_MAX, "%.4000s/%s", attempt->scratch.path, name);
 }
 
 /* What the call names becomes a copy, and the call names that one. */
@@ -190,13 +190,13 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
         return training_say(&trainer->home, trainer->id, HOME_FIT_FILE, 1, &why, err);
     }
     attempt.call = json_object_get(json_object_object_get(begun, "call"));
-    if (training_scratch(attempt.scratch, err) != 0) {
+    if (training_scratch_make(&attempt.scratch, err) != 0) {
         json_object_put(attempt.call);
         return -1;
     }
     log_info("training %" PRId64 " for uid %u", trainer->id, trainer->uid);
     rc = carry_out(&attempt, &code, &why);
-    dir_remove(attempt.scratch, NULL);
+    training_scratch_remove(&attempt.scratch);
     json_object_put(attempt.call);
     return rc == 0 ? training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err) : 0;
 }

@@ -223,7 +223,8 @@ struct runner *runner_create(const struct runner_options *options)
     runner->claim = options->claim;
     runner->job = options->job;
     runner->restarts = options->restarts;
-    runner->guests = (struct guest_runner){.link = options->link, .service = options->guests};
+    runner->guests = (struct guest_runner){
+        .link = options->link, .service = options->guests, .noted = -1};
     runner->trains = options->guests != NULL &&
                      guests_home(options->home, &runner->guests.home, NULL) == 0;
     return runner;

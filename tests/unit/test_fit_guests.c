@@ -2,17 +2,21 @@
 /* fit/guests: what users of a trainer are answered; and lib/trainer_note. */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/files.h"
 #include "fit/foreign.h"
+#include "fit/guest_runner.h"
 #include "fit/guests.h"
+#include "fit/training.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/trainer_note.h"
@@ -161,6 +165,137 @@ static void test_a_training(void **state)
     assert_int_equal(number_of(said(geteuid(), "", ASK)), 3);
 }
 
+/* ---- their turn ------------------------------------------------------------------------------ */
+
+static int notes, wanted; /* of the job's comment; replicas that the leader is asked for */
+
+int service_note(struct service_link *link, const char *service, const char *payer,
+                 struct error *err)
+{
+    (void)link;
+    (void)service;
+    (void)payer;
+    (void)err;
+    notes++;
+    return 0;
+}
+
+int service_train(struct service_link *link, int count, int *there, char *why, size_t size,
+                  struct error *err)
+{
+    (void)link;
+    (void)err;
+    snprintf(why, size, "%s", "");
+    *there = wanted = count;
+    return 0;
+}
+
+static struct home others;
+
+static int make_turns(void **state)
+{
+    (void)state;
+    others = guests;
+    notes = wanted = 0;
+    strcpy(guests.dir, "/tmp/test-turns-XXXXXX");
+    return mkdtemp(guests.dir) != NULL ? 0 : -1;
+}
+
+static int remove_turns(void **state)
+{
+    int rc = dir_remove(guests.dir, NULL);
+
+    (void)state;
+    guests = others;
+    return rc;
+}
+
+static bool look_at(struct guest_runner *runner, double later)
+{
+    struct error err = {""};
+    bool busy;
+
+    if (guest_runner_look(runner, (double)time(NULL) + later, &busy, &err) != 0)
+        fail_msg("%s", err.text);
+    return busy;
+}
+
+/* They may come as often as they like: Slurm is not asked for each of them. */
+static void test_ended_before_its_turn(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+
+    (void)state;
+    assert_false(look_at(&runner, 0));
+    assert_int_equal(notes, 1);
+    for (int i = 1; i <= 5; i++) {
+        char end[64];
+
+        assert_int_equal(number_of(said(geteuid(), "", ASK)), i);
+        snprintf(end, sizeof(end), "{\"t\": \"fit-end\", \"number\": %d}", i);
+        number_of(said(geteuid(), "", end));
+        assert_true(look_at(&runner, 0));
+        assert_true(home_has(&guests, i, GUEST_OVER_FILE));
+    }
+    assert_int_equal(notes, 1);
+}
+
+#define BEGIN_1                                                                                    \
+    "{\"t\": \"fit-begin\", \"number\": 1, \"call\": {\"modelDir\": \"/m\", \"trainData\": "       \
+    "\"/d\"}}"
+
+/* Its user asks all the time, and holds the replica. */
+static void heard_of(double later)
+{
+    const struct timespec times[2] = {{.tv_sec = time(NULL) + (time_t)later},
+                                      {.tv_sec = time(NULL) + (time_t)later}};
+
+    assert_int_equal(utimensat(AT_FDCWD, home_path(&guests, 1, GUEST_LOOKED_FILE).text, times, 0),
+                     0);
+}
+
+static void test_not_for_ever(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+    json_object *result;
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    assert_true(look_at(&runner, 0));
+    assert_int_equal(wanted, 1);
+    home_make(&guests, 1, HOME_TRAINER_FILE);
+    heard_of(590);
+    look_at(&runner, 590);
+    assert_false(home_has(&guests, 1, GUEST_END_FILE));
+    number_of(said(geteuid(), "", BEGIN_1));
+    heard_of(3590);
+    look_at(&runner, 3590); /* the limit without a word of the owner */
+    assert_false(home_has(&guests, 1, GUEST_END_FILE));
+    heard_of(3700);
+    look_at(&runner, 3700);
+    assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
+    result = home_read(&guests, 1, HOME_FIT_FILE, NULL);
+    assert_non_null(strstr(json_get_string(result, "why"), "within.fit"));
+    json_object_put(result);
+    assert_int_equal(wanted, 0);
+}
+
+static void test_begun_by_nobody(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    look_at(&runner, 0);
+    home_make(&guests, 1, HOME_TRAINER_FILE);
+    heard_of(700);
+    look_at(&runner, 700);
+    assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
+    assert_false(home_has(&guests, 1, HOME_FIT_FILE));
+}
+
+#define WITH_TURNS(test) cmocka_unit_test_setup_teardown(test, make_turns, remove_turns)
+
 /* ---- files of others ------------------------------------------------------------------------- */
 
 static char foreign_dir[] = "/tmp/test-foreign-XXXXXX";
@@ -293,6 +428,30 @@ static int remove_foreign(void **state)
     return 0;
 }
 
+/* A trainer that was killed leaves its copies: the next one removes them, and no others. */
+static void test_scratch(void **state)
+{
+    struct training_scratch used, left;
+    char path[PATH_MAX];
+    struct error err;
+
+    (void)state;
+    assert_int_equal(setenv("TMPDIR", foreign_dir, 1), 0);
+    assert_int_equal(training_scratch_make(&used, &err), 0);
+    assert_int_equal(training_scratch_make(&left, &err), 0);
+    snprintf(path, sizeof(path), "%.4000s/copy", left.path);
+    assert_int_equal(file_replace(path, "d", 1, 0600, NULL), 0);
+    close(left.lock); /* as at the end of its process */
+    assert_int_equal(dir_make(at("elastic-other"), NULL), 0);
+    training_scratch_sweep();
+    assert_int_equal(access(left.path, F_OK), -1);
+    assert_int_equal(access(used.path, F_OK), 0);
+    assert_int_equal(access(at("elastic-other"), F_OK), 0);
+    training_scratch_remove(&used);
+    assert_string_equal(used.path, "");
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+}
+
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, make_foreign, remove_foreign)
 
 static int make_home(void **state)
@@ -315,6 +474,8 @@ int main(void)
         cmocka_unit_test(test_who_may_ask), cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_a_training),  WITH_FILES(test_foreign_files),
         WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
+        WITH_FILES(test_scratch),           WITH_TURNS(test_ended_before_its_turn),
+        WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_begun_by_nobody),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
