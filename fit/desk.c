@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `elastic-fit desk SERVICE QUESTION`: the answer to a guest, for the leader who has been asked
- * (agent/leader/fit_desk.c). And `elastic-fit revoke`. */
+/* `elastic-fit desk SERVICE`: the answer to a guest, for the leader who has been asked
+ * (agent/leader/fit_desk.c). The question is what it reads. And `elastic-fit revoke`. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd/command.h"
+#include "common/entry.h"
 #include "fit/fit_command.h"
 #include "fit/grant.h"
 #include "fit/guests.h"
 #include "lib/json_text.h"
 
+#define QUESTION_MAX ((size_t)1 << 20)
+
 int fit_desk(const struct fit_arguments *arguments, struct error *err)
 {
-    const char *text = arguments->question != NULL ? arguments->question : "";
-    json_object *whole = json_text_parse(text, strlen(text), err);
+    size_t len = 0;
+    char *text = entry_text(STDIN_FILENO, QUESTION_MAX, &len, err);
+    json_object *whole = text != NULL ? json_text_parse(text, len, err) : NULL;
     struct home home, guests;
     int rc = whole != NULL ? home_open(&home, arguments->service, err) : -1;
 
@@ -24,6 +29,7 @@ int fit_desk(const struct fit_arguments *arguments, struct error *err)
     if (rc == 0)
         print_json(guest_answer(&guests, whole), true);
     json_object_put(whole);
+    free(text);
     return rc;
 }
 

@@ -206,11 +206,6 @@ static int read_words(struct fit_arguments *arguments, size_t *command, int coun
                          count > 0 ? error_value(words[0]).text : "", count > 0 ? ": " : "");
     if (commands[*command].run == fit_revoke && count == 1)
         return 0;
-    if (commands[*command].run == fit_desk && count == 3) {
-        arguments->service = words[1];
-        arguments->question = words[2];
-        return 0;
-    }
     if (count < 2 || count > 2 + (commands[*command].id ? 1 : 0))
         return error_set(err, "%s: needs a service%s; see --help", words[0],
                          commands[*command].id ? ", and perhaps the number of a fit" : "");
