@@ -28,6 +28,7 @@ struct runner {
     enum fit_action last; /* that was carried out */
     int64_t over;         /* all fits up to this one are */
     uint32_t job, restarts;
+    const char *cluster;
     bool trains; /* for guests */
     struct guest_runner guests;
 };
@@ -103,6 +104,7 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
                        : NULL,
         .job = runner->job,
         .restarts = runner->restarts,
+        .cluster = runner->cluster,
         .id = id,
         .spec = &runner->spec,
         .record = &runner->record,
@@ -223,6 +225,7 @@ struct runner *runner_create(const struct runner_options *options)
     runner->claim = options->claim;
     runner->job = options->job;
     runner->restarts = options->restarts;
+    runner->cluster = options->cluster;
     runner->guests = (struct guest_runner){
         .link = options->link, .service = options->guests, .noted = -1};
     runner->trains = options->guests != NULL &&

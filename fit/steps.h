@@ -13,7 +13,8 @@ struct steps {
     const struct home *home;
     struct service_link *link;
     struct trainer_link *trainer; /* in mode multi */
-    uint32_t job, restarts;       /* of the service */
+    uint32_t job, restarts;       /* of the service … */
+    const char *cluster;          /* … on that cluster; NULL: not known */
     int64_t id;
     const struct spec *spec;
     struct home_record *record;

@@ -128,12 +128,13 @@ static int give(struct steps *steps, double now, struct error *err)
     struct home_path to = incoming(steps);
     struct grant_order order = {
         .user = steps->spec->trainer.user,
-        .read = {json_get_string(steps->spec->json, "trainData"),
-                 json_get_string(steps->spec->json, "targetsData"),
-                 steps->record->previous > 0 ? previous.text : NULL},
+        .read = {{json_get_string(steps->spec->json, "trainData"), steps->spec->inodes[0]},
+                 {json_get_string(steps->spec->json, "targetsData"), steps->spec->inodes[1]},
+                 {steps->record->previous > 0 ? previous.text : NULL, 0}},
         .write = to.text,
         .job = steps->job,
         .restarts = steps->restarts,
+        .cluster = steps->cluster,
         .until = now + limits->start + limits->fit + limits->target + SPARE,
     };
 

@@ -160,7 +160,7 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
     begin leaves
     wait_for 60 trains
     left=$(find "$TB_WORK/models/m" -name .incoming)
-    as_other sh -c 'umask 077 && mkdir "$1/d" && echo X >"$1/d/x"' sh "$left"
+    as_other sh -c 'mkdir "$1/d" && echo X >"$1/d/x" && chmod 700 "$1/d"' sh "$left"
     touch "$TB_HOME/leaves"
     wait_for 60 ended_as FAILED
     [[ $(fit_json | json_value 's["reason"]') == *"/.incoming/d: Directory not empty" ]]

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "common/files.h"
+#include "fit/acl.h"
 #include "fit/foreign.h"
+#include "fit/grant.h"
 #include "fit/guest_runner.h"
 #include "fit/guests.h"
 #include "fit/training.h"
@@ -454,6 +456,164 @@ static void test_scratch(void **state)
 
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, make_foreign, remove_foreign)
 
+/* ---- access ---------------------------------------------------------------------------------- */
+
+static struct home own_home;
+static char data_path[128], write_path[128];
+
+static int make_grants(void **state)
+{
+    int64_t id;
+
+    if (make_foreign(state) != 0 || chmod(foreign_dir, 0711) != 0 ||
+        setenv("HOME", foreign_dir, 1) != 0 || home_open(&own_home, "s", NULL) != 0)
+        return -1;
+    put("data", "d");
+    snprintf(data_path, sizeof(data_path), "%s", at("data"));
+    snprintf(write_path, sizeof(write_path), "%s", at("models/m/000001.partial/" GRANT_INCOMING));
+    *strrchr(write_path, '/') = '\0';
+    if (dir_make(write_path, NULL) != 0)
+        return -1;
+    write_path[strlen(write_path)] = '/';
+    return home_add(&own_home, json_object_new_object(), &id, NULL);
+}
+
+static struct grant_order an_order(void)
+{
+    return (struct grant_order){.user = "other",
+                                .uid = OTHER,
+                                .read = {{data_path, 0}},
+                                .write = write_path,
+                                .job = 7,
+                                .restarts = 1,
+                                .cluster = "one",
+                                .until = 1000};
+}
+
+static void give(const struct grant_order *order)
+{
+    struct error err = {""};
+
+    if (grant_give(&own_home, 1, order, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+static bool is_open(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool has = false;
+
+    assert_true(fd >= 0);
+    assert_int_equal(acl_has_user(fd, path, OTHER, &has, NULL), 0);
+    close(fd);
+    return has;
+}
+
+static const char *one(void)
+{
+    return "One";
+}
+static const char *two(void)
+{
+    return "two";
+}
+static const char *nobody_knows(void)
+{
+    return NULL;
+}
+
+/* So many grants are open no more when that run has ended. */
+static int revoked(uint32_t job, uint32_t restarts, const char *(*cluster)(void), double now)
+{
+    const struct grant_run run = {.job = job, .restarts = restarts, .cluster = cluster};
+    int count;
+
+    assert_int_equal(grant_revoke_all(job != 0 ? &run : NULL, now, &count, NULL), 0);
+    return count;
+}
+
+/* Jobs of two clusters have the same number, and the same home. */
+static void test_whose_grant(void **state)
+{
+    struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_true(is_open(data_path) && is_open(write_path));
+    assert_int_equal(revoked(8, 9, one, 10), 0);
+    assert_int_equal(revoked(7, 0, one, 10), 0);
+    assert_int_equal(revoked(7, 1, two, 10), 0);
+    assert_true(is_open(data_path));
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+    assert_false(is_open(data_path) || is_open(write_path) || grant_is_open(&own_home, 1));
+    give(&order);
+    assert_int_equal(revoked(7, 1, nobody_knows, 10), 1);
+    order.cluster = NULL; /* as grants of before */
+    give(&order);
+    assert_int_equal(revoked(7, 1, two, 10), 1);
+}
+
+static void test_expired_grant(void **state)
+{
+    const struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_int_equal(revoked(0, 0, NULL, 999), 0);
+    assert_true(is_open(data_path));
+    assert_int_equal(revoked(0, 0, NULL, 1001), 1);
+    assert_false(is_open(data_path) || is_open(write_path));
+}
+
+/* Somebody who may rename there has put another file of this user in its place. */
+static void test_another_file(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(grant_check(data_path, &order.read[0].inode, &err), 0);
+    give(&order);
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+    put("secret", "s");
+    assert_int_equal(rename(at("secret"), data_path), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(data_path));
+    /* … or a link to a directory of this user. */
+    assert_int_equal(dir_make(at("private"), NULL), 0);
+    put("private/data", "s");
+    assert_int_equal(symlink("private", at("way")), 0);
+    order.read[0].inode = 0;
+    order.read[0].path = at("way/data");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "there is a link in it");
+    assert_false(is_open(at("private/data")));
+    /* That keeps no fit from its end. */
+    order.read[0].path = data_path;
+    give(&order);
+    assert_int_equal(rename(data_path, at("moved")), 0);
+    assert_int_equal(symlink("private/data", data_path), 0);
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+}
+
+/* Nobody could pass the repository: what others may read in it was closed by that alone. */
+static void test_repository(void **state)
+{
+    const struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(mkdir(at("models/other"), 0755), 0);
+    assert_int_equal(chmod(at("models/other"), 0755), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "models/other: others may open it");
+    assert_false(is_open(data_path) || grant_is_open(&own_home, 1));
+    assert_int_equal(chmod(at("models/other"), 0750), 0);
+    give(&order);
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+}
+
+#define WITH_GRANTS(test) cmocka_unit_test_setup_teardown(test, make_grants, remove_foreign)
+
 static int make_home(void **state)
 {
     (void)state;
@@ -476,6 +636,8 @@ int main(void)
         WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
         WITH_FILES(test_scratch),           WITH_TURNS(test_ended_before_its_turn),
         WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_begun_by_nobody),
+        WITH_GRANTS(test_whose_grant),      WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),     WITH_GRANTS(test_repository),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
