@@ -228,8 +228,9 @@ static const char *path_in(json_object *grant)
          json_object_is_type(paths, json_type_array) && i < json_object_array_length(paths); i++) {
         json_object *one = json_object_array_get_idx(paths, i);
         const char *reach = json_get_string(one, "reach");
-        if (path == NULL || (reach != NULL && strcmp(reach, "read") == 0))
-            path = json_get_string(one, "path");
+        path = json_get_string(one, "path");
+        if (reach != NULL && strcmp(reach, "read") == 0)
+            break;
     }
     return path;
 }
