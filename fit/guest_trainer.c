@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "common/files.h"
 #include "common/log.h"
@@ -20,6 +22,7 @@
 
 #define ARGUMENTS_MAX 1000
 #define UNWANTED_MS   500
+#define SHUT_LOOKS    600 /* of 500 ms */
 
 /* One start of it. */
 struct attempt {
@@ -153,6 +156,27 @@ static int run(const struct attempt *attempt, const char *key, int *code, struct
     return wanted ? 0 : 1;
 }
 
+static bool is_shut(const char *path)
+{
+    return access(path, R_OK | W_OK | X_OK) != 0 && errno == EACCES;
+}
+
+/* While the user's job is requeued, nobody has access. Its next run gives it again: a long training
+ * is not lost by that. */
+static int put(const struct attempt *attempt, const char *from, const char *to, struct error *err)
+{
+    int rc = foreign_put(from, to, &attempt->foreign, err);
+
+    for (int i = 0; rc != 0 && i < SHUT_LOOKS && is_shut(to) && !is_over(attempt->trainer); i++) {
+        struct timespec time = {.tv_nsec = UNWANTED_MS * 1000000L};
+
+        nanosleep(&time, NULL);
+        if (!is_shut(to))
+            rc = foreign_put(from, to, &attempt->foreign, err);
+    }
+    return rc;
+}
+
 /* 1: it is not wanted any more. */
 static int carry_out(struct attempt *attempt, int *code, struct error *why)
 {
@@ -170,7 +194,7 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
     if (*code != 0)
         return 0;
     below(model, attempt, "model");
-    *code = foreign_put(model, to, &attempt->foreign, why) == 0 ? 0 : 1;
+    *code = put(attempt, model, to, why) == 0 ? 0 : 1;
     return *code != 0 && is_over(attempt->trainer) ? 1 : 0;
 }
 
