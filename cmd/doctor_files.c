@@ -14,6 +14,10 @@
 
 #include "cmd/terminal_text.h"
 #include "common/files.h"
+#include "common/service_dir.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+#include "lib/number.h"
 
 #define CONF_MAX   ((size_t)1 << 20)
 #define SCRIPT_MAX ((size_t)1 << 16)
@@ -211,4 +215,72 @@ enum doctor_snapshot_state doctor_files_snapshot(const char *dir, char *why, siz
     snprintf(path, sizeof(path), "%s/..", dir);
     return stat(path, &above) == 0 && above.st_dev != st.st_dev ? DOCTOR_SNAPSHOT_MOUNTED
                                                                 : DOCTOR_SNAPSHOT_THERE;
+}
+
+/* ---- access of trainers ---------------------------------------------------------------------- */
+
+/* What it opens: data rather than what was made for the training. */
+static const char *path_in(json_object *grant)
+{
+    json_object *paths = json_object_object_get(grant, "paths");
+    const char *path = NULL;
+    for (size_t i = 0;
+         json_object_is_type(paths, json_type_array) && i < json_object_array_length(paths); i++) {
+        json_object *one = json_object_array_get_idx(paths, i);
+        const char *reach = json_get_string(one, "reach");
+        path = json_get_string(one, "path");
+        if (reach != NULL && strcmp(reach, "read") == 0)
+            break;
+    }
+    return path;
+}
+
+static void look_at_grant(const char *file, time_t now, const char *service, int fit,
+                          struct doctor_grants *grants)
+{
+    size_t length = 0;
+    char *text = file_read(file, CONF_MAX, &length, NULL);
+    json_object *grant = text != NULL ? json_text_parse(text, length, NULL) : NULL;
+    const char *user = json_get_string(grant, "user"), *path = path_in(grant);
+    bool over = json_get_double(grant, "until", 0) < (double)now;
+    if (text != NULL && (grants->count++ == 0 || (over && !grants->over))) {
+        grants->over = over;
+        grants->fit = fit;
+        snprintf(grants->service, sizeof(grants->service), "%s", service);
+        snprintf(grants->user, sizeof(grants->user), "%s", user != NULL ? user : "somebody");
+        snprintf(grants->path, sizeof(grants->path), "%s", path != NULL ? path : file);
+    }
+    json_object_put(grant);
+    free(text);
+}
+
+static void look_at_fits(const char *all, const char *service, time_t now,
+                         struct doctor_grants *grants)
+{
+    char path[PATH_MAX];
+    DIR *dir;
+    int fit;
+    snprintf(path, sizeof(path), "%.3000s/%s/fits", all, service);
+    dir = opendir(path);
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+        char file[PATH_MAX];
+        if (number_parse(entry->d_name, strlen(entry->d_name), 1, INT_MAX, &fit) != 0)
+            continue;
+        snprintf(file, sizeof(file), "%.3500s/%s/grant.json", path, entry->d_name);
+        look_at_grant(file, now, service, fit, grants);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+void doctor_files_grants(time_t now, struct doctor_grants *grants)
+{
+    char all[PATH_MAX];
+    DIR *dir = service_dir_all(all, sizeof(all), NULL) == 0 ? opendir(all) : NULL;
+    *grants = (struct doctor_grants){.count = 0};
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+        if (entry->d_name[0] != '.')
+            look_at_fits(all, entry->d_name, now, grants);
+    if (dir != NULL)
+        closedir(dir);
 }

@@ -3,6 +3,8 @@
 #ifndef SELASTIC_DOCTOR_FILES_H
 #define SELASTIC_DOCTOR_FILES_H
 
+#include <time.h>
+
 #include "lib/doctor.h"
 
 /* The text of plugstack.conf and of the files that it includes: a new string. NULL: it cannot be
@@ -19,6 +21,9 @@ void doctor_files_hook(const char *config, const char *name, struct doctor_hook 
 bool doctor_files_missing(const char *libexec, char *path, size_t size);
 bool doctor_files_writable(const char *libexec, const char *plugins, char *path, size_t size);
 int doctor_files_mode(const char *path); /* -1: not there */
+
+/* Of this user's services. */
+void doctor_files_grants(time_t now, struct doctor_grants *grants);
 
 /* The directory for snapshots, and those above it. */
 enum doctor_snapshot_state doctor_files_snapshot(const char *dir, char *why, size_t size);

@@ -218,14 +218,16 @@ static void find_libexec(struct doctor_look *look)
 
 static void look_at_programs(struct doctor_look *look)
 {
-    char flush[PATH_BYTES + 32];
+    char flush[PATH_BYTES + 32], fit[PATH_BYTES + 32];
     find_libexec(look);
     snprintf(flush, sizeof(flush), "%s/elastic-flush", look->libexec);
+    snprintf(fit, sizeof(fit), "%s/elastic-fit", look->libexec);
     if (doctor_files_missing(look->libexec, look->program, sizeof(look->program)))
         look->facts.program_missing = look->program;
     if (doctor_files_writable(look->libexec, SLURM_PLUGINS, look->writable, sizeof(look->writable)))
         look->facts.program_writable = look->writable;
     look->facts.flush_mode = doctor_files_mode(flush);
+    look->facts.fit_mode = doctor_files_mode(fit);
 }
 
 static void look_at_node(struct doctor_look *look)
@@ -346,11 +348,13 @@ struct doctor_look *doctor_look_create(void)
         .slurm_plugins = SLURM_SYSTEM_PLUGINS,
         .examples = EXAMPLESDIR,
         .flush_mode = -1,
+        .fit_mode = -1,
     };
     look_at_slurm(look);
     look_at_plugins(look);
     look_at_conf(look);
     look_at_programs(look);
+    doctor_files_grants(time(NULL), &look->facts.grants);
     look_at_node(look);
     look_at_munge(look);
     look_at_ports(look);

@@ -2,11 +2,15 @@
 /* A program that is run for what it prints (capture.h). */
 #include "common/capture.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/files.h"
 #include "common/log.h"
 
 struct look {
@@ -104,8 +108,21 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     }
 }
 
+/* A file with that text, from its beginning; -1: it cannot be made. */
+static int input_of(const char *text)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+
+    if (fd >= 0 && file_write_all(fd, text, strlen(text)) == 0 && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
 static int spawn(uv_loop_t *loop, struct look *look)
 {
+    int input = -1, rc;
     uv_stdio_container_t stdio[3] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&look->out},
@@ -117,7 +134,16 @@ static int spawn(uv_loop_t *loop, struct look *look)
                                     .stdio_count = 3,
                                     .stdio = stdio};
 
-    return uv_spawn(loop, &look->process, &options);
+    if (look->options.input != NULL) {
+        input = input_of(look->options.input);
+        if (input < 0)
+            return uv_translate_sys_error(errno);
+        stdio[0] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = input};
+    }
+    rc = uv_spawn(loop, &look->process, &options);
+    if (input >= 0)
+        close(input);
+    return rc;
 }
 
 struct look *look_begin(uv_loop_t *loop, const struct look_options *options)
@@ -142,6 +168,7 @@ struct look *look_begin(uv_loop_t *loop, const struct look_options *options)
     }
     look->options.program = NULL; /* they are the caller's */
     look->options.args = NULL;
+    look->options.input = NULL;
     uv_timer_start(&look->limit, on_limit, (uint64_t)options->limit_ms, 0);
     uv_read_start((uv_stream_t *)&look->out, on_room, on_read);
     return look;

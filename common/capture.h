@@ -12,6 +12,7 @@ struct look;
 struct look_options {
     const char *program;
     char *const *args; /* with its name first */
+    const char *input; /* what it reads: others see arguments; NULL: nothing */
     int limit_ms;
     size_t most; /* bytes */
     /* Called once, from the loop. The text ends with NUL, and is taken over; NULL: it has printed

@@ -2,11 +2,12 @@
 /* File helpers (files.h). */
 #include "common/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,51 +222,110 @@ int dir_make(const char *path, struct error *err)
     return rc;
 }
 
-static int remove_entry(const FTSENT *entry, struct error *err)
+/* ---- removal --------------------------------------------------------------------------------- */
+
+#define REMOVE_DEPTH  400 /* directories below each other: each has a descriptor open */
+#define REMOVE_PASSES 8   /* looks at a directory that somebody else fills meanwhile */
+
+/* Others may write there, and put a link where a directory was. So each name is looked up in the
+ * directory that has been opened, and no path is. */
+struct removal {
+    char path[PATH_MAX]; /* where it is, for people */
+    dev_t device;
+    struct error *err;
+    int rc, reason; /* of the first failure */
+};
+
+static void cannot_remove(struct removal *removal)
 {
-    switch (entry->fts_info) {
-    case FTS_D:
-        return 0; /* comes again, empty, as FTS_DP */
-    case FTS_DP:
-        if (rmdir(entry->fts_accpath) < 0 && errno != ENOENT)
-            return system_error(err, "remove", entry->fts_path);
-        return 0;
-    case FTS_DNR:
-    case FTS_ERR:
-    case FTS_NS:
-        errno = entry->fts_errno;
-        return errno == ENOENT ? 0 : system_error(err, "remove", entry->fts_path);
-    default:
-        if (unlink(entry->fts_accpath) < 0 && errno != ENOENT)
-            return system_error(err, "remove", entry->fts_path);
-        return 0;
+    if (removal->rc == 0) {
+        removal->rc = -1;
+        removal->reason = errno;
+        system_error(removal->err, "remove", removal->path);
     }
 }
 
-/* Go on after a failure, so that as little as possible stays; err describes the first failure. */
-static int remove_tree(char *path, struct error *err)
-{
-    char *roots[] = {path, NULL};
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
-    FTSENT *entry;
-    int rc = 0, reason = 0;
+static bool remove_one(struct removal *removal, int dir, const char *name, int depth);
 
-    if (walk == NULL)
-        return system_error(err, "remove", path);
-    while (errno = 0, (entry = fts_read(walk)) != NULL) {
-        if (remove_entry(entry, rc == 0 ? err : NULL) < 0 && rc == 0) {
-            rc = -1;
-            reason = errno;
+/* What stays is left; fd is closed. Some file systems leave names out of a listing while other
+ * names of it are removed. */
+static void remove_below(struct removal *removal, int fd, int depth)
+{
+    size_t length = strlen(removal->path);
+    DIR *list = fdopendir(fd);
+    struct dirent *entry;
+    bool removed = list != NULL;
+
+    for (int pass = 0; removed && pass < REMOVE_PASSES; pass++) {
+        removed = false;
+        rewinddir(list);
+        while ((entry = readdir(list)) != NULL) {
+            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+                continue;
+            snprintf(removal->path + length, sizeof(removal->path) - length, "/%s", entry->d_name);
+            removed = remove_one(removal, dirfd(list), entry->d_name, depth) || removed;
+            removal->path[length] = '\0';
         }
     }
-    if (errno != 0 && rc == 0) {
-        reason = errno;
-        rc = system_error(err, "remove", path);
+    if (list != NULL)
+        closedir(list);
+    else
+        close_quietly(fd);
+}
+
+/* A directory; one of somebody else can be removed if it is empty. */
+static bool remove_inner(struct removal *removal, int dir, const char *name, int depth)
+{
+    int fd = depth < REMOVE_DEPTH
+                 ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                 : -1;
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == removal->device)
+        remove_below(removal, fd, depth + 1);
+    else if (fd >= 0)
+        close(fd); /* another file system is mounted there */
+    if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+        return true;
+    if (errno == ENOTDIR)
+        errno = EPERM; /* a file that cannot be removed */
+    if (errno != ENOENT)
+        cannot_remove(removal);
+    return false;
+}
+
+/* True: there was something, and it is gone. */
+static bool remove_one(struct removal *removal, int dir, const char *name, int depth)
+{
+    if (unlinkat(dir, name, 0) == 0)
+        return true;
+    if (errno == EISDIR || errno == EPERM)
+        return remove_inner(removal, dir, name, depth);
+    if (errno != ENOENT)
+        cannot_remove(removal);
+    return false;
+}
+
+/* Go on after a failure, so that as little as possible stays; err describes the first failure. */
+static int remove_tree(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct removal removal = {.err = err};
+    struct stat st = {0};
+
+    snprintf(removal.path, sizeof(removal.path), "%s", path);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_uid != geteuid())) {
+        close(fd);
+        return refuse(err, "remove", path, "it has become another one", EPERM);
     }
-    fts_close(walk);
-    if (rc < 0)
-        errno = reason;
-    return rc;
+    removal.device = st.st_dev;
+    if (fd >= 0)
+        remove_below(&removal, fd, 1);
+    if (rmdir(path) != 0 && errno != ENOENT)
+        cannot_remove(&removal);
+    if (removal.rc < 0)
+        errno = removal.reason;
+    return removal.rc;
 }
 
 int dir_remove(const char *path, struct error *err)

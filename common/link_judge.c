@@ -72,6 +72,17 @@ static void refuse(struct link *link, const char *why)
         link_close(link, why);
 }
 
+/* Each takes a descriptor, which members of the job need. */
+static bool has_enough(const struct link_server *server, uid_t guest)
+{
+    const struct link *link;
+    int count = 0;
+
+    TAILQ_FOREACH (link, &server->open, entry)
+        count += link->guest && link->peer_uid == guest;
+    return count >= GUEST_LINKS;
+}
+
 static void judged(struct link *link, struct auth_job *job)
 {
     struct link_server *server = link->server;
@@ -81,6 +92,11 @@ static void judged(struct link *link, struct auth_job *job)
             server->handlers.stranger(job->peer_uid, server->arg);
         link_server_note(link, job->err.text);
         refuse(link, job->err.text);
+        return;
+    }
+    if (job->guest && has_enough(server, job->peer_uid)) {
+        link_server_note(link, "a guest has enough connections");
+        refuse(link, "this user has enough connections; close some");
         return;
     }
     if (link_transmit(link, handshake_new("accept", "cred", job->made)) != 0) {
@@ -180,11 +196,16 @@ static struct admitted admitted_now(const struct link_server *server)
 void link_server_admit(struct link_server *server, uid_t uid, bool guest, uint64_t ms)
 {
     struct admitted *admitted = &server->admitted;
+    int place = admitted->next;
 
-    admitted->list[admitted->next].uid = uid;
-    admitted->list[admitted->next].guest = guest;
-    admitted->list[admitted->next].until = uv_now(server->loop) + ms;
-    admitted->next = (admitted->next + 1) % ADMITTED_MAX;
+    for (int i = 0; i < ADMITTED_MAX; i++)
+        if (admitted->list[i].uid == uid)
+            place = i;
+    admitted->list[place].uid = uid;
+    admitted->list[place].guest = guest;
+    admitted->list[place].until = uv_now(server->loop) + ms;
+    if (place == admitted->next)
+        admitted->next = (place + 1) % ADMITTED_MAX;
 }
 
 static void received_proof(struct link *link, json_object *msg)

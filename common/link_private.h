@@ -34,7 +34,8 @@ enum link_state {
     LINK_CLOSED,  /* handles are being closed */
 };
 
-#define ADMITTED_MAX 8
+#define ADMITTED_MAX 64
+#define GUEST_LINKS  8 /* of one user */
 
 /* Users that may control beside the own user, root and SlurmUser. */
 struct admitted {

@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `elastic-fit desk SERVICE QUESTION`: the answer to a guest, for the leader who has been asked
- * (agent/leader/fit_desk.c). And `elastic-fit revoke`. */
+/* `elastic-fit desk SERVICE`: the answer to a guest, for the leader who has been asked
+ * (agent/leader/fit_desk.c). The question is what it reads. And `elastic-fit revoke`. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd/command.h"
+#include "common/entry.h"
+#include "common/program.h"
 #include "fit/fit_command.h"
 #include "fit/grant.h"
 #include "fit/guests.h"
 #include "lib/json_text.h"
 
+#define QUESTION_MAX ((size_t)1 << 20)
+#define CLUSTER_SIZE 64
+#define CLUSTER_MS   10000
+#define CONFIG_MAX   ((size_t)1 << 20)
+
 int fit_desk(const struct fit_arguments *arguments, struct error *err)
 {
-    const char *text = arguments->question != NULL ? arguments->question : "";
-    json_object *whole = json_text_parse(text, strlen(text), err);
+    size_t len = 0;
+    char *text = entry_text(STDIN_FILENO, QUESTION_MAX, &len, err);
+    json_object *whole = text != NULL ? json_text_parse(text, len, err) : NULL;
     struct home home, guests;
     int rc = whole != NULL ? home_open(&home, arguments->service, err) : -1;
 
@@ -24,14 +34,33 @@ int fit_desk(const struct fit_arguments *arguments, struct error *err)
     if (rc == 0)
         print_json(guest_answer(&guests, whole), true);
     json_object_put(whole);
+    free(text);
     return rc;
+}
+
+/* As Slurm's own program says: without slurm.conf the library would end this process before access
+ * is taken back. NULL: not known. */
+static const char *own_cluster(void)
+{
+    char *const argv[] = {"scontrol", "show", "config", NULL};
+    static char name[CLUSTER_SIZE];
+    char *text = NULL;
+    const char *line;
+
+    if (name[0] == '\0' && program_output(argv, CLUSTER_MS, CONFIG_MAX, &text, NULL) == 0 &&
+        (line = strstr(text, "\nClusterName")) != NULL)
+        sscanf(line, "\nClusterName = %63s", name);
+    free(text);
+    return name[0] != '\0' ? name : NULL;
 }
 
 /* The epilog has it done with the rights of the user. */
 int fit_revoke(const struct fit_arguments *arguments, struct error *err)
 {
-    int count, rc = grant_revoke_all(arguments->job, (uint32_t)arguments->restarts,
-                                     (double)time(NULL), &count, err);
+    const struct grant_run run = {
+        .job = arguments->job, .restarts = (uint32_t)arguments->restarts, .cluster = own_cluster};
+    int count,
+        rc = grant_revoke_all(arguments->job != 0 ? &run : NULL, (double)time(NULL), &count, err);
 
     if (count > 0)
         printf("access of trainers to %d fits has been taken back\n", count);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,12 +20,14 @@
 #include "fit/grant.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
+#include "lib/state_manifest.h"
 #include "state/tree.h"
 
 #define PIECE     ((size_t)1 << 20)
 #define LIST_FILE "files.json"
 #define LIST_NEW  "files.new"
-#define LIST_MAX  ((size_t)64 << 20)
+#define LIST_MAX  ((size_t)16 << 20)
+#define FILES_MAX 200000
 #define NUMBER    24
 
 static int failed(const char *path, struct error *err)
@@ -74,42 +77,92 @@ static int open_dir(const char *path, struct error *err)
 
 /* ---- copying --------------------------------------------------------------------------------- */
 
-static int pump(int from, int to, const char *path, struct error *err)
-{
-    char *buffer = malloc(PIECE);
-    ssize_t n = buffer != NULL ? 0 : -1;
-    bool written = true;
-
-    while (buffer != NULL && written && (n = read(from, buffer, PIECE)) > 0)
-        written = file_write_all(to, buffer, (size_t)n) == 0;
-    free(buffer);
-    return n == 0 && written ? 0 : failed(path, err);
-}
-
 struct copy {
     int from, to;
-    uid_t owner;
-    json_object *list; /* of foreign_put */
+    const struct foreign *foreign;
+    const char *does;     /* what the owner of the files does, for people */
+    json_object *list;    /* of foreign_put */
+    int64_t bytes, files; /* that there is room for */
 };
 
-static int copy_open(const struct copy *copy, int fd, const char *path, struct error *err)
+/* A tenth of what is free stays free. Some file systems have no limit of files. */
+static int find_room(struct copy *copy, struct error *err)
+{
+    struct statvfs st;
+
+    if (fstatvfs(copy->to, &st) != 0)
+        return error_set(err, "the room for copies: %s", strerror(errno));
+    copy->bytes = (int64_t)((double)st.f_bavail * (double)st.f_frsize * 0.9);
+    copy->files = st.f_files > 0 ? (int64_t)((double)st.f_favail * 0.9) : INT64_MAX;
+    return 0;
+}
+
+static int take_room(struct copy *copy, int64_t bytes, const char *path, struct error *err)
+{
+    if (copy->files < 1 || bytes > copy->bytes)
+        return error_set(err, "%s: there is no room for a copy of it", error_path(path).text);
+    copy->files--;
+    copy->bytes -= bytes;
+    return 0;
+}
+
+static bool stops(const struct copy *copy)
+{
+    return copy->foreign->stops != NULL && copy->foreign->stops(copy->foreign->arg);
+}
+
+/* Not what is written there meanwhile. */
+static int pump(const struct copy *copy, int from, int to, int64_t bytes, const char *path,
+                struct error *err)
+{
+    char *buffer = malloc(PIECE);
+    ssize_t n = buffer != NULL ? 1 : -1;
+    bool written = true, stopped = false;
+
+    while (n > 0 && bytes > 0 && written && !(stopped = stops(copy))) {
+        n = read(from, buffer, bytes < (int64_t)PIECE ? (size_t)bytes : PIECE);
+        bytes -= n;
+        written = n <= 0 || file_write_all(to, buffer, (size_t)n) == 0;
+    }
+    free(buffer);
+    if (n < 0 || !written)
+        return failed(path, err);
+    return stopped ? error_set(err, "given up") : 0;
+}
+
+/* Hard links and renames bring files of anybody to any name. */
+static int check_owner(const struct copy *copy, int fd, int64_t *bytes, const char *path,
+                       struct error *err)
 {
     struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return failed(path, err);
+    *bytes = st.st_size;
+    return st.st_uid == copy->foreign->owner
+               ? 0
+               : error_set(err, "%s: it does not belong to the user who %s", error_path(path).text,
+                           copy->does);
+}
+
+static int copy_open(struct copy *copy, int fd, const char *path, struct error *err)
+{
+    int64_t bytes;
     int to, rc;
 
-    if (fstat(fd, &st) != 0 || st.st_uid != copy->owner)
-        return error_set(err, "%s: it does not belong to the user who asks", error_path(path).text);
+    if (check_owner(copy, fd, &bytes, path, err) != 0 || take_room(copy, bytes, path, err) != 0)
+        return -1;
     to = tree_make(copy->to, path, err);
     if (to < 0)
         return -1;
-    rc = pump(fd, to, path, err);
+    rc = pump(copy, fd, to, bytes, path, err);
     close(to);
     return rc;
 }
 
 static int copy_one(const char *path, int64_t bytes, void *arg, struct error *err)
 {
-    const struct copy *copy = arg;
+    struct copy *copy = arg;
     int rc, fd = tree_open(copy->from, path, &bytes, err);
 
     if (fd < 0)
@@ -119,23 +172,25 @@ static int copy_one(const char *path, int64_t bytes, void *arg, struct error *er
     return rc;
 }
 
-int foreign_copy(const char *path, uid_t owner, const char *to, char result[PATH_MAX],
-                 struct error *err)
+int foreign_copy(const char *path, const struct foreign *foreign, const char *to,
+                 char result[PATH_MAX], struct error *err)
 {
     const char *name = strrchr(path, '/');
-    struct copy copy = {.owner = owner, .to = -1};
+    struct copy copy = {.foreign = foreign, .does = "asks", .to = -1};
     struct stat st;
     int rc = -1;
 
-    copy.from = open_of(path, owner, &st, err);
+    copy.from = open_of(path, foreign->owner, &st, err);
     if (copy.from < 0)
         return -1;
     if (dir_make(to, err) == 0)
         copy.to = open_dir(to, err);
-    if (copy.to >= 0 && S_ISDIR(st.st_mode)) {
+    if (copy.to < 0 || find_room(&copy, err) != 0) {
+        rc = -1;
+    } else if (S_ISDIR(st.st_mode)) {
         snprintf(result, PATH_MAX, "%s", to);
         rc = tree_walk(copy.from, copy_one, &copy, err);
-    } else if (copy.to >= 0) {
+    } else {
         snprintf(result, PATH_MAX, "%.2000s/%.2000s", to, name != NULL ? name + 1 : path);
         rc = copy_open(&copy, copy.from, name != NULL ? name + 1 : path, err);
     }
@@ -173,7 +228,7 @@ static int put_one(const char *path, int64_t bytes, void *arg, struct error *err
     snprintf(name, sizeof(name), "%zu", json_object_array_length(copy->list) + 1);
     from = tree_open(copy->from, path, &bytes, err);
     to = from >= 0 ? make_there(copy->to, name, err) : -1;
-    rc = to >= 0 ? pump(from, to, path, err) : -1;
+    rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (rc == 0 && fsync(to) != 0)
         rc = failed(path, err);
     if (to >= 0)
@@ -199,15 +254,15 @@ static int put_list(const struct copy *copy, struct error *err)
     return rc;
 }
 
-int foreign_put(const char *from, const char *to, uid_t owner, struct error *err)
+int foreign_put(const char *from, const char *to, const struct foreign *foreign, struct error *err)
 {
-    struct copy copy = {.from = open_dir(from, err)};
+    struct copy copy = {.from = open_dir(from, err), .foreign = foreign};
     struct stat st;
     int rc = -1;
 
     if (copy.from < 0)
         return -1;
-    copy.to = open_of(to, owner, &st, err);
+    copy.to = open_of(to, foreign->owner, &st, err);
     copy.list = json_object_new_array();
     if (copy.to >= 0)
         rc = tree_walk(copy.from, put_one, &copy, err);
@@ -224,43 +279,67 @@ int foreign_put(const char *from, const char *to, uid_t owner, struct error *err
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* A new array; NULL with err. */
-static json_object *read_list(int dir, struct error *err)
+/* So many commas are so many values, each of which would need more memory than text. */
+static bool is_small(const char *text, size_t len)
 {
-    json_tokener *tokener = json_tokener_new();
-    json_object *list = NULL;
-    struct stat st;
-    size_t len = 0;
-    int fd = entry_open(dir, LIST_FILE, S_IFREG, &st, err);
-    char *text = fd >= 0 ? entry_text(fd, LIST_MAX, &len, err) : NULL;
+    size_t commas = 0;
 
-    if (fd >= 0)
-        close(fd);
-    if (text != NULL)
-        list = json_tokener_parse_ex(tokener, text, (int)len);
-    if (text != NULL && !json_object_is_type(list, json_type_array))
-        error_set(err, LIST_FILE ": this is no list of files");
-    json_tokener_free(tokener);
-    free(text);
+    for (const char *at = text; (at = memchr(at, ',', len - (size_t)(at - text))) != NULL; at++)
+        commas++;
+    return commas < FILES_MAX;
+}
+
+/* A new array; NULL with err. */
+static json_object *parse_list(const char *text, size_t len, struct error *err)
+{
+    json_tokener *tokener = is_small(text, len) ? json_tokener_new() : NULL;
+    json_object *list = tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)len) : NULL;
+
+    if (tokener != NULL)
+        json_tokener_free(tokener);
     if (json_object_is_type(list, json_type_array))
         return list;
     json_object_put(list);
+    error_set(err, LIST_FILE ": this is no list of at most %d files", FILES_MAX);
     return NULL;
 }
 
-static int take_one(const struct copy *copy, size_t number, const char *path, struct error *err)
+static json_object *read_list(const struct copy *copy, struct error *err)
+{
+    json_object *list = NULL;
+    struct stat st;
+    size_t len = 0;
+    int64_t bytes;
+    int fd = entry_open(copy->from, LIST_FILE, S_IFREG, &st, err);
+    char *text = NULL;
+
+    if (fd >= 0 && check_owner(copy, fd, &bytes, LIST_FILE, err) == 0)
+        text = entry_text(fd, LIST_MAX, &len, err);
+    if (fd >= 0)
+        close(fd);
+    if (text != NULL)
+        list = parse_list(text, len, err);
+    free(text);
+    return list;
+}
+
+static int take_one(struct copy *copy, size_t number, const char *path, struct error *err)
 {
     char name[NUMBER];
     int64_t bytes;
-    int from, to, rc;
+    int from, to = -1, rc;
 
-    if (path == NULL || path[0] == '\0' ||
+    if (path == NULL || !state_file_ok(path) ||
         strncmp(path, GRANT_INCOMING, strlen(GRANT_INCOMING)) == 0)
-        return error_set(err, "the trainer has written a file of a name that cannot be used");
+        return error_set(err,
+                         "the trainer has written a file of a name that cannot be used: \"%s\"",
+                         path != NULL ? error_value(path).text : "");
     snprintf(name, sizeof(name), "%zu", number);
     from = tree_open(copy->from, name, &bytes, err);
-    to = from >= 0 ? tree_make(copy->to, path, err) : -1;
-    rc = to >= 0 ? pump(from, to, path, err) : -1;
+    if (from >= 0 && check_owner(copy, from, &bytes, path, err) == 0 &&
+        take_room(copy, bytes, path, err) == 0)
+        to = tree_make(copy->to, path, err);
+    rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (to >= 0)
         close(to);
     if (from >= 0)
@@ -268,22 +347,29 @@ static int take_one(const struct copy *copy, size_t number, const char *path, st
     return rc;
 }
 
-int foreign_take(const char *from, const char *to, struct error *err)
+static int take_all(struct copy *copy, struct error *err)
 {
-    struct copy copy = {.from = open_dir(from, err), .to = -1};
-    json_object *list = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < json_object_array_length(copy->list); i++)
+        rc = take_one(copy, i + 1, json_object_get_string(json_object_array_get_idx(copy->list, i)),
+                      err);
+    return rc;
+}
+
+int foreign_take(const char *from, const char *to, const struct foreign *foreign, struct error *err)
+{
+    struct copy copy = {
+        .from = open_dir(from, err), .to = -1, .foreign = foreign, .does = "trains"};
     int rc = -1;
 
     if (copy.from >= 0)
         copy.to = open_dir(to, err);
-    if (copy.to >= 0)
-        list = read_list(copy.from, err);
-    if (list != NULL)
-        rc = 0;
-    for (size_t i = 0; rc == 0 && i < json_object_array_length(list); i++)
-        rc = take_one(&copy, i + 1, json_object_get_string(json_object_array_get_idx(list, i)),
-                      err);
-    json_object_put(list);
+    if (copy.to >= 0 && find_room(&copy, err) == 0)
+        copy.list = read_list(&copy, err);
+    if (copy.list != NULL)
+        rc = take_all(&copy, err);
+    json_object_put(copy.list);
     if (copy.to >= 0)
         close(copy.to);
     if (copy.from >= 0)

@@ -5,16 +5,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/log.h"
 #include "common/service_dir.h"
 #include "fit/acl.h"
 #include "lib/json_get.h"
+#include "lib/json_text.h"
 
 #define DEPTH_MAX 32
 
@@ -25,12 +30,17 @@ static const char *const reach_names[REACHES] = {"pass", "read", "write"};
 
 static int failed(const char *path, struct error *err)
 {
+    if (errno == ELOOP)
+        return error_set(err, "%s: there is a link in it", error_path(path).text);
     return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
 }
 
+/* What was a directory on the way may be a link by now, to other files of this user. */
 static int open_path(const char *path, struct stat *st)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
+                           .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
     if (fd >= 0 && fstat(fd, st) != 0) {
         close(fd);
@@ -95,13 +105,29 @@ static int walk_tree(const struct walk *walk, int fd, const char *path, const st
     return rc;
 }
 
+static int withdraw(const struct walk *walk, int fd, const char *path, const struct stat *st,
+                    struct error *err);
+
+/* Somebody who may rename in a directory above has put something else there. The end of a fit does
+ * not wait for that. */
+static bool is_lost(const struct walk *walk, const char *path)
+{
+    if (errno == ENOENT)
+        return true;
+    if (walk->each != withdraw || (errno != ELOOP && errno != ENOTDIR && errno != EACCES))
+        return false;
+    log_error("%s cannot be reached any more (%s): it may stay open for uid %u",
+              error_path(path).text, strerror(errno), walk->uid);
+    return true;
+}
+
 static int walk_path(const struct walk *walk, const char *path, bool tree, struct error *err)
 {
     struct stat st;
     int rc, fd = open_path(path, &st);
 
     if (fd < 0)
-        return errno == ENOENT ? 0 : failed(path, err);
+        return is_lost(walk, path) ? 0 : failed(path, err);
     rc = tree ? walk_tree(walk, fd, path, &st, 0, err) : walk->each(walk, fd, path, &st, err);
     close(fd);
     return rc;
@@ -160,6 +186,28 @@ static bool is_of_repository(const char *path, const char *incoming)
     return below <= 3;
 }
 
+/* What others may open once they can pass the directory: it is not only the trainer's that is
+ * trained. */
+static int check_below(int fd, const char *path, const struct grant_order *order, struct error *err)
+{
+    DIR *list = entry_list(fd);
+    const char *name;
+    struct stat st;
+    int rc = 0;
+
+    if (list == NULL)
+        return failed(path, err);
+    while (rc == 0 && (name = entry_next(list)) != NULL)
+        if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(st.st_mode) &&
+            (st.st_mode & S_IRWXO) != 0)
+            rc = error_set(err,
+                           "%s/%s: others may open it, but cannot pass the directory above; %s "
+                           "will pass that one, so take it from others (chmod o-rwx)",
+                           error_path(path).text, error_value(name).text, order->user);
+    closedir(list);
+    return rc;
+}
+
 /* A directory of this user that lets nobody through. Others than those of the repository stay so:
  * all below them that others may read would be open, too. */
 static int pass(json_object *paths, const struct grant_order *order, const char *path,
@@ -172,6 +220,8 @@ static int pass(json_object *paths, const struct grant_order *order, const char 
     if (fd < 0)
         return failed(path, err);
     rc = acl_has_user(fd, path, order->uid, &has, err);
+    if (rc == 0 && !has && is_of_repository(path, order->write))
+        rc = check_below(fd, path, order, err);
     close(fd);
     if (rc != 0 || has)
         return rc;
@@ -202,23 +252,33 @@ static int pass_above(json_object *paths, const struct grant_order *order, const
     return 0;
 }
 
-int grant_check(const char *path, struct error *err)
+int grant_check(const char *path, int64_t *inode, struct error *err)
 {
     struct stat st;
+    int fd = open_path(path, &st);
 
-    if (stat(path, &st) != 0)
+    if (fd < 0)
         return failed(path, err);
+    close(fd);
+    *inode = (int64_t)st.st_ino;
     return st.st_uid == geteuid()
                ? 0
                : error_set(err, "%s: it is not yours; a trainer of another user opens only what is",
                            error_path(path).text);
 }
 
+/* Who may rename in a directory above could put something else there that is this user's. */
 static int add_read(json_object *paths, const struct grant_order *order, const char *path,
-                    const struct walk *walk, struct error *err)
+                    int64_t inode, const struct walk *walk, struct error *err)
 {
-    if (grant_check(path, err) != 0 || walk_path(walk, path, true, err) != 0 ||
-        pass_above(paths, order, path, err) != 0)
+    int64_t now;
+
+    if (grant_check(path, &now, err) != 0)
+        return -1;
+    if (inode != 0 && now != inode)
+        return error_set(err, "%s: it is another one than when the fit was started",
+                         error_path(path).text);
+    if (walk_path(walk, path, true, err) != 0 || pass_above(paths, order, path, err) != 0)
         return -1;
     add(paths, path, REACH_READ);
     return 0;
@@ -232,8 +292,8 @@ static json_object *plan(const struct grant_order *order, struct error *err)
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < GRANT_READ_MAX; i++)
-        if (order->read[i] != NULL)
-            rc = add_read(paths, order, order->read[i], &walk, err);
+        if (order->read[i].path != NULL)
+            rc = add_read(paths, order, order->read[i].path, order->read[i].inode, &walk, err);
     if (rc == 0 && order->write != NULL)
         rc = pass_above(paths, order, order->write, err);
     if (rc == 0 && order->write != NULL)
@@ -336,6 +396,7 @@ static void stamp(json_object *grant, const struct grant_order *order)
 {
     json_object_object_add(grant, "job", json_object_new_int64(order->job));
     json_object_object_add(grant, "restarts", json_object_new_int64(order->restarts));
+    json_object_object_add(grant, "cluster", json_from_string(order->cluster));
 }
 
 static json_object *grant_new(const struct grant_order *order, struct error *err)
@@ -398,17 +459,28 @@ bool grant_is_open(const struct home *home, int64_t id)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Has that run of the job given it, or is its time over? */
-static bool is_due(json_object *grant, uint32_t job, uint32_t restarts, double now)
+/* Clusters that share a home number their jobs alike. */
+static bool is_of_cluster(json_object *grant, const struct grant_run *run)
 {
-    int64_t its = 0, run = 0;
+    const char *its = json_get_string(grant, "cluster");
+    const char *ended = its != NULL && run->cluster != NULL ? run->cluster() : NULL;
 
-    json_get_int(grant, "job", 0, UINT32_MAX, &its);
-    json_get_int(grant, "restarts", 0, UINT32_MAX, &run);
-    return (job != 0 && its == job && run <= restarts) || json_get_double(grant, "until", 0) < now;
+    return ended == NULL || strcasecmp(its, ended) == 0;
 }
 
-static int revoke_of_service(const struct home *home, uint32_t job, uint32_t restarts, double now,
+/* Has that run of the job given it, or is its time over? */
+static bool is_due(json_object *grant, const struct grant_run *run, double now)
+{
+    int64_t its = 0, restarts = 0;
+
+    json_get_int(grant, "job", 0, UINT32_MAX, &its);
+    json_get_int(grant, "restarts", 0, UINT32_MAX, &restarts);
+    return json_get_double(grant, "until", 0) < now ||
+           (run != NULL && its == run->job && restarts <= run->restarts &&
+            is_of_cluster(grant, run));
+}
+
+static int revoke_of_service(const struct home *home, const struct grant_run *run, double now,
                              int *count, struct error *err)
 {
     size_t fits;
@@ -417,7 +489,7 @@ static int revoke_of_service(const struct home *home, uint32_t job, uint32_t res
 
     for (size_t i = 0; list != NULL && i < fits; i++) {
         json_object *grant = home_read(home, list[i], HOME_GRANT_FILE, NULL);
-        bool due = grant != NULL && is_due(grant, job, restarts, now);
+        bool due = grant != NULL && is_due(grant, run, now);
 
         json_object_put(grant);
         if (!due)
@@ -431,7 +503,7 @@ static int revoke_of_service(const struct home *home, uint32_t job, uint32_t res
     return rc;
 }
 
-int grant_revoke_all(uint32_t job, uint32_t restarts, double now, int *count, struct error *err)
+int grant_revoke_all(const struct grant_run *run, double now, int *count, struct error *err)
 {
     char path[PATH_MAX];
     struct dirent *entry;
@@ -449,7 +521,7 @@ int grant_revoke_all(uint32_t job, uint32_t restarts, double now, int *count, st
 
         if (entry->d_name[0] == '.' || home_open(&home, entry->d_name, err) != 0)
             continue;
-        if (revoke_of_service(&home, job, restarts, now, count, err) != 0)
+        if (revoke_of_service(&home, run, now, count, err) != 0)
             rc = -1;
     }
     closedir(list);

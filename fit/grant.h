@@ -21,14 +21,20 @@
 struct grant_order {
     const char *user; /* who gets access */
     uid_t uid;
-    const char *read[GRANT_READ_MAX]; /* files and directories; NULL: none */
-    const char *write;                /* a directory of this user, which is made; NULL: none */
-    uint32_t job, restarts;           /* of the service: its epilog takes all back */
-    double until;                     /* by then it is over in any case */
+    /* Files and directories. */
+    struct {
+        const char *path; /* NULL: none */
+        int64_t inode;    /* that it had when the fit was started; 0: not known */
+    } read[GRANT_READ_MAX];
+    const char *write;      /* a directory of this user, which is made; NULL: none */
+    uint32_t job, restarts; /* of the service: its epilog takes all back */
+    const char *cluster;    /* … of that job; NULL: not known */
+    double until;           /* by then it is over in any case */
 };
 
-/* May a trainer of another user be let at this path: has it this user's owner? -1 with err. */
-int grant_check(const char *path, struct error *err);
+/* May a trainer of another user be let at this path: is it this user's, and no link on the way?
+ * *inode is that of it. -1 with err. */
+int grant_check(const char *path, int64_t *inode, struct error *err);
 
 /* Give access; once more if it was given before. -1 with err: some of it may be given. */
 int grant_give(const struct home *home, int64_t id, const struct grant_order *order,
@@ -37,8 +43,16 @@ int grant_give(const struct home *home, int64_t id, const struct grant_order *or
 int grant_revoke(const struct home *home, int64_t id, struct error *err);
 bool grant_is_open(const struct home *home, int64_t id);
 
-/* Of all services of this user: what that run of a job has given, or an earlier one, and what is
- * over by now. job 0: only the latter. *count: so many are open no more. */
-int grant_revoke_all(uint32_t job, uint32_t restarts, double now, int *count, struct error *err);
+/* A run of a job that has ended. */
+struct grant_run {
+    uint32_t job, restarts;
+    /* Which cluster's; asked if there is a grant of a job of this number. NULL: not known, and so
+     * that of the grant. */
+    const char *(*cluster)(void);
+};
+
+/* Of all services of this user: what that run has given, or an earlier one, and what is over by
+ * now. run NULL: only the latter. *count: so many are open no more. */
+int grant_revoke_all(const struct grant_run *run, double now, int *count, struct error *err);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,14 @@
 
 #include "common/files.h"
 #include "common/log.h"
+#include "fit/training.h"
+#include "lib/json_get.h"
 
 #define ASK_PAUSE 2.0
 #define KEEP      50 /* trainings that are over */
+
+#define GUEST_BEGINS   600.0 /* seconds with a replica until a training has begun */
+#define GUEST_TOO_LONG "it takes longer than its owner lets trainings take (within.fit)"
 
 /* ---- whose turn it is ------------------------------------------------------------------------ */
 
@@ -59,25 +65,58 @@ static int choose(struct guest_runner *runner, struct error *err)
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
-static double looked(const struct guest_runner *runner, double now)
+/* How long ago the file was written; 0: it is not there. */
+static double age(const struct guest_runner *runner, const char *file, double now)
 {
     struct stat st;
 
-    return stat(home_path(&runner->home, runner->id, GUEST_LOOKED_FILE).text, &st) == 0
-               ? (double)st.st_mtim.tv_sec
-               : now;
+    return stat(home_path(&runner->home, runner->id, file).text, &st) == 0
+               ? now - (double)st.st_mtim.tv_sec
+               : 0;
 }
 
-/* Its user has ended it, or has not been heard for long. */
+/* As the owner's job file said when it began. */
+static double limit_of(const struct guest_runner *runner)
+{
+    json_object *begun = home_read(&runner->home, runner->id, GUEST_BEGIN_FILE, NULL);
+    double limit = json_get_double(begun, "limit", HUGE_VAL);
+
+    json_object_put(begun);
+    return limit;
+}
+
+/* The user of it need not do anything for that: others wait. NULL: it goes on. */
+static const char *overdue(const struct guest_runner *runner, double now)
+{
+    double trains = age(runner, GUEST_BEGIN_FILE, now);
+
+    if (age(runner, GUEST_LOOKED_FILE, now) > GUEST_SILENT)
+        return "its user was not heard of any more";
+    if (trains > limit_of(runner))
+        return GUEST_TOO_LONG;
+    if (!home_has(&runner->home, runner->id, GUEST_BEGIN_FILE) &&
+        age(runner, HOME_TRAINER_FILE, now) > GUEST_BEGINS)
+        return "its user has not begun it";
+    return NULL;
+}
+
+/* Its user has ended it, or has not been heard for long, or has had enough time. Only the last is a
+ * result: else the user may ask once more. */
 static bool is_ended(const struct guest_runner *runner, double now)
 {
-    struct error err;
+    const char *why;
+    struct error err, said;
 
     if (home_has(&runner->home, runner->id, GUEST_END_FILE))
         return true;
-    return now > looked(runner, now) + GUEST_SILENT &&
-           guest_write(&runner->home, runner->id, GUEST_END_FILE,
-                       "its user was not heard of any more", &err) == 0;
+    why = overdue(runner, now);
+    if (why == NULL)
+        return false;
+    error_set(&said, "%s", why);
+    if (strcmp(why, GUEST_TOO_LONG) == 0 && !home_has(&runner->home, runner->id, HOME_FIT_FILE) &&
+        training_say(&runner->home, runner->id, HOME_FIT_FILE, 1, &said, &err) != 0)
+        return false;
+    return guest_write(&runner->home, runner->id, GUEST_END_FILE, why, &err) == 0;
 }
 
 static int finish(struct guest_runner *runner, struct error *err)
@@ -93,7 +132,6 @@ static int finish(struct guest_runner *runner, struct error *err)
         return -1;
     log_info("training %" PRId64 " for a guest is over", runner->id);
     runner->id = 0;
-    runner->noted = false;
     return 0;
 }
 
@@ -115,13 +153,14 @@ static int keep(struct guest_runner *runner, double now, struct error *err)
     return guest_write(&runner->home, runner->id, GUEST_WAITS_FILE, there == 0 ? why : "", err);
 }
 
-/* The job's comment names who pays, and who trains. It may come late. */
+/* The job's comment names who pays, and who trains. It may come late. Slurm is asked for each: so
+ * not for a training that has ended before its turn. */
 static void note(struct guest_runner *runner)
 {
     char *payer = runner->id != 0 ? guest_user(&runner->home, runner->id) : NULL;
     struct error err;
 
-    runner->noted = true;
+    runner->noted = runner->id;
     if (service_note(runner->link, runner->service, payer, &err) != 0)
         log_error("%s", err.text);
     free(payer);
@@ -129,14 +168,15 @@ static void note(struct guest_runner *runner)
 
 int guest_runner_look(struct guest_runner *runner, double now, bool *busy, struct error *err)
 {
-    int64_t before = runner->id;
+    bool ended;
 
     if (runner->id == 0 && choose(runner, err) != 0)
         return -1;
     *busy = runner->id != 0;
-    if (!runner->noted || runner->id != before)
+    ended = *busy && is_ended(runner, now);
+    if (!ended && runner->noted != runner->id)
         note(runner);
-    if (runner->id == 0)
+    if (!*busy)
         return 0;
-    return is_ended(runner, now) ? finish(runner, err) : keep(runner, now, err);
+    return ended ? finish(runner, err) : keep(runner, now, err);
 }

@@ -13,9 +13,9 @@ struct guest_runner {
     struct home home;
     struct service_link *link;
     const char *service;
-    int64_t id;   /* whose turn it is; 0: nobody's */
-    double asked; /* the leader was, for the replica */
-    bool noted;   /* the job's comment is as it should be */
+    int64_t id;    /* whose turn it is; 0: nobody's */
+    double asked;  /* the leader was, for the replica */
+    int64_t noted; /* whose turn it is by the job's comment; -1: not known */
 };
 
 /* One look. *busy: somebody's turn has come. -1 with err: to be tried again. */

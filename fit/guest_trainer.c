@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "common/files.h"
 #include "common/log.h"
@@ -30,7 +32,8 @@ struct attempt {
     struct guest_trainer *trainer;
     json_object *begun, *call; /* call: what the program is told, with its own paths */
     struct s3_source source;   /* keys for S3 */
-    char scratch[PATH_MAX];    /* below it: data, targets, previous, model, staged */
+    struct foreign foreign;
+    struct training_scratch scratch; /* below it: data, targets, previous, model, staged */
 };
 
 static bool is_ended(const struct guest_trainer *trainer)
@@ -80,11 +83,17 @@ static bool waits_for_all(struct attempt *attempt)
            waits_for(attempt, json_get_string(attempt->call, "previousModelDir"));
 }
 
+/* Nobody waits for what it says. */
+static bool is_over(const struct guest_trainer *trainer)
+{
+    return stop_asked() || is_ended(trainer);
+}
+
 /* ---- what the program is told ---------------------------------------------------------------- */
 
 static void below(char path[PATH_MAX], const struct attempt *attempt, const char *name)
 {
-    snprintf(path, PATH_MAX, "%.4000s/%s", attempt->scratch, name);
+    snprintf(path, PATH_MAX, "%.4000s/%s", attempt->scratch.path, name);
 }
 
 /* What the call names becomes a copy, and the call names that one. */
@@ -97,7 +106,7 @@ static int get(struct attempt *attempt, const char *key, const char *name, struc
         return 0;
     below(to, attempt, name);
     if (s3_place_is(path) ? s3_foreign_get(&attempt->source, path, to, result, err) != 0
-                          : foreign_copy(path, attempt->trainer->uid, to, result, err) != 0)
+                          : foreign_copy(path, &attempt->foreign, to, result, err) != 0)
         return -1;
     json_object_object_add(attempt->call, key, json_object_new_string(result));
     return 0;
@@ -183,7 +192,7 @@ static int put(struct attempt *attempt, const char *to, struct error *err)
 
     below(model, attempt, "model");
     return s3_place_is(to) ? s3_foreign_put(&attempt->source, model, to, err)
-                           : foreign_put(model, to, attempt->trainer->uid, err);
+                           : foreign_put(model, to, &attempt->foreign, err);
 }
 
 /* 1: it is not wanted any more. */
@@ -197,7 +206,7 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
     if (!waits_for_all(attempt))
         return 1;
     if (prepare(attempt, why) != 0)
-        return unwanted(attempt->trainer) ? 1 : 0;
+        return is_over(attempt->trainer) ? 1 : 0;
     if (run(attempt, "stage", code, why) != 0)
         return 1;
     if (*code == 0 && run(attempt, "run", code, why) != 0)
@@ -207,13 +216,16 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
     if (!waits_for(attempt, to))
         return 1;
     *code = put(attempt, to, why) == 0 ? 0 : 1;
-    return *code != 0 && unwanted(attempt->trainer) ? 1 : 0;
+    return *code != 0 && is_over(attempt->trainer) ? 1 : 0;
 }
 
 static int train(struct guest_trainer *trainer, json_object *begun, struct error *err)
 {
     struct home_path keys = home_path(&trainer->home, trainer->id, GUEST_KEYS_FILE);
-    struct attempt attempt = {.trainer = trainer, .begun = begun};
+    struct attempt attempt = {
+        .trainer = trainer,
+        .begun = begun,
+        .foreign = {.owner = trainer->uid, .stops = unwanted, .arg = trainer}};
     struct error why = {""};
     int number, code = 1, rc;
 
@@ -224,7 +236,7 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
         return training_say(&trainer->home, trainer->id, HOME_FIT_FILE, 1, &why, err);
     }
     attempt.call = json_object_get(json_object_object_get(begun, "call"));
-    if (training_scratch(attempt.scratch, err) != 0) {
+    if (training_scratch_make(&attempt.scratch, err) != 0) {
         json_object_put(attempt.call);
         return -1;
     }
@@ -233,7 +245,7 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
         .key = trainer->key, .path = keys.text, .unwanted = unwanted, .arg = trainer};
     rc = carry_out(&attempt, &code, &why);
     s3_source_clear(&attempt.source);
-    dir_remove(attempt.scratch, NULL);
+    training_scratch_remove(&attempt.scratch);
     json_object_put(attempt.call);
     return rc == 0 ? training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err) : 0;
 }

@@ -25,9 +25,9 @@
 #define OPEN_MAX      64 /* trainings that are not over */
 #define OPEN_OF_ONE   8  /* … of one user */
 #define LOG_PIECE     ((size_t)32 << 10)
-#define LOG_MOST      (16 << 20) /* what a guest sees of it */
 #define TEXT_MAX      4096
 #define ARGUMENTS_MAX 1000
+#define LIMIT         3600.0 /* seconds of a training, if the service says nothing */
 
 struct desk {
     const struct home *guests;
@@ -124,7 +124,7 @@ static void add_log(json_object *answer, const struct desk *desk, int64_t id)
     ssize_t n = 0;
 
     json_get_int(desk->message, "from", 0, INT64_MAX, &from);
-    if (text != NULL && from < LOG_MOST)
+    if (text != NULL && from < GUEST_LOG_MOST)
         n = pread(fd, text, LOG_PIECE, (off_t)from);
     if (n > 0) {
         bool over = home_has(desk->guests, id, HOME_FIT_FILE);
@@ -264,6 +264,8 @@ static json_object *begin(const struct desk *desk, int64_t id)
     json_object_object_add(begun, "run", json_object_get(json_object_object_get(desk->fit, "run")));
     json_object_object_add(begun, "stage",
                            json_object_get(json_object_object_get(desk->fit, "stage")));
+    json_object_object_add(begun, "limit",
+                           json_object_new_double(json_get_double(desk->fit, "fit", LIMIT)));
     if (home_write(desk->guests, id, GUEST_BEGIN_FILE, begun, &err) != 0)
         return refusal("failed", err.text);
     return state_of(desk, id);

@@ -31,6 +31,8 @@
 #define GUEST_WAITS_FILE  "waits"
 #define GUEST_OVER_FILE   "over"
 
+#define GUEST_LOG_MOST (16 << 20) /* what a guest sees of it */
+
 #define GUEST_SILENT 60.0 /* seconds without a look after which a training ends */
 
 /* The fits for guests of the service of home. */

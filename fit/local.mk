@@ -38,6 +38,8 @@ fit_libfit_la_SOURCES = \
     fit/steps_multi.c \
     fit/steps_multi.h \
     fit/trainer_link.h \
+    fit/training.c \
+    fit/training.h \
     fit/user_program.c \
     fit/user_program.h
 fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
@@ -64,9 +66,7 @@ fit_elastic_fit_SOURCES = \
     fit/run.c \
     fit/start.c \
     fit/trainer.c \
-    fit/trainer_link.c \
-    fit/training.c \
-    fit/training.h
+    fit/trainer_link.c
 fit_elastic_fit_CPPFLAGS = $(fit_libfit_la_CPPFLAGS) $(MUNGE_CFLAGS)
 fit_elastic_fit_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 fit_elastic_fit_LDFLAGS = $(PROGRAM_LDFLAGS)

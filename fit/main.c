@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <sodium.h>
 
@@ -21,6 +22,7 @@
 #include "cmd/options.h"
 #include "cmd/terminal_text.h"
 #include "fit/fit_command.h"
+#include "fit/grant.h"
 #include "lib/fit.h"
 #include "lib/fit_view.h"
 #include "lib/number.h"
@@ -67,12 +69,15 @@ static void print_help(void)
 
 static const struct {
     const char *name;
-    bool id; /* a second argument may say which fit */
+    bool id;      /* a second argument may say which fit */
+    bool of_user; /* access that is over is taken back */
     int (*run)(const struct fit_arguments *arguments, struct error *err);
 } commands[] = {
-    {"start", false, fit_start}, {"show", true, fit_show},     {"list", false, fit_list},
-    {"log", true, fit_log},      {"cancel", true, fit_cancel}, {"run", false, fit_run},
-    {"train", false, fit_train}, {"desk", false, fit_desk},    {"revoke", false, fit_revoke},
+    {"start", false, true, fit_start},    {"show", true, true, fit_show},
+    {"list", false, true, fit_list},      {"log", true, true, fit_log},
+    {"cancel", true, true, fit_cancel},   {"run", false, false, fit_run},
+    {"train", false, false, fit_train},   {"desk", false, false, fit_desk},
+    {"revoke", false, false, fit_revoke},
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
@@ -210,11 +215,6 @@ static int read_words(struct fit_arguments *arguments, size_t *command, int coun
                          count > 0 ? error_value(words[0]).text : "", count > 0 ? ": " : "");
     if (commands[*command].run == fit_revoke && count == 1)
         return 0;
-    if (commands[*command].run == fit_desk && count == 3) {
-        arguments->service = words[1];
-        arguments->question = words[2];
-        return 0;
-    }
     if (count < 2 || count > 2 + (commands[*command].id ? 1 : 0))
         return error_set(err, "%s: needs a service%s; see --help", words[0],
                          commands[*command].id ? ", and perhaps the number of a fit" : "");
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     struct fit_arguments arguments;
     struct error err = {""};
     size_t command;
-    int rc;
+    int rc, taken;
 
     setlocale(LC_CTYPE, "");
     if (read_arguments(&arguments, &command, argc, argv, &err) != 0)
@@ -271,6 +271,9 @@ int main(int argc, char **argv)
         error_set(&err, "libsodium cannot be used");
         return say(&arguments, FIT_EXIT_FAILED, &err);
     }
+    if (commands[command].of_user && grant_revoke_all(NULL, (double)time(NULL), &taken, &err) != 0)
+        fprintf(stderr, "%s: access of trainers cannot be taken back: %s\n",
+                program_invocation_short_name, err.text);
     rc = commands[command].run(&arguments, &err);
     if (rc != 0)
         return say(&arguments, rc > 0 ? rc : FIT_EXIT_FAILED, &err);

@@ -10,12 +10,14 @@
 #include "common/log.h"
 #include "common/stop.h"
 #include "fit/fit_command.h"
+#include "fit/grant.h"
 #include "fit/runner.h"
 #include "lib/number.h"
 
 #define LOOK_FIRST_NS 20000000L  /* between two looks at a fit, when it has just gone on … */
 #define LOOK_MOST_NS  250000000L /* … and later */
 #define IDLE_NS       300000000L /* … for one */
+#define OVERDUE_PAUSE 600        /* seconds between two looks for access that is over */
 
 /* Twice as long each time. */
 static long next_pause(long pause, enum runner_sees sees)
@@ -27,17 +29,36 @@ static long next_pause(long pause, enum runner_sees sees)
     return 2 * pause < LOOK_MOST_NS ? 2 * pause : LOOK_MOST_NS;
 }
 
+/* Access that should be over: nobody else may be left to see to that. */
+static void take_back(time_t *next)
+{
+    time_t now = time(NULL);
+    struct error err;
+    int count;
+
+    if (now < *next)
+        return;
+    *next = now + OVERDUE_PAUSE;
+    if (grant_revoke_all(NULL, (double)now, &count, &err) != 0)
+        log_error("access of trainers cannot be taken back: %s", err.text);
+    if (count > 0)
+        log_info("access of trainers to %d fits was over, and has been taken back", count);
+}
+
 /* Until it is told to end, or another runner has come. */
 static int loop(struct runner *runner, const struct home *home, int64_t claim, struct error *err)
 {
     struct timespec pause = {.tv_nsec = IDLE_NS};
     struct error before = {""};
     pid_t parent = getppid();
+    time_t overdue = 0;
 
     while (!stop_was_asked() && getppid() == parent) {
         enum runner_sees sees = RUNNER_IDLE;
-        int rc = runner_look(runner, &sees, err);
+        int rc;
 
+        take_back(&overdue);
+        rc = runner_look(runner, &sees, err);
         if (rc != 0 && !home_claimed(home, claim))
             return -1;
         if (rc != 0 && strcmp(before.text, err->text) != 0) {
@@ -82,6 +103,7 @@ int fit_run(const struct fit_arguments *arguments, struct error *err)
                                      .claim = claim,
                                      .job = arguments->job,
                                      .restarts = restarts_of_job(),
+                                     .cluster = getenv("SLURM_CLUSTER_NAME"),
                                      .guests = arguments->guests ? arguments->service : NULL});
     rc = runner != NULL ? loop(runner, &home, claim, err) : error_set(err, "out of memory");
     runner_destroy(runner);

@@ -31,6 +31,7 @@ struct runner {
     double looked;        /* whether the fit is to end */
     bool broken_off;      /* the action has ended because it is */
     uint32_t job, restarts;
+    const char *cluster;
     bool trains; /* for guests */
     struct guest_runner guests;
 };
@@ -117,6 +118,7 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
                   : NULL,
         .job = runner->job,
         .restarts = runner->restarts,
+        .cluster = runner->cluster,
         .id = id,
         .spec = &runner->spec,
         .record = &runner->record,
@@ -271,7 +273,9 @@ struct runner *runner_create(const struct runner_options *options)
     runner->claim = options->claim;
     runner->job = options->job;
     runner->restarts = options->restarts;
-    runner->guests = (struct guest_runner){.link = options->link, .service = options->guests};
+    runner->cluster = options->cluster;
+    runner->guests = (struct guest_runner){
+        .link = options->link, .service = options->guests, .noted = -1};
     runner->trains = options->guests != NULL &&
                      guests_home(options->home, &runner->guests.home, NULL) == 0;
     return runner;

@@ -16,7 +16,8 @@ struct runner_options {
     const struct home *home;
     struct service_link *link;
     int64_t claim;          /* this process's (home_claim) */
-    uint32_t job, restarts; /* of the service */
+    uint32_t job, restarts; /* of the service … */
+    const char *cluster;    /* … on that cluster; NULL: not known */
     const char *guests;     /* the service, which trains for other users, too; NULL: it does not */
 };
 

@@ -42,6 +42,7 @@ struct spec {
     char **run, **stage;         /* stage NULL: none */
     struct fit_limits limits;
     int keep;
+    int64_t inodes[2]; /* of data and targets in mode multi; 0: not known */
 };
 
 int spec_read(const struct home *home, int64_t id, struct spec *spec, struct error *err);

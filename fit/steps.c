@@ -457,7 +457,9 @@ static enum step discard(struct steps *steps, double now, struct error *err)
 
     if (step != STEP_DONE || state.number == 0)
         return step;
-    if (new_state_discard(&state, err) != 0)
+    if (new_state_discard(&state, err) != 0 &&
+        (steps->spec->mode != FIT_MULTI || multi_leave(steps, err) != 0 ||
+         new_state_discard(&state, err) != 0))
         return STEP_FAILED;
     if (steps->spec->states != NULL && steps->record->made &&
         store_remove(steps->spec->states, state.number, false, err) != 0)

@@ -15,7 +15,8 @@ struct steps {
     struct service_link *link;
     struct trainer_link *trainer; /* in mode multi */
     struct s3_grant *s3;          /* … if anything is on S3; NULL: nothing is */
-    uint32_t job, restarts;       /* of the service */
+    uint32_t job, restarts;       /* of the service … */
+    const char *cluster;          /* … on that cluster; NULL: not known */
     int64_t id;
     const struct spec *spec;
     struct home_record *record;

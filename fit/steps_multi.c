@@ -11,11 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/files.h"
+#include "common/log.h"
+#include "common/stop.h"
 #include "fit/foreign.h"
 #include "fit/grant.h"
+#include "fit/guests.h"
 #include "fit/new_state.h"
 #include "fit/s3_foreign.h"
 #include "lib/json_get.h"
@@ -158,15 +162,18 @@ static int give_files(struct steps *steps, double now, struct error *err)
     struct home_path to = incoming(steps), from = previous(steps);
     struct grant_order order = {
         .user = steps->spec->trainer.user,
-        .read = {file_of(json_get_string(steps->spec->json, "trainData")),
-                 file_of(json_get_string(steps->spec->json, "targetsData")), file_of(from.text)},
+        .read = {{file_of(json_get_string(steps->spec->json, "trainData")), steps->spec->inodes[0]},
+                 {file_of(json_get_string(steps->spec->json, "targetsData")),
+                  steps->spec->inodes[1]},
+                 {file_of(from.text), 0}},
         .write = file_of(to.text),
         .job = steps->job,
         .restarts = steps->restarts,
+        .cluster = steps->cluster,
         .until = now + limits->start + limits->fit + limits->target + SPARE,
     };
 
-    if (order.read[0] == NULL && order.read[1] == NULL && order.read[2] == NULL &&
+    if (order.read[0].path == NULL && order.read[1].path == NULL && order.read[2].path == NULL &&
         order.write == NULL)
         return 0;
     if (entry == NULL)
@@ -226,19 +233,23 @@ static int64_t log_size(const struct steps *steps)
                : 0;
 }
 
-static void add_log(const struct steps *steps, json_object *answer)
+/* The trainer says as much as it likes. False: nothing is added. */
+static bool add_log(const struct steps *steps, json_object *answer)
 {
     const char *text = json_get_string(answer, "log");
+    int64_t room = GUEST_LOG_MOST - log_size(steps);
+    size_t len = text != NULL ? strlen(text) : 0;
     int fd;
 
-    if (text == NULL || text[0] == '\0')
-        return;
+    if (len == 0 || room <= 0)
+        return false;
     fd = open(home_path(steps->home, steps->id, HOME_LOG_FILE).text,
               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return;
-    file_write_all(fd, text, strlen(text));
+        return false;
+    file_write_all(fd, text, (int64_t)len < room ? len : (size_t)room);
     close(fd);
+    return true;
 }
 
 /* The trainer does not know of it any more, or has ended it, as it had not heard of us: it trains
@@ -253,16 +264,16 @@ static enum step understand(struct steps *steps, json_object *answer, double now
 {
     json_object *result = json_object_object_get(answer, "result");
     const char *why = json_get_string(result, "why"), *place = json_get_string(answer, "waits");
+    bool more = add_log(steps, answer);
     int64_t code = -1;
 
-    add_log(steps, answer);
     take_key(steps, answer);
-    if (json_get_string(answer, "log") != NULL)
-        steps->asked = 0; /* there may be more */
+    if (more)
+        steps->asked = 0;
     if (json_object_is_type(result, json_type_object)) {
         json_get_int(result, "exit", 0, 255, &code);
         if (code == 0)
-            return json_get_string(answer, "log") == NULL ? STEP_DONE : waits(steps, "", err);
+            return more ? waits(steps, "", err) : STEP_DONE;
         error_set(err, "the training: %.400s",
                   why != NULL && why[0] != '\0' ? why : "it has failed");
         return STEP_FAILED;
@@ -339,37 +350,92 @@ static int clear_partial(const char *path, struct error *err)
     return rc;
 }
 
-/* Once more from its beginning, if a copy was broken off. */
-static int take(const char *from, const char *to, struct error *err)
+#define STOP_PAUSE 1.0 /* seconds between two looks whether it is to be given up */
+
+struct taking {
+    const struct steps *steps;
+    double looked;
+};
+
+/* Nobody else looks at the time, and at `cancel`, while files are copied. */
+static bool stops_taking(void *arg)
 {
-    if (s3_place_is(from))
-        return clear_partial(to, err) == 0 ? s3_foreign_take(from, to, err) : -1;
-    if (access(from, F_OK) != 0)
-        return 0;
-    return clear_partial(to, err) == 0 && foreign_take(from, to, err) == 0 &&
-                   dir_remove(from, err) == 0
-               ? 0
-               : -1;
+    struct taking *taking = arg;
+    const struct steps *steps = taking->steps;
+    double now = (double)time(NULL);
+
+    if (stop_was_asked())
+        return true;
+    if (now < taking->looked + STOP_PAUSE)
+        return false;
+    taking->looked = now;
+    return home_has(steps->home, steps->id, HOME_CANCEL_FILE) || now > steps->record->fit.deadline;
 }
 
-/* All files become this user's. Then nobody else has access any more. */
+/* A step that waits is followed by a look at `cancel` and at the time. */
+static enum step take(struct steps *steps, const char *to, struct error *err)
+{
+    const struct passwd *entry = getpwnam(steps->spec->trainer.user);
+    struct home_path from = incoming(steps);
+    struct taking taking = {.steps = steps};
+    struct foreign foreign = {.stops = stops_taking, .arg = &taking};
+
+    if (s3_place_is(from.text))
+        return clear_partial(to, err) == 0 && s3_foreign_take(from.text, to, err) == 0
+                   ? STEP_DONE
+                   : STEP_FAILED;
+    if (access(from.text, F_OK) != 0)
+        return STEP_DONE;
+    if (entry == NULL) {
+        error_set(err, "there is no user %s", steps->spec->trainer.user);
+        return STEP_FAILED;
+    }
+    foreign.owner = entry->pw_uid;
+    if (clear_partial(to, err) == 0 && foreign_take(from.text, to, &foreign, err) == 0 &&
+        dir_remove(from.text, err) == 0)
+        return STEP_DONE;
+    taking.looked = 0;
+    return stops_taking(&taking) ? waits(steps, "", err) : STEP_FAILED;
+}
+
+/* Nobody else has access any more. Then all files become this user's. */
 enum step multi_complete(struct steps *steps, double now, struct error *err)
 {
     struct new_state state = {.place = steps->spec->place,
                               .number = steps->record->state,
                               .previous = steps->record->previous};
     struct new_state_path partial = new_state_path(state.place, state.number, false);
-    struct home_path from = incoming(steps);
+    enum step step;
     char run[64];
 
     snprintf(run, sizeof(run), "fit %" PRId64 " of %.24s", steps->id, steps->spec->service);
-    if (new_state_check(&state, err) != 0 &&
-        (take(from.text, partial.text, err) != 0 || new_state_finish(&state, run, err) != 0 ||
-         new_state_check(&state, err) != 0))
+    if (grant_revoke(steps->home, steps->id, err) != 0)
         return STEP_FAILED;
+    if (new_state_check(&state, err) != 0) {
+        step = take(steps, partial.text, err);
+        if (step != STEP_DONE)
+            return step;
+        if (new_state_finish(&state, run, err) != 0 || new_state_check(&state, err) != 0)
+            return STEP_FAILED;
+    }
     steps->asked = 0;
     multi_revoke(steps, now, err); /* if that waits, the clean-up has it done */
     return STEP_DONE;
+}
+
+/* A directory that the trainer's user has made there, and that is not empty, only that user can
+ * remove: it stays, out of the way of the next fit. */
+int multi_leave(struct steps *steps, struct error *err)
+{
+    struct home_path from = incoming(steps), to;
+
+    snprintf(to.text, sizeof(to.text), "%.4000s/" GRANT_INCOMING "-%" PRId64, steps->spec->place,
+             steps->id);
+    if (rename(from.text, to.text) != 0)
+        return -1; /* err is as it was */
+    log_error("fit %" PRId64 ": %s; it stays as %s", steps->id, err->text,
+              error_path(to.text).text);
+    return 0;
 }
 
 /* ---- the end of access ----------------------------------------------------------------------- */

@@ -10,5 +10,8 @@ enum step multi_grant(struct steps *steps, double now, struct error *err);
 enum step multi_fit(struct steps *steps, double now, struct error *err);
 enum step multi_complete(struct steps *steps, double now, struct error *err);
 enum step multi_revoke(struct steps *steps, double now, struct error *err);
+/* What cannot be removed of the partial state: it is put where no fit looks. -1: there is nothing,
+ * and err is as it was. */
+int multi_leave(struct steps *steps, struct error *err);
 
 #endif

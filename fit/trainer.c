@@ -27,6 +27,7 @@
 #include "lib/json_get.h"
 
 #define LOOK_NS     50000000L
+#define IDLE_NS     500000000L /* when there is nothing to train */
 #define UNWANTED_MS 1000
 
 struct trainer {
@@ -34,7 +35,7 @@ struct trainer {
     int64_t id; /* 0: no fit is under way */
     struct spec spec;
     struct home_record record;
-    char staged[PATH_MAX]; /* the directory for data on this node; "": not made */
+    struct training_scratch staged; /* the directory for data on this node */
     bool has_data;
     struct timespec looked;
 };
@@ -48,9 +49,7 @@ static bool is_for_us(const struct fit *fit)
 
 static void remove_staged(struct trainer *trainer)
 {
-    if (trainer->staged[0] != '\0')
-        dir_remove(trainer->staged, NULL);
-    trainer->staged[0] = '\0';
+    training_scratch_remove(&trainer->staged);
     trainer->has_data = false;
 }
 
@@ -134,7 +133,8 @@ static struct training_added environment(const struct trainer *trainer)
     if (home_has(home, trainer->id, HOME_CONFIG_FILE))
         training_add(&added, "ELASTIC_FIT_CONFIG",
                      home_path(home, trainer->id, HOME_CONFIG_FILE).text);
-    training_add(&added, "ELASTIC_STAGED", trainer->staged[0] != '\0' ? trainer->staged : NULL);
+    training_add(&added, "ELASTIC_STAGED",
+                 trainer->staged.path[0] != '\0' ? trainer->staged.path : NULL);
     return added;
 }
 
@@ -154,7 +154,7 @@ static bool run(struct trainer *trainer, char *const *argv, int *code, struct er
 
 static int make_staged(struct trainer *trainer, struct error *err)
 {
-    return trainer->staged[0] != '\0' ? 0 : training_scratch(trainer->staged, err);
+    return trainer->staged.path[0] != '\0' ? 0 : training_scratch_make(&trainer->staged, err);
 }
 
 /* True: the data is there, or need not be. False: code and why, or it is not wanted any more. */
@@ -260,8 +260,9 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
     guest.key = s3_box_key_create();
     if (guest.key == NULL)
         return error_set(err, "out of memory");
+    training_scratch_sweep();
     while (!stop_asked()) {
-        struct timespec time = {.tv_nsec = LOOK_NS};
+        struct timespec time = {.tv_nsec = IDLE_NS};
 
         if ((work(&trainer, err) != 0 ||
              (trainer.id == 0 && guest_trainer_look(&guest, err) != 0)) &&
@@ -269,6 +270,8 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
             log_error("%s; tries again", err->text);
             before = *err;
         }
+        if (trainer.id != 0 || guest.id != 0)
+            time.tv_nsec = LOOK_NS;
         nanosleep(&time, NULL);
     }
     leave(&trainer);

@@ -2,12 +2,21 @@
 /* Parts of a training (training.h). */
 #include "fit/training.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/files.h"
+
+#define SCRATCH       "elastic-fit-"
+#define SCRATCH_TRIES 3
 
 int training_here(const struct home *home, int64_t id, const char *key, struct error *err)
 {
@@ -48,18 +57,79 @@ int training_say(const struct home *home, int64_t id, const char *file, int code
     return home_write(home, id, file, json, err);
 }
 
-int training_scratch(char path[PATH_MAX], struct error *err)
+/* ---- directories for copies ------------------------------------------------------------------ */
+
+static const char *scratch_root(void)
 {
     const char *tmp = getenv("TMPDIR");
 
-    snprintf(path, PATH_MAX, "%.3900s/elastic-fit-XXXXXX",
-             tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
-    if (mkdtemp(path) != NULL)
-        return 0;
-    error_set(err, "%s: %s", error_path(path).text, strerror(errno));
-    path[0] = '\0';
+    return tmp != NULL && tmp[0] == '/' ? tmp : "/tmp";
+}
+
+/* -1: it is in use, or another one's. */
+static int lock_scratch(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
     return -1;
 }
+
+/* A sweep may be faster than the lock of a new directory. */
+int training_scratch_make(struct training_scratch *scratch, struct error *err)
+{
+    for (int i = 0; i < SCRATCH_TRIES; i++) {
+        snprintf(scratch->path, sizeof(scratch->path), "%.3900s/" SCRATCH "XXXXXX", scratch_root());
+        if (mkdtemp(scratch->path) == NULL)
+            break;
+        scratch->lock = lock_scratch(AT_FDCWD, scratch->path);
+        if (access(scratch->path, F_OK) == 0)
+            return 0;
+        if (scratch->lock >= 0)
+            close(scratch->lock);
+    }
+    error_set(err, "%s: %s", error_path(scratch->path).text, strerror(errno));
+    scratch->path[0] = '\0';
+    return -1;
+}
+
+void training_scratch_remove(struct training_scratch *scratch)
+{
+    if (scratch->path[0] == '\0')
+        return;
+    dir_remove(scratch->path, NULL);
+    if (scratch->lock >= 0)
+        close(scratch->lock);
+    scratch->path[0] = '\0';
+}
+
+void training_scratch_sweep(void)
+{
+    DIR *list = opendir(scratch_root());
+    struct dirent *entry;
+    char path[PATH_MAX];
+
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        int lock = -1;
+
+        if (strncmp(entry->d_name, SCRATCH, strlen(SCRATCH)) == 0)
+            lock = lock_scratch(dirfd(list), entry->d_name);
+        if (lock < 0)
+            continue;
+        snprintf(path, sizeof(path), "%.3800s/%s", scratch_root(), entry->d_name);
+        dir_remove(path, NULL);
+        close(lock);
+    }
+    if (list != NULL)
+        closedir(list);
+}
+
+/* ---- variables ------------------------------------------------------------------------------- */
 
 void training_add(struct training_added *added, const char *name, const char *value)
 {

@@ -26,8 +26,16 @@ bool training_attempt(const struct home *home, int64_t id, int *attempt);
 int training_say(const struct home *home, int64_t id, const char *file, int code,
                  const struct error *why, struct error *err);
 
-/* A new empty directory on this node. */
-int training_scratch(char path[PATH_MAX], struct error *err);
+/* A new empty directory on this node. It is locked as long as its process lives. */
+struct training_scratch {
+    char path[PATH_MAX]; /* "": not made */
+    int lock;
+};
+
+int training_scratch_make(struct training_scratch *scratch, struct error *err);
+void training_scratch_remove(struct training_scratch *scratch); /* also one that is not made */
+/* Those of processes that were killed go. */
+void training_scratch_sweep(void);
 
 /* Variables for a program. */
 struct training_added {

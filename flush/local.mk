@@ -41,6 +41,6 @@ flush_elastic_runs_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.la
 
 # Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
 install-exec-hook:
-	chmod 0711 $(DESTDIR)$(pkglibexecdir)/elastic-flush
+	chmod 0711 $(DESTDIR)$(pkglibexecdir)/elastic-flush $(DESTDIR)$(pkglibexecdir)/elastic-fit
 
 EXTRA_DIST += flush/README.md

@@ -39,6 +39,15 @@ struct doctor_hook {
     bool executable;  /* found is */
 };
 
+/* Access of trainers of other users that this user has given, and nobody has taken back. */
+struct doctor_grants {
+    int count;
+    /* One of them, whose time is over if there is one. */
+    bool over;
+    int fit;
+    char service[64], user[64], path[512];
+};
+
 enum doctor_conf_state {
     DOCTOR_CONF_UNKNOWN,
     DOCTOR_CONF_ABSENT,
@@ -77,7 +86,7 @@ struct doctor_facts {
     struct doctor_hook prolog, epilog;
     const char *program_missing;  /* path of the first; NULL: all are there */
     const char *program_writable; /* that others than its owner can change; NULL: none */
-    int flush_mode;               /* of elastic-flush; -1: not known */
+    int flush_mode, fit_mode;     /* of elastic-flush, elastic-fit; -1: not known */
 
     enum doctor_conf_state conf_state;
     const char *conf_path, *conf_error;
@@ -85,6 +94,8 @@ struct doctor_facts {
 
     enum doctor_snapshot_state snapshot_state;
     const char *snapshot_why;
+
+    struct doctor_grants grants;
 
     const char *munge_error; /* NULL: it works, or was not tried */
     bool knows_skew;

@@ -138,6 +138,19 @@ static void limits_rule(const struct doctor_facts *facts, struct doctor *doctor)
 
 /* ---- programs and files ---------------------------------------------------------------------- */
 
+/* Hooks start it with the rights of a user. */
+static void mode_rule(const struct doctor_facts *facts, const char *name, int mode,
+                      struct doctor *doctor)
+{
+    struct doctor_finding *f;
+    if (mode < 0 || (mode & 06) == 0)
+        return;
+    f = doctor_add(doctor, DOCTOR_MISTAKE, "program-mode",
+                   "a user who may read the program may trace it while it has rights");
+    doctor_what(f, "%s/%s has mode %o", facts->libexec, name, (unsigned int)mode);
+    doctor_remedy(f, "chmod 711 %s/%s", facts->libexec, name);
+}
+
 static void programs_rule(const struct doctor_facts *facts, struct doctor *doctor)
 {
     struct doctor_finding *f;
@@ -147,19 +160,30 @@ static void programs_rule(const struct doctor_facts *facts, struct doctor *docto
         doctor_what(f, "%s is missing", facts->program_missing);
         doctor_remedy(f, "run make install, or mount the installation, on this host");
     }
-    if (facts->flush_mode >= 0 && (facts->flush_mode & 06) != 0) {
-        f = doctor_add(doctor, DOCTOR_MISTAKE, "program-mode",
-                       "a user who may read the program may trace it while it has rights");
-        doctor_what(f, "%s/elastic-flush has mode %o", facts->libexec,
-                    (unsigned int)facts->flush_mode);
-        doctor_remedy(f, "chmod 711 %s/elastic-flush", facts->libexec);
-    }
+    mode_rule(facts, "elastic-flush", facts->flush_mode, doctor);
+    mode_rule(facts, "elastic-fit", facts->fit_mode, doctor);
     if (facts->program_writable != NULL) {
         f = doctor_add(doctor, DOCTOR_MISTAKE, "program-writable",
                        "whoever writes it runs as root on the nodes");
         doctor_what(f, "%s can be changed by others than its owner", facts->program_writable);
         doctor_remedy(f, "chmod go-w %s", facts->program_writable);
     }
+}
+
+static void grants_rule(const struct doctor_facts *facts, struct doctor *doctor)
+{
+    const struct doctor_grants *grants = &facts->grants;
+    struct doctor_finding *f;
+    if (grants->count == 0)
+        return;
+    f = doctor_add(doctor, DOCTOR_NOTE, "trainer-access",
+                   grants->over ? "its time is over, and it could not be taken back"
+                                : "it ends with the fit, or with the job of the service");
+    doctor_what(f, "fit %d of %s has given %s access to %s%s", grants->fit, grants->service,
+                grants->user, grants->path, grants->count > 1 ? ", and others have, too" : "");
+    doctor_remedy(f,
+                  "selastic fit cancel %s %d; where no job runs the service: setfacl -R -x u:%s %s",
+                  grants->service, grants->fit, grants->user, grants->path);
 }
 
 static void conf_rule(const struct doctor_facts *facts, struct doctor *doctor)
@@ -328,6 +352,7 @@ static void torch_rule(const struct doctor_facts *facts, struct doctor *doctor)
     doctor_remedy(f, "in the environment of jobs: USE_LIBUV=0");
 }
 
-doctor_rule *const doctor_host_rules[] = {
-    plugins_rule, spank_rule, hooks_rule, limits_rule, programs_rule,  conf_rule,  snapshot_rule,
-    munge_rule,   clock_rule, state_rule, ports_rule,  libraries_rule, torch_rule, NULL};
+doctor_rule *const doctor_host_rules[] = {plugins_rule,   spank_rule,  hooks_rule, limits_rule,
+                                          programs_rule,  grants_rule, conf_rule,  snapshot_rule,
+                                          munge_rule,     clock_rule,  state_rule, ports_rule,
+                                          libraries_rule, torch_rule,  NULL};

@@ -3,7 +3,8 @@
  *
  * The answers are in files, and whether a user is allowed may have to be asked of a server of
  * users: both may take their time. So each question goes to a process of its own. It is told the
- * user by the leader, who knows it from the credential of the link. */
+ * user by the leader, who knows it from the credential of the link. What it is told is no argument:
+ * each user of the node can read those. */
 #include "agent/leader/fit_desk.h"
 
 #include <stdlib.h>
@@ -20,15 +21,17 @@
 #include "lib/json_text.h"
 
 #define QUESTIONS_MAX 8
+#define OF_ONE_MAX    2 /* of one user: others have answers, too */
 #define LIMIT_MS      20000
 #define TEXT_MOST     ((size_t)256 << 10)
-#define QUESTION_MOST ((size_t)100 << 10) /* as an argument of a program */
+#define QUESTION_MOST ((size_t)100 << 10) /* it comes to lie in the owner's home */
 
 struct question {
     LIST_ENTRY(question) entry;
     struct fit_desk *desk;
     struct leader *leader;
     struct link *link; /* NULL: it is gone */
+    uid_t uid;
     struct look *look;
     fit_desk_answer *then;
 };
@@ -116,16 +119,18 @@ static void begin(struct leader *leader, struct link *link, char *text, fit_desk
 {
     struct fit_desk *desk = leader->of_roles.service->desk;
     struct question *question = calloc(1, sizeof(*question));
-    char *args[] = {"elastic-fit", "desk", leader->options->roles->service, text, NULL};
+    char *args[] = {"elastic-fit", "desk", leader->options->roles->service, NULL};
     const struct look_options options = {.program = paths_of(PATHS_FIT),
                                          .args = args,
+                                         .input = text,
                                          .limit_ms = LIMIT_MS,
                                          .most = TEXT_MOST,
                                          .done = on_answer,
                                          .arg = question};
 
     if (question != NULL)
-        *question = (struct question){.desk = desk, .leader = leader, .link = link, .then = then};
+        *question = (struct question){
+            .desk = desk, .leader = leader, .link = link, .uid = link_peer_uid(link), .then = then};
     if (question != NULL)
         question->look = look_begin(leader->loop, &options);
     if (question == NULL || question->look == NULL) {
@@ -135,6 +140,28 @@ static void begin(struct leader *leader, struct link *link, char *text, fit_desk
     }
     LIST_INSERT_HEAD(&desk->questions, question, entry);
     desk->count++;
+}
+
+bool fit_desk_asks(const struct leader *leader, const struct link *link)
+{
+    const struct leader_service *own = leader->of_roles.service;
+    const struct question *question;
+
+    if (own != NULL && own->desk != NULL)
+        LIST_FOREACH (question, &own->desk->questions, entry)
+            if (question->link == link)
+                return true;
+    return false;
+}
+
+static bool is_busy(const struct fit_desk *desk, uid_t uid)
+{
+    const struct question *question;
+    int own = 0;
+
+    LIST_FOREACH (question, &desk->questions, entry)
+        own += question->uid == uid;
+    return desk->count >= QUESTIONS_MAX || own >= OF_ONE_MAX;
 }
 
 void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg, fit_desk_answer *then)
@@ -148,7 +175,7 @@ void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg, fi
         then(leader, link, NULL, "the job is no trainer: it needs a service with allow in fit");
         return;
     }
-    if (own->phase != PHASE_SERVES || own->desk->count >= QUESTIONS_MAX) {
+    if (own->phase != PHASE_SERVES || is_busy(own->desk, link_peer_uid(link))) {
         then(leader, link, NULL, "the trainer is busy; it is to be asked again");
         return;
     }

@@ -4,6 +4,8 @@
 #ifndef ELASTIC_AGENT_LEADER_FIT_DESK_H
 #define ELASTIC_AGENT_LEADER_FIT_DESK_H
 
+#include <stdbool.h>
+
 #include <json-c/json.h>
 
 struct leader;
@@ -21,6 +23,8 @@ typedef void fit_desk_answer(struct leader *leader, struct link *link, json_obje
 /* Of a message of theirs. The answer may come at once; it does not come once the link is gone. */
 void fit_desk_ask(struct leader *leader, struct link *link, json_object *msg,
                   fit_desk_answer *then);
+/* Has this link a question that is not answered? */
+bool fit_desk_asks(const struct leader *leader, const struct link *link);
 /* The link is gone: nobody waits for the answer. */
 void fit_desk_closed(struct leader *leader, const struct link *link);
 /* All questions are dropped: the leader ends. */

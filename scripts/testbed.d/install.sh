@@ -41,7 +41,7 @@ copy_hidden_prefix() {
     cp -R -- "$PREFIX" "$DIR/inst"
     chmod -R a+rX,go-w "$DIR/inst"
     # As make install leaves it: nobody but root reads it (flush/local.mk).
-    find "$DIR/inst" -name elastic-flush -type f -exec chmod 0711 {} +
+    find "$DIR/inst" \( -name elastic-flush -o -name elastic-fit \) -type f -exec chmod 0711 {} +
     PREFIX=$DIR/inst
 }
 

@@ -26,6 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .plugstack_text = text,
         .node = true,
         .flush_mode = -1,
+        .fit_mode = -1,
         .conf_state = DOCTOR_CONF_GOOD,
         .conf_path = "/c",
         .conf = conf,

@@ -130,6 +130,8 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
     run ! as_other touch "$TB_WORK/models/m/000001/new" "$TB_WORK/data/new"
     [[ $(fit_json | json_value 's["granted"], s["mode"], s["run"]["payer"], s["run"]["runner"]') == "True multi $TB_USER nobody" ]]
     [[ $(comment_of_trainer) == "mine elastic-trainer=$TRAINER payer=$TB_USER runner=nobody" ]]
+    run as_user selastic doctor --here
+    [[ $output == *"fit 2 of $SERVICE has given nobody access to $TB_WORK/data/second"* ]]
     touch "$TB_HOME/second"
     wait_for 60 ended_as SUCCESS
     [[ $(as_user cat "$TB_WORK/models/m/000002/model") == "A B" ]]
@@ -153,6 +155,23 @@ PATH_OF_MULTI="INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_T
     as_user ln -s /etc/hostname "$TB_WORK/data/linked/data"
     run -1 as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/data/linked" --wait
     [[ $output == *"data is no regular file"* ]]
+    all_closed
+}
+
+@test "the owner leaves a directory in the place of the result: the fit fails, and later ones do not" {
+    local left
+    data leaves X until "$TB_HOME/leaves"
+    begin leaves
+    wait_for 60 trains
+    left=$(find "$TB_WORK/models/m" -name .incoming)
+    as_other sh -c 'mkdir "$1/d" && echo X >"$1/d/x" && chmod 700 "$1/d"' sh "$left"
+    touch "$TB_HOME/leaves"
+    wait_for 60 ended_as FAILED
+    [[ $(fit_json | json_value 's["reason"]') == *"/.incoming/d: Directory not empty" ]]
+    [[ $(current) == 000002 && $(partials) == 0 ]]
+    left=$(find "$TB_WORK/models/m" -name '.incoming-*')
+    run ! opens "$left/d/x"
+    rm -r "$left"
     all_closed
 }
 
@@ -230,6 +249,31 @@ refused() {
     [[ $output == *"mine: others cannot pass this directory, so nobody would not reach what is below; let others pass it"* ]]
     run -1 fit first --trainer="x@nobody" --within=start=3s
     [[ $output == *"FAILED: WAIT_FOR_TRAINING_CONTAINER: not done in time, after 3 s (ensure)" ]]
+}
+
+@test "access that is over is taken back by whatever the user does next with fits" {
+    local grants
+    grants=$(as_user sh -c "echo ~/.slurm-elastic/services/$SERVICE-over/fits/000001")
+    data over X
+    as_user /usr/bin/python3 - "$grants" "$TB_WORK/data/over" "$(id -u nobody)" <<'PY'
+import json, os, struct, sys
+grants, path, uid = sys.argv[1], sys.argv[2], int(sys.argv[3])
+os.makedirs(grants)
+with open(grants + "/grant.json", "w") as file:
+    json.dump({"uid": uid, "user": "nobody", "until": 1, "job": 1, "cluster": "other",
+               "paths": [{"path": path, "reach": "read"}]}, file)
+entries = [(1, 6, -1), (2, 4, uid), (4, 0, -1), (16, 4, -1), (32, 0, -1)]
+os.setxattr(path, "system.posix_acl_access",
+            struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, may, who & 0xffffffff) for tag, may, who in entries))
+PY
+    opens "$TB_WORK/data/over"
+    run as_user selastic doctor --here
+    [[ $output == *"its time is over"* ]]
+    as_user selastic fit list "$SERVICE" >/dev/null
+    run ! opens "$TB_WORK/data/over"
+    [[ ! -e $grants/grant.json ]]
+    as_user sh -c "rm -r ~/.slurm-elastic/services/$SERVICE-over"
+    all_closed
 }
 
 @test "the job is requeued in the middle of a fit: it goes on, and access ends" {

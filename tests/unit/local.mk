@@ -361,7 +361,7 @@ tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_guests_LDADD = fit/libfit.la $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write
+tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take
 tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_crew

@@ -79,6 +79,7 @@ static struct doctor_facts good_site(const struct conf *conf)
         .prolog = {"/etc/slurm/prolog.d/50-elastic", "", true},
         .epilog = {"/etc/slurm/epilog.d/50-elastic", "", true},
         .flush_mode = 0711,
+        .fit_mode = 0711,
         .conf_state = DOCTOR_CONF_GOOD,
         .conf_path = "/etc/slurm/elastic.conf",
         .conf = conf,
@@ -117,6 +118,10 @@ CHANGE(epilog_mode, f->epilog.executable = false)
 CHANGE(prolog_broken, snprintf(f->prolog.broken, 64, "/etc/slurm/prolog.d/60-gone"))
 CHANGE(program_missing, f->program_missing = "/usr/libexec/slurm-elastic/elastic-flush")
 CHANGE(flush_readable, f->flush_mode = 0755)
+CHANGE(granted,
+       f->grants = ((struct doctor_grants){
+           .count = 2, .fit = 3, .service = "adapters", .user = "anna", .path = "/home/me/data"}))
+CHANGE(fit_readable, f->fit_mode = 0755)
 CHANGE(writable, f->program_writable = "/usr/lib/slurm/spank_elastic.so")
 CHANGE(no_conf, f->conf = NULL; f->conf_state = DOCTOR_CONF_ABSENT)
 CHANGE(secret_conf, f->conf = NULL; f->conf_state = DOCTOR_CONF_UNREADABLE;
@@ -176,6 +181,9 @@ static const struct row {
      "EpilogTimeout=65"},
     {"program-missing", NULL, NULL, NULL, program_missing, DOCTOR_MISTAKE, "make install"},
     {"program-mode", NULL, NULL, NULL, flush_readable, DOCTOR_MISTAKE, "chmod 711"},
+    {"trainer-access", NULL, NULL, NULL, granted, DOCTOR_NOTE,
+     "setfacl -R -x u:anna /home/me/data"},
+    {"program-mode", NULL, NULL, NULL, fit_readable, DOCTOR_MISTAKE, "elastic-fit"},
     {"program-writable", NULL, NULL, NULL, writable, DOCTOR_MISTAKE, "chmod go-w"},
     {"conf-absent", NULL, NULL, NULL, no_conf, DOCTOR_MISTAKE, "cp "},
     {"conf-unreadable", NULL, NULL, NULL, secret_conf, DOCTOR_MISTAKE, "chmod 644"},
@@ -301,7 +309,8 @@ static void test_a_good_site(void **unused)
 /* What a user may not see is no mistake. */
 static void test_nothing_is_known(void **unused)
 {
-    struct doctor_facts facts = {.built_for = "22.05.8", .flush_mode = -1, .release = "0.1.0"};
+    struct doctor_facts facts = {
+        .built_for = "22.05.8", .flush_mode = -1, .fit_mode = -1, .release = "0.1.0"};
     struct doctor doctor;
     doctor_examine(&facts, false, &doctor);
     assert_int_equal(doctor.count, 0);

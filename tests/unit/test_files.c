@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -341,6 +343,60 @@ static void test_remove_deep_tree(void **state)
     close(fd);
     assert_int_equal(dir_remove("deep", NULL), 0);
     assert_int_equal(mode_of("deep"), -1);
+}
+
+#define SWAPPED 3000
+
+/* When the first file of swap/in is gone, swap/in is a link to kept files of the same names. */
+static void *swap_when_it_begins(void *arg)
+{
+    char event[4096];
+    int watch = *(const int *)arg;
+
+    if (read(watch, event, sizeof(event)) <= 0 || rename("swap/in", "swap-moved") != 0 ||
+        symlink("../swap-kept", "swap/in") != 0)
+        return (void *)(uintptr_t) "no swap";
+    return NULL;
+}
+
+static int count_files(const char *path)
+{
+    DIR *list = opendir(path);
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(list);
+    while ((entry = readdir(list)) != NULL)
+        count += entry->d_name[0] != '.';
+    closedir(list);
+    return count;
+}
+
+/* Somebody who can write there puts a link where a directory was: nothing behind it goes. */
+static void test_remove_while_swapped(void **state)
+{
+    int watch = inotify_init1(IN_CLOEXEC);
+    pthread_t thread;
+    void *said;
+
+    assert_int_equal(dir_make("swap/in", NULL), 0);
+    assert_int_equal(dir_make("swap-kept", NULL), 0);
+    for (int i = 0; i < SWAPPED; i++) {
+        char path[64];
+
+        for (int kept = 0; kept < 2; kept++) {
+            snprintf(path, sizeof(path), "%s/file-%d", kept ? "swap-kept" : "swap/in", i);
+            assert_true(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) == 0);
+        }
+    }
+    assert_true(inotify_add_watch(watch, "swap/in", IN_DELETE) >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, swap_when_it_begins, &watch), 0);
+    dir_remove("swap", NULL);
+    assert_int_equal(pthread_join(thread, &said), 0);
+    close(watch);
+    if (said != NULL)
+        fail_msg("%s", (const char *)said);
+    assert_int_equal(count_files("swap-kept"), SWAPPED);
 }
 
 static void assert_unreadable(const char *path, size_t max, int code, const char *message)
@@ -736,6 +792,7 @@ int main(void)
         cmocka_unit_test(test_foreign_directory),
         cmocka_unit_test(test_remove),
         cmocka_unit_test(test_remove_deep_tree),
+        cmocka_unit_test(test_remove_while_swapped),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_conf_path),
         cmocka_unit_test(test_conf_beside),

@@ -62,6 +62,23 @@ int __wrap_home_record_write(const struct home *of, int64_t id, struct home_reco
     return rc;
 }
 
+/* ---- the trainer's files --------------------------------------------------------------------- */
+
+int __real_foreign_take(const char *from, const char *to, const struct foreign *foreign,
+                        struct error *err);
+int __wrap_foreign_take(const char *from, const char *to, const struct foreign *foreign,
+                        struct error *err);
+
+/* They are this user's here. */
+int __wrap_foreign_take(const char *from, const char *to, const struct foreign *foreign,
+                        struct error *err)
+{
+    struct foreign own = *foreign;
+
+    own.owner = geteuid();
+    return __real_foreign_take(from, to, &own, err);
+}
+
 /* ---- the leader ------------------------------------------------------------------------------ */
 
 static void path_of(char path[PATH_MAX], const char *name)
@@ -241,7 +258,7 @@ static void train_elsewhere(json_object *call)
     snprintf(file, sizeof(file), "%s/weights", from);
     assert_int_equal(dir_make(from, NULL), 0);
     assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
-    assert_int_equal(foreign_put(from, to, geteuid(), NULL), 0);
+    assert_int_equal(foreign_put(from, to, &(struct foreign){.owner = geteuid()}, NULL), 0);
     set_text("begun", "1");
 }
 

@@ -2,15 +2,23 @@
 /* fit/guests: what users of a trainer are answered; and lib/trainer_note. */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/files.h"
+#include "fit/acl.h"
 #include "fit/foreign.h"
+#include "fit/grant.h"
+#include "fit/guest_runner.h"
 #include "fit/guests.h"
+#include "fit/training.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/trainer_note.h"
@@ -159,37 +167,452 @@ static void test_a_training(void **state)
     assert_int_equal(number_of(said(geteuid(), "", ASK)), 3);
 }
 
+/* ---- their turn ------------------------------------------------------------------------------ */
+
+static int notes, wanted; /* of the job's comment; replicas that the leader is asked for */
+
+int service_note(struct service_link *link, const char *service, const char *payer,
+                 struct error *err)
+{
+    (void)link;
+    (void)service;
+    (void)payer;
+    (void)err;
+    notes++;
+    return 0;
+}
+
+int service_train(struct service_link *link, int count, int *there, char *why, size_t size,
+                  struct error *err)
+{
+    (void)link;
+    (void)err;
+    snprintf(why, size, "%s", "");
+    *there = wanted = count;
+    return 0;
+}
+
+static struct home others;
+
+static int make_turns(void **state)
+{
+    (void)state;
+    others = guests;
+    notes = wanted = 0;
+    strcpy(guests.dir, "/tmp/test-turns-XXXXXX");
+    return mkdtemp(guests.dir) != NULL ? 0 : -1;
+}
+
+static int remove_turns(void **state)
+{
+    int rc = dir_remove(guests.dir, NULL);
+
+    (void)state;
+    guests = others;
+    return rc;
+}
+
+static bool look_at(struct guest_runner *runner, double later)
+{
+    struct error err = {""};
+    bool busy;
+
+    if (guest_runner_look(runner, (double)time(NULL) + later, &busy, &err) != 0)
+        fail_msg("%s", err.text);
+    return busy;
+}
+
+/* They may come as often as they like: Slurm is not asked for each of them. */
+static void test_ended_before_its_turn(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+
+    (void)state;
+    assert_false(look_at(&runner, 0));
+    assert_int_equal(notes, 1);
+    for (int i = 1; i <= 5; i++) {
+        char end[64];
+
+        assert_int_equal(number_of(said(geteuid(), "", ASK)), i);
+        snprintf(end, sizeof(end), "{\"t\": \"fit-end\", \"number\": %d}", i);
+        number_of(said(geteuid(), "", end));
+        assert_true(look_at(&runner, 0));
+        assert_true(home_has(&guests, i, GUEST_OVER_FILE));
+    }
+    assert_int_equal(notes, 1);
+}
+
+#define BEGIN_1                                                                                    \
+    "{\"t\": \"fit-begin\", \"number\": 1, \"call\": {\"modelDir\": \"/m\", \"trainData\": "       \
+    "\"/d\"}}"
+
+/* Its user asks all the time, and holds the replica. */
+static void heard_of(double later)
+{
+    const struct timespec times[2] = {{.tv_sec = time(NULL) + (time_t)later},
+                                      {.tv_sec = time(NULL) + (time_t)later}};
+
+    assert_int_equal(utimensat(AT_FDCWD, home_path(&guests, 1, GUEST_LOOKED_FILE).text, times, 0),
+                     0);
+}
+
+static void test_not_for_ever(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+    json_object *result;
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    assert_true(look_at(&runner, 0));
+    assert_int_equal(wanted, 1);
+    home_make(&guests, 1, HOME_TRAINER_FILE);
+    heard_of(590);
+    look_at(&runner, 590);
+    assert_false(home_has(&guests, 1, GUEST_END_FILE));
+    number_of(said(geteuid(), "", BEGIN_1));
+    heard_of(3590);
+    look_at(&runner, 3590); /* the limit without a word of the owner */
+    assert_false(home_has(&guests, 1, GUEST_END_FILE));
+    heard_of(3700);
+    look_at(&runner, 3700);
+    assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
+    result = home_read(&guests, 1, HOME_FIT_FILE, NULL);
+    assert_non_null(strstr(json_get_string(result, "why"), "within.fit"));
+    json_object_put(result);
+    assert_int_equal(wanted, 0);
+}
+
+static void test_begun_by_nobody(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    look_at(&runner, 0);
+    home_make(&guests, 1, HOME_TRAINER_FILE);
+    heard_of(700);
+    look_at(&runner, 700);
+    assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
+    assert_false(home_has(&guests, 1, HOME_FIT_FILE));
+}
+
+#define WITH_TURNS(test) cmocka_unit_test_setup_teardown(test, make_turns, remove_turns)
+
 /* ---- files of others ------------------------------------------------------------------------- */
+
+static char foreign_dir[] = "/tmp/test-foreign-XXXXXX";
+
+/* A path there; it holds for the next call but one. */
+static const char *at(const char *name)
+{
+    static char paths[2][128];
+    static int which;
+
+    which = 1 - which;
+    snprintf(paths[which], sizeof(paths[which]), "%s/%s", foreign_dir, name);
+    return paths[which];
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
+}
+
+static void expect_error(int rc, const struct error *err, const char *text)
+{
+    assert_int_equal(rc, -1);
+    if (strstr(err->text, text) == NULL)
+        fail_msg("not \"%s\": %s", text, err->text);
+}
+
+static struct foreign own(void)
+{
+    return (struct foreign){.owner = geteuid()};
+}
 
 static void test_foreign_files(void **state)
 {
-    char dir[] = "/tmp/test-foreign-XXXXXX", path[64], to[64], result[PATH_MAX];
+    const struct foreign self = own(), other = {.owner = geteuid() + 1};
+    struct error err = {""};
+    char result[PATH_MAX];
+
+    (void)state;
+    put("data", "d");
+    assert_int_equal(foreign_copy(at("data"), &self, at("to"), result, &err), 0);
+    assert_true(strstr(result, "/to/data") != NULL);
+    expect_error(foreign_copy(at("data"), &other, at("to"), result, &err), &err,
+                 "it does not belong to the user who asks");
+    assert_int_equal(symlink("data", at("link")), 0);
+    expect_error(foreign_copy(at("link"), &self, at("to"), result, &err), &err,
+                 "there is a link in it");
+    /* What is put there under numbers has its names once it is taken. */
+    assert_int_equal(dir_make(at("there"), NULL), 0);
+    assert_int_equal(foreign_put(at("to"), at("there"), &self, &err), 0);
+    assert_int_equal(dir_make(at("taken"), NULL), 0);
+    assert_int_equal(foreign_take(at("there"), at("taken"), &self, &err), 0);
+    assert_int_equal(access(at("taken/data"), F_OK), 0);
+}
+
+/* What a trainer can put there: nothing of this user's becomes a file of the state. */
+static void test_what_is_not_taken(void **state)
+{
+    const struct foreign self = own(), other = {.owner = geteuid() + 1};
+    static const char *const names[] = {"complete.json", "./x",  "../x",          "/x", "",
+                                        ".incoming/x",   "a//b", "./.incoming/x", NULL};
+    struct error err = {""};
+    char list[64], *large;
+
+    (void)state;
+    assert_int_equal(dir_make(at("in"), NULL), 0);
+    assert_int_equal(dir_make(at("out"), NULL), 0);
+    put("in/1", "secret");
+    put("in/files.json", "[\"model\"]");
+    expect_error(foreign_take(at("in"), at("out"), &other, &err), &err,
+                 "does not belong to the user who trains");
+    assert_int_equal(access(at("out/model"), F_OK), -1);
+    for (const char *const *name = names; *name != NULL; name++) {
+        snprintf(list, sizeof(list), "[\"%s\"]", *name);
+        put("in/files.json", list);
+        expect_error(foreign_take(at("in"), at("out"), &self, &err), &err,
+                     "a name that cannot be used");
+    }
+    put("in/files.json", "[\"model\"]");
+    assert_int_equal(unlink(at("in/1")), 0);
+    assert_int_equal(symlink("/etc/hostname", at("in/1")), 0);
+    assert_int_equal(foreign_take(at("in"), at("out"), &self, &err), -1);
+    /* A list that is small as a text only. */
+    large = calloc(1, 1 << 20);
+    assert_non_null(large);
+    memset(large, ',', (1 << 20) - 1);
+    large[0] = '[';
+    put("in/files.json", large);
+    free(large);
+    expect_error(foreign_take(at("in"), at("out"), &self, &err), &err, "no list of at most");
+}
+
+static bool stops_at_once(void *arg)
+{
+    ++*(int *)arg;
+    return true;
+}
+
+/* A file may have any size without any room. */
+static void test_foreign_sizes(void **state)
+{
+    struct foreign self = own();
+    struct error err = {""};
+    char result[PATH_MAX];
+    int asked = 0;
+
+    (void)state;
+    put("huge", "");
+    assert_int_equal(truncate(at("huge"), (off_t)1 << 42), 0);
+    expect_error(foreign_copy(at("huge"), &self, at("copies"), result, &err), &err,
+                 "no room for a copy");
+    put("small", "s");
+    self.stops = stops_at_once;
+    self.arg = &asked;
+    expect_error(foreign_copy(at("small"), &self, at("copies"), result, &err), &err, "given up");
+    assert_true(asked > 0);
+}
+
+static int make_foreign(void **state)
+{
+    (void)state;
+    return mkdtemp(foreign_dir) != NULL ? 0 : -1;
+}
+
+static int remove_foreign(void **state)
+{
+    (void)state;
+    assert_int_equal(dir_remove(foreign_dir, NULL), 0);
+    strcpy(foreign_dir, "/tmp/test-foreign-XXXXXX");
+    return 0;
+}
+
+/* A trainer that was killed leaves its copies: the next one removes them, and no others. */
+static void test_scratch(void **state)
+{
+    struct training_scratch used, left;
+    char path[PATH_MAX];
+    struct error err;
+
+    (void)state;
+    assert_int_equal(setenv("TMPDIR", foreign_dir, 1), 0);
+    assert_int_equal(training_scratch_make(&used, &err), 0);
+    assert_int_equal(training_scratch_make(&left, &err), 0);
+    snprintf(path, sizeof(path), "%.4000s/copy", left.path);
+    assert_int_equal(file_replace(path, "d", 1, 0600, NULL), 0);
+    close(left.lock); /* as at the end of its process */
+    assert_int_equal(dir_make(at("elastic-other"), NULL), 0);
+    training_scratch_sweep();
+    assert_int_equal(access(left.path, F_OK), -1);
+    assert_int_equal(access(used.path, F_OK), 0);
+    assert_int_equal(access(at("elastic-other"), F_OK), 0);
+    training_scratch_remove(&used);
+    assert_string_equal(used.path, "");
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+}
+
+#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, make_foreign, remove_foreign)
+
+/* ---- access ---------------------------------------------------------------------------------- */
+
+static struct home own_home;
+static char data_path[128], write_path[128];
+
+static int make_grants(void **state)
+{
+    int64_t id;
+
+    if (make_foreign(state) != 0 || chmod(foreign_dir, 0711) != 0 ||
+        setenv("HOME", foreign_dir, 1) != 0 || home_open(&own_home, "s", NULL) != 0)
+        return -1;
+    put("data", "d");
+    snprintf(data_path, sizeof(data_path), "%s", at("data"));
+    snprintf(write_path, sizeof(write_path), "%s", at("models/m/000001.partial/" GRANT_INCOMING));
+    *strrchr(write_path, '/') = '\0';
+    if (dir_make(write_path, NULL) != 0)
+        return -1;
+    write_path[strlen(write_path)] = '/';
+    return home_add(&own_home, json_object_new_object(), &id, NULL);
+}
+
+static struct grant_order an_order(void)
+{
+    return (struct grant_order){.user = "other",
+                                .uid = OTHER,
+                                .read = {{data_path, 0}},
+                                .write = write_path,
+                                .job = 7,
+                                .restarts = 1,
+                                .cluster = "one",
+                                .until = 1000};
+}
+
+static void give(const struct grant_order *order)
+{
+    struct error err = {""};
+
+    if (grant_give(&own_home, 1, order, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+static bool is_open(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool has = false;
+
+    assert_true(fd >= 0);
+    assert_int_equal(acl_has_user(fd, path, OTHER, &has, NULL), 0);
+    close(fd);
+    return has;
+}
+
+static const char *one(void)
+{
+    return "One";
+}
+static const char *two(void)
+{
+    return "two";
+}
+static const char *nobody_knows(void)
+{
+    return NULL;
+}
+
+/* So many grants are open no more when that run has ended. */
+static int revoked(uint32_t job, uint32_t restarts, const char *(*cluster)(void), double now)
+{
+    const struct grant_run run = {.job = job, .restarts = restarts, .cluster = cluster};
+    int count;
+
+    assert_int_equal(grant_revoke_all(job != 0 ? &run : NULL, now, &count, NULL), 0);
+    return count;
+}
+
+/* Jobs of two clusters have the same number, and the same home. */
+static void test_whose_grant(void **state)
+{
+    struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_true(is_open(data_path) && is_open(write_path));
+    assert_int_equal(revoked(8, 9, one, 10), 0);
+    assert_int_equal(revoked(7, 0, one, 10), 0);
+    assert_int_equal(revoked(7, 1, two, 10), 0);
+    assert_true(is_open(data_path));
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+    assert_false(is_open(data_path) || is_open(write_path) || grant_is_open(&own_home, 1));
+    give(&order);
+    assert_int_equal(revoked(7, 1, nobody_knows, 10), 1);
+    order.cluster = NULL; /* as grants of before */
+    give(&order);
+    assert_int_equal(revoked(7, 1, two, 10), 1);
+}
+
+static void test_expired_grant(void **state)
+{
+    const struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_int_equal(revoked(0, 0, NULL, 999), 0);
+    assert_true(is_open(data_path));
+    assert_int_equal(revoked(0, 0, NULL, 1001), 1);
+    assert_false(is_open(data_path) || is_open(write_path));
+}
+
+/* Somebody who may rename there has put another file of this user in its place. */
+static void test_another_file(void **state)
+{
+    struct grant_order order = an_order();
     struct error err = {""};
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/data", dir);
-    snprintf(to, sizeof(to), "%s/to", dir);
-    assert_int_equal(file_replace(path, "d", 1, 0600, NULL), 0);
-    assert_int_equal(foreign_copy(path, geteuid(), to, result, &err), 0);
-    assert_true(strstr(result, "/to/data") != NULL);
-    assert_int_equal(foreign_copy(path, geteuid() + 1, to, result, &err), -1);
-    assert_non_null(strstr(err.text, "it does not belong to the user who asks"));
-    snprintf(path, sizeof(path), "%s/link", dir);
-    assert_int_equal(symlink("data", path), 0);
-    assert_int_equal(foreign_copy(path, geteuid(), to, result, &err), -1);
-    assert_non_null(strstr(err.text, "there is a link in it"));
-    /* What is put there under numbers has its names once it is taken. */
-    snprintf(path, sizeof(path), "%s/there", dir);
-    assert_int_equal(dir_make(path, NULL), 0);
-    assert_int_equal(foreign_put(to, path, geteuid(), &err), 0);
-    snprintf(to, sizeof(to), "%s/taken", dir);
-    assert_int_equal(dir_make(to, NULL), 0);
-    assert_int_equal(foreign_take(path, to, &err), 0);
-    snprintf(to, sizeof(to), "%s/taken/data", dir);
-    assert_int_equal(access(to, F_OK), 0);
-    assert_int_equal(dir_remove(dir, NULL), 0);
+    assert_int_equal(grant_check(data_path, &order.read[0].inode, &err), 0);
+    give(&order);
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+    put("secret", "s");
+    assert_int_equal(rename(at("secret"), data_path), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(data_path));
+    /* … or a link to a directory of this user. */
+    assert_int_equal(dir_make(at("private"), NULL), 0);
+    put("private/data", "s");
+    assert_int_equal(symlink("private", at("way")), 0);
+    order.read[0].inode = 0;
+    order.read[0].path = at("way/data");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "there is a link in it");
+    assert_false(is_open(at("private/data")));
+    /* That keeps no fit from its end. */
+    order.read[0].path = data_path;
+    give(&order);
+    assert_int_equal(rename(data_path, at("moved")), 0);
+    assert_int_equal(symlink("private/data", data_path), 0);
+    assert_int_equal(revoked(7, 1, one, 10), 1);
 }
+
+/* Nobody could pass the repository: what others may read in it was closed by that alone. */
+static void test_repository(void **state)
+{
+    const struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(mkdir(at("models/other"), 0755), 0);
+    assert_int_equal(chmod(at("models/other"), 0755), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "models/other: others may open it");
+    assert_false(is_open(data_path) || grant_is_open(&own_home, 1));
+    assert_int_equal(chmod(at("models/other"), 0750), 0);
+    give(&order);
+    assert_int_equal(revoked(7, 1, one, 10), 1);
+}
+
+#define WITH_GRANTS(test) cmocka_unit_test_setup_teardown(test, make_grants, remove_foreign)
 
 static int make_home(void **state)
 {
@@ -209,7 +632,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notes),       cmocka_unit_test(test_names),
         cmocka_unit_test(test_who_may_ask), cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test(test_a_training),  cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_a_training),  WITH_FILES(test_foreign_files),
+        WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
+        WITH_FILES(test_scratch),           WITH_TURNS(test_ended_before_its_turn),
+        WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_begun_by_nobody),
+        WITH_GRANTS(test_whose_grant),      WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),     WITH_GRANTS(test_repository),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);

@@ -60,8 +60,37 @@ static bool child_has_ended(void *arg)
     return status[1] != 0 || (status[1] = waitpid(status[0], &status[2], WNOHANG)) == status[0];
 }
 
-/* Fails unless it sees what is expected. */
-static void expect_as(struct scene *scene, uid_t uid, const char *role, int expected)
+#define HELD 12
+
+/* So many links of a guest are open at once. */
+static int hold_as(uid_t uid, uid_t leader_uid, int port)
+{
+    struct link_client_options options = client_options(port);
+    struct peer peers[HELD] = {{0}};
+    uv_loop_t loop;
+    int open = 0;
+
+    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
+        return 255;
+    uv_loop_init(&loop);
+    options.role = LINK_ROLE_CONTROL;
+    options.leader_uid = leader_uid;
+    options.timeout_ms = PATIENCE_MS / 2;
+    for (int i = 0; i < HELD; i++) {
+        dial(&loop, &options, &peers[i]);
+        while (!peers[i].opened && !peers[i].closed)
+            uv_run(&loop, UV_RUN_ONCE);
+        open += peers[i].opened;
+        if (!peers[i].opened && strstr(peers[i].why, "enough connections") == NULL)
+            return 254;
+        if (!peers[i].opened)
+            break;
+    }
+    return open;
+}
+
+/* role NULL: how many links it can hold. */
+static int fork_as(struct scene *scene, uid_t uid, const char *role, int expected)
 {
     int status[3] = {0};
     uv_timer_t timer;
@@ -69,14 +98,21 @@ static void expect_as(struct scene *scene, uid_t uid, const char *role, int expe
 
     status[0] = fork();
     if (status[0] == 0)
-        _exit(try_as(uid, role, own, scene->port, expected));
+        _exit(role != NULL ? try_as(uid, role, own, scene->port, expected)
+                           : hold_as(uid, own, scene->port));
     uv_timer_init(&scene->loop, &timer);
     uv_timer_start(&timer, (uv_timer_cb)(void (*)(void))uv_now, 10, 10);
     assert_true(run_until(&scene->loop, child_has_ended, status));
     uv_close((uv_handle_t *)&timer, NULL);
     uv_run(&scene->loop, UV_RUN_NOWAIT);
     assert_true(WIFEXITED(status[2]));
-    assert_int_equal(WEXITSTATUS(status[2]), expected);
+    return WEXITSTATUS(status[2]);
+}
+
+/* Fails unless it sees what is expected. */
+static void expect_as(struct scene *scene, uid_t uid, const char *role, int expected)
+{
+    assert_int_equal(fork_as(scene, uid, role, expected), expected);
 }
 
 static void test_other_users(void **state)
@@ -99,11 +135,12 @@ static void test_admitted(void **state)
     assert_int_equal(scene->leader.strangers, 1);
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_AGENT, 1);
     assert_int_equal(scene->leader.strangers, 1);
-    /* Eight others later it is a stranger again. */
+    /* Many others do not push it out. Later its time is over, and it is a stranger again. */
     scene->leader.admits = NULL;
-    for (uid_t uid = 1; uid <= 8; uid++)
+    for (uid_t uid = 1; uid <= 60; uid++)
         link_server_admit(scene->server, uid, false, 60000);
-    link_server_admit(scene->server, OTHER_UID - 1, false, 0); /* its time is over */
+    expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 0);
+    link_server_admit(scene->server, OTHER_UID - 1, false, 0);
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 1);
 }
 
@@ -120,6 +157,16 @@ static void test_guest(void **state)
     link_server_admit(scene->server, OTHER_UID - 1, false, 60000);
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 0);
     assert_int_equal(scene->leader.guests, 1);
+}
+
+/* They take no more of the leader's descriptors. */
+static void test_links_of_a_guest(void **state)
+{
+    struct scene *scene = *state;
+
+    link_server_admit(scene->server, OTHER_UID - 1, true, 60000);
+    expect_as(scene, OTHER_UID - 1, NULL, 8);
+    assert_int_equal(scene->leader.guests, 8);
 }
 
 /* A credential made by another user, as large as a pipe takes at once. */
@@ -271,6 +318,7 @@ int main(int argc, char **argv)
         scene_test(test_other_users),
         scene_test(test_admitted),
         scene_test(test_guest),
+        scene_test(test_links_of_a_guest),
         scene_test(test_impostor_of_another_user),
         scene_test(test_flood_of_another_user),
     };
