@@ -13,8 +13,8 @@ void stop_watch(int seconds);
  * threads, but one at a time. NULL: nobody does. */
 void stop_when(bool (*look)(void *arg), void *arg);
 
-/* The signal that has asked to stop, SIGALRM for the time limit, and for look(); 0: go on. A system call that waits
- * ends with EINTR after a request, and again each second. */
+/* The signal that has asked to stop, SIGALRM for the time limit, and for look(); 0: go on. A system
+ * call that waits ends with EINTR after a request, and again each second. */
 int stop_asked(void);
 
 /* Has anything ever asked to? Also if that was forgotten, for a clean-up that has its own time. */

@@ -31,6 +31,7 @@ spank_spank_elastic_la_SOURCES = \
     lib/roles_site.c \
     lib/roles_template.c \
     lib/s3_place.c \
+    lib/s3_policy.c \
     lib/rollout.c \
     lib/route_by.c \
     lib/sizes.c \

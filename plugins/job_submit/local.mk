@@ -53,6 +53,7 @@ plugins_job_submit_job_submit_elastic_la_SOURCES = \
     lib/rollout.c \
     lib/route_by.c \
     lib/s3_place.c \
+    lib/s3_policy.c \
     lib/sizes.c \
     lib/slots.c \
     lib/text.c \

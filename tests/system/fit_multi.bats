@@ -243,7 +243,7 @@ refused() {
     refused 1 "--trainer=../x: write the name of a service" --data="$TB_WORK/data/first" --trainer=../x
     refused 1 "there is no user nosuchuser" --data="$TB_WORK/data/first" --trainer=x@nosuchuser
     refused 1 "it is not yours; a trainer of another user opens only what is" --data=/etc/hostname
-    refused 1 "a trainer of another user opens files only" --data=s3://bucket/key
+    refused 1 "for a trainer of another user the job file needs grant in fit" --data=s3://bucket/key
     as_user sh -c 'umask 077 && mkdir mine && echo E >mine/data'
     run -1 as_user selastic fit start "$SERVICE" --model=m --data="$TB_WORK/mine/data" --wait
     [[ $output == *"mine: others cannot pass this directory, so nobody would not reach what is below; let others pass it"* ]]
