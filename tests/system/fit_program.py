@@ -4,8 +4,8 @@
 The data is a file with lines of words. "staged FILE" is not staged before there is this file.
 "until FILE" goes on until there is this file. "fail" ends with status 3. "empty" writes nothing.
 "broken" makes a model that no server loads. "slow FILE" makes one whose servers start when there
-is FILE.all, or remove FILE for that: each needs one of its own. "large" adds 10 MB. The model is a file "model": what
-it was trained from, and its data.
+is FILE.all, or remove FILE for that: each needs one of its own. "large" adds 10 MB. The model is a
+file "model": what it was trained from, and its data.
 """
 
 import json

@@ -39,7 +39,7 @@ def start(target: Callable[..., Any], *args: Any) -> threading.Thread:
 
 
 def _end_groups() -> None:
-    """As destroy_process_group(), and waits for their threads. NCCL could wait for a lost worker."""
+    """As destroy_process_group(), and wait for their threads. NCCL could wait for a lost worker."""
     dist = sys.modules.get("torch.distributed")
     if not is_elastic() or dist is None or not dist.is_available() or not dist.is_initialized():
         return
