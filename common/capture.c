@@ -120,9 +120,9 @@ static int input_of(const char *text)
     return -1;
 }
 
-static int spawn(uv_loop_t *loop, struct look *look)
+/* input: what it reads; -1: nothing. */
+static int spawn(uv_loop_t *loop, struct look *look, int input)
 {
-    int input = -1, rc;
     uv_stdio_container_t stdio[3] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&look->out},
@@ -134,23 +134,21 @@ static int spawn(uv_loop_t *loop, struct look *look)
                                     .stdio_count = 3,
                                     .stdio = stdio};
 
-    if (look->options.input != NULL) {
-        input = input_of(look->options.input);
-        if (input < 0)
-            return uv_translate_sys_error(errno);
-        stdio[0] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = input};
-    }
-    rc = uv_spawn(loop, &look->process, &options);
     if (input >= 0)
-        close(input);
-    return rc;
+        stdio[0] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = input};
+    return uv_spawn(loop, &look->process, &options);
 }
 
 struct look *look_begin(uv_loop_t *loop, const struct look_options *options)
 {
     struct look *look = calloc(1, sizeof(*look));
-    int rc;
+    int rc, input = look != NULL && options->input != NULL ? input_of(options->input) : -1;
 
+    if (look != NULL && options->input != NULL && input < 0) {
+        log_error("%s: %s", options->program, strerror(errno));
+        free(look);
+        look = NULL;
+    }
     if (look == NULL)
         return NULL;
     look->options = *options;
@@ -158,7 +156,9 @@ struct look *look_begin(uv_loop_t *loop, const struct look_options *options)
     uv_timer_init(loop, &look->limit);
     look->process.data = look->out.data = look->limit.data = look;
     look->handles = 3;
-    rc = spawn(loop, look);
+    rc = spawn(loop, look, input);
+    if (input >= 0)
+        close(input);
     if (rc != 0) {
         log_error("%s: %s", options->program, uv_strerror(rc));
         look->cancelled = true;

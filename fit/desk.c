@@ -10,16 +10,12 @@
 
 #include "cmd/command.h"
 #include "common/entry.h"
-#include "common/program.h"
 #include "fit/fit_command.h"
 #include "fit/grant.h"
 #include "fit/guests.h"
 #include "lib/json_text.h"
 
 #define QUESTION_MAX ((size_t)1 << 20)
-#define CLUSTER_SIZE 64
-#define CLUSTER_MS   10000
-#define CONFIG_MAX   ((size_t)1 << 20)
 
 int fit_desk(const struct fit_arguments *arguments, struct error *err)
 {
@@ -38,27 +34,12 @@ int fit_desk(const struct fit_arguments *arguments, struct error *err)
     return rc;
 }
 
-/* As Slurm's own program says: without slurm.conf the library would end this process before access
- * is taken back. NULL: not known. */
-static const char *own_cluster(void)
-{
-    char *const argv[] = {"scontrol", "show", "config", NULL};
-    static char name[CLUSTER_SIZE];
-    char *text = NULL;
-    const char *line;
-
-    if (name[0] == '\0' && program_output(argv, CLUSTER_MS, CONFIG_MAX, &text, NULL) == 0 &&
-        (line = strstr(text, "\nClusterName")) != NULL)
-        sscanf(line, "\nClusterName = %63s", name);
-    free(text);
-    return name[0] != '\0' ? name : NULL;
-}
-
 /* The epilog has it done with the rights of the user. */
 int fit_revoke(const struct fit_arguments *arguments, struct error *err)
 {
-    const struct grant_run run = {
-        .job = arguments->job, .restarts = (uint32_t)arguments->restarts, .cluster = own_cluster};
+    const struct grant_run run = {.job = arguments->job,
+                                  .restarts = (uint32_t)arguments->restarts,
+                                  .cluster = arguments->cluster};
     int count,
         rc = grant_revoke_all(arguments->job != 0 ? &run : NULL, (double)time(NULL), &count, err);
 

@@ -13,9 +13,10 @@ struct fit_arguments {
     const char *service;
     int64_t id; /* 0: the latest */
     bool json, wait;
-    uint32_t job; /* of `run` */
-    bool guests;  /* trainings for other users; of `run`: there may be some */
-    int restarts; /* of `revoke`: of the job */
+    uint32_t job;        /* of `run` */
+    bool guests;         /* trainings for other users; of `run`: there may be some */
+    int restarts;        /* of `revoke`: of the job … */
+    const char *cluster; /* … of that cluster; NULL: not known */
     const char *trainer;
     const char *model, *data, *targets, *dataset, *format, *config, *from, *reason;
     double within[3]; /* start, fit, target; 0: not said */

@@ -60,20 +60,34 @@ struct walk {
 static int walk_tree(const struct walk *walk, int fd, const char *path, const struct stat *st,
                      int depth, struct error *err);
 
-/* Links and devices are left out: nobody is let at what they name. */
+static int withdraw(const struct walk *walk, int fd, const char *path, const struct stat *st,
+                    struct error *err);
+
+/* One thing that stays open is no reason for others to stay open. */
+static bool goes_on(const struct walk *walk)
+{
+    return walk->each == withdraw;
+}
+
+/* Links and devices are left out: nobody is let at what they name. So is what others have there, if
+ * it cannot be opened: it may hide nothing that access was given to. */
 static int walk_entry(const struct walk *walk, int dir, const char *name, const char *path,
                       int depth, struct error *err)
 {
     struct stat st;
+    bool own;
     int fd, rc;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : failed(path, err);
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    own = st.st_uid == geteuid();
+    if (!S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || !own))
         return 0;
     fd = entry_open(dir, name, st.st_mode & S_IFMT, &st, err);
     if (fd < 0)
-        return errno == ENOENT ? 0 : error_prefix(err, "%s", error_path(path).text);
+        return errno == ENOENT || errno == ELOOP || errno == ENOTDIR || !own
+                   ? 0
+                   : error_prefix(err, "%s", error_path(path).text);
     rc = walk_tree(walk, fd, path, &st, depth, err);
     close(fd);
     return rc;
@@ -86,27 +100,30 @@ static int walk_tree(const struct walk *walk, int fd, const char *path, const st
     DIR *list;
     int rc = st->st_uid == geteuid() ? walk->each(walk, fd, path, st, err) : 0;
 
-    if (rc != 0 || !S_ISDIR(st->st_mode))
+    if ((rc != 0 && !goes_on(walk)) || !S_ISDIR(st->st_mode))
         return rc;
-    if (depth == DEPTH_MAX)
-        return error_set(err, "%s: more than %d directories deep", error_path(path).text,
-                         DEPTH_MAX);
+    if (depth == DEPTH_MAX) /* access is given to nothing that is deeper */
+        return goes_on(walk) ? rc
+                             : error_set(err, "%s: more than %d directories deep",
+                                         error_path(path).text, DEPTH_MAX);
     list = entry_list(fd);
     if (list == NULL)
         return failed(path, err);
-    while (rc == 0 && (name = entry_next(list)) != NULL) {
+    while ((rc == 0 || goes_on(walk)) && (name = entry_next(list)) != NULL) {
         char below[PATH_MAX];
+        struct error why;
 
-        rc = snprintf(below, sizeof(below), "%s/%s", path, name) < (int)sizeof(below)
-                 ? walk_entry(walk, fd, name, below, depth + 1, err)
-                 : error_set(err, "%s: too long", error_path(path).text);
+        if ((snprintf(below, sizeof(below), "%s/%s", path, name) < (int)sizeof(below)
+                 ? walk_entry(walk, fd, name, below, depth + 1, &why)
+                 : error_set(&why, "%s: too long", error_path(path).text)) == 0 ||
+            rc != 0)
+            continue;
+        *err = why;
+        rc = -1;
     }
     closedir(list);
     return rc;
 }
-
-static int withdraw(const struct walk *walk, int fd, const char *path, const struct stat *st,
-                    struct error *err);
 
 /* Somebody who may rename in a directory above has put something else there. The end of a fit does
  * not wait for that. */
@@ -220,7 +237,7 @@ static int pass(json_object *paths, const struct grant_order *order, const char 
     if (fd < 0)
         return failed(path, err);
     rc = acl_has_user(fd, path, order->uid, &has, err);
-    if (rc == 0 && !has && is_of_repository(path, order->write))
+    if (rc == 0 && !has && order->write != NULL && is_of_repository(path, order->write))
         rc = check_below(fd, path, order, err);
     close(fd);
     if (rc != 0 || has)
@@ -463,9 +480,8 @@ bool grant_is_open(const struct home *home, int64_t id)
 static bool is_of_cluster(json_object *grant, const struct grant_run *run)
 {
     const char *its = json_get_string(grant, "cluster");
-    const char *ended = its != NULL && run->cluster != NULL ? run->cluster() : NULL;
 
-    return ended == NULL || strcasecmp(its, ended) == 0;
+    return its == NULL || run->cluster == NULL || strcasecmp(its, run->cluster) == 0;
 }
 
 /* Has that run of the job given it, or is its time over? */

@@ -46,9 +46,7 @@ bool grant_is_open(const struct home *home, int64_t id);
 /* A run of a job that has ended. */
 struct grant_run {
     uint32_t job, restarts;
-    /* Which cluster's; asked if there is a grant of a job of this number. NULL: not known, and so
-     * that of the grant. */
-    const char *(*cluster)(void);
+    const char *cluster; /* NULL: not known, and so it may be any */
 };
 
 /* Of all services of this user: what that run has given, or an earlier one, and what is over by

@@ -82,23 +82,15 @@ static const struct {
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},
-    {"data", required_argument, NULL, 'd'},
-    {"targets", required_argument, NULL, 't'},
-    {"dataset", required_argument, NULL, 'n'},
-    {"format", required_argument, NULL, 'f'},
-    {"config", required_argument, NULL, 'c'},
-    {"from", required_argument, NULL, 'F'},
-    {"within", required_argument, NULL, 'w'},
-    {"wait", no_argument, NULL, 'W'},
-    {"reason", required_argument, NULL, 'r'},
-    {"job", required_argument, NULL, 'J'},
-    {"json", no_argument, NULL, 'j'},
-    {"trainer", required_argument, NULL, 'T'},
-    {"guests", no_argument, NULL, 'g'},
-    {"restarts", required_argument, NULL, 'R'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"model", required_argument, NULL, 'm'},    {"data", required_argument, NULL, 'd'},
+    {"targets", required_argument, NULL, 't'},  {"dataset", required_argument, NULL, 'n'},
+    {"format", required_argument, NULL, 'f'},   {"config", required_argument, NULL, 'c'},
+    {"from", required_argument, NULL, 'F'},     {"within", required_argument, NULL, 'w'},
+    {"wait", no_argument, NULL, 'W'},           {"reason", required_argument, NULL, 'r'},
+    {"job", required_argument, NULL, 'J'},      {"json", no_argument, NULL, 'j'},
+    {"trainer", required_argument, NULL, 'T'},  {"guests", no_argument, NULL, 'g'},
+    {"restarts", required_argument, NULL, 'R'}, {"cluster", required_argument, NULL, 'C'},
+    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
 };
 
 /* "fit=2h". */
@@ -191,6 +183,9 @@ static int read_option(void *to, int option, struct error *err)
                                FIT_CANCEL_MAX);
     case 'j':
         arguments->json = true;
+        return 0;
+    case 'C':
+        arguments->cluster = optarg[0] != '\0' ? optarg : NULL;
         return 0;
     case 'J':
         if (number_parse(optarg, strlen(optarg), 1, INT32_MAX, &job) != 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,9 @@
 #define SPARE   5 /* seconds that keys have to last */
 #define LOOK_NS 300000000L
 #define KEY_MAX (S3_KEY_MAX + 1)
+
+#define DEPTH_MAX 32 /* directories of a state below each other */
+#define FILES_MAX 200000
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -208,12 +212,22 @@ static int write_piece(const void *data, size_t len, void *arg, struct error *er
                : error_set(err, "%s", strerror(errno));
 }
 
+/* A path that files of a state may have, and that can be removed. */
+static bool is_path(const char *path)
+{
+    int deep = 0;
+
+    for (const char *at = path; *at != '\0'; at++)
+        deep += *at == '/';
+    return s3_key_ok(path) && deep <= DEPTH_MAX;
+}
+
 static int get_one(struct store *store, const char *key, int64_t bytes, const char *path,
                    struct error *err)
 {
     int rc, fd;
 
-    if (!s3_key_ok(path))
+    if (!is_path(path))
         return error_set(err, "%s: an object of a name that no file can have",
                          error_path(path).text);
     if (store_open(store, err) != 0)
@@ -226,11 +240,28 @@ static int get_one(struct store *store, const char *key, int64_t bytes, const ch
     return rc;
 }
 
+/* A tenth of what is free stays free. */
+static int check_room(const struct store *store, size_t count, double bytes, struct error *err)
+{
+    struct statvfs st;
+
+    if (fstatvfs(store->dir, &st) != 0)
+        return error_set(err, "the room for copies: %s", strerror(errno));
+    return count <= FILES_MAX && bytes < (double)st.f_bavail * (double)st.f_frsize * 0.9
+               ? 0
+               : error_set(err, "s3://%s/%s: there is no room for copies of %zu objects",
+                           store->where.bucket, store->where.prefix, count);
+}
+
 static int get_found(struct store *store, struct error *err)
 {
     size_t prefix = strlen(store->where.prefix);
-    int rc = 0;
+    double bytes = 0;
+    int rc;
 
+    for (size_t i = 0; i < store->count; i++)
+        bytes += (double)store->found[i].bytes;
+    rc = check_room(store, store->count, bytes, err);
     for (size_t i = 0; rc == 0 && i < store->count; i++)
         rc = get_one(store, store->found[i].key, store->found[i].bytes,
                      store->found[i].key + prefix, err);
@@ -248,7 +279,8 @@ static int get_object(struct store *store, const char *to, char result[PATH_MAX]
     if (key[0] == '\0')
         return error_set(err, "s3://%s: the bucket is empty", store->where.bucket);
     key[strlen(key) - 1] = '\0';
-    if (s3_size(store->s3, key, etag, &bytes, err) != S3_OK)
+    if (s3_size(store->s3, key, etag, &bytes, err) != S3_OK ||
+        check_room(store, 1, (double)bytes, err) != 0)
         return -1;
     name = strrchr(key, '/') != NULL ? strrchr(key, '/') + 1 : key;
     snprintf(result, PATH_MAX, "%.2000s/%.2000s", to, name);
@@ -327,8 +359,7 @@ static int check_names(const struct store *store, struct error *err)
     for (size_t i = 0; i < store->count; i++) {
         const char *name = store->found[i].key + prefix;
 
-        if (strcmp(name, STATE_MANIFEST) == 0 ||
-            strncmp(name, GRANT_INCOMING, strlen(GRANT_INCOMING)) == 0)
+        if (!state_file_ok(name) || strncmp(name, GRANT_INCOMING, strlen(GRANT_INCOMING)) == 0)
             return error_set(err, "the trainer has written a file of a name that cannot be used");
     }
     return store->count > 0 ? 0 : error_set(err, "the training has written no files");

@@ -244,18 +244,19 @@ int s3_grant_give(struct s3_grant *grant, const struct home_record *record, cons
 char *s3_grant_box(struct s3_grant *grant, const struct home_record *record, const char *key_name,
                    double now, struct error *err)
 {
-    char *text;
-
     err->text[0] = '\0';
     if (lasts(grant, key_name, now) && grant->sealed_for != NULL &&
         strcmp(grant->sealed_for, key_name) == 0)
         return NULL;
     if (s3_grant_give(grant, record, key_name, now, err) != 0)
         return NULL;
-    text = s3_box_seal(&grant->box, key_name, err);
+    return s3_box_seal(&grant->box, key_name, err);
+}
+
+void s3_grant_delivered(struct s3_grant *grant, const char *key_name)
+{
     free(grant->sealed_for);
-    grant->sealed_for = text != NULL ? strdup(key_name) : NULL;
-    return text;
+    grant->sealed_for = strdup(key_name);
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */

@@ -43,6 +43,8 @@ int s3_grant_give(struct s3_grant *grant, const struct home_record *record, cons
  * "" then. */
 char *s3_grant_box(struct s3_grant *grant, const struct home_record *record, const char *key_name,
                    double now, struct error *err);
+/* It has that box. Until then it gets one with each question. */
+void s3_grant_delivered(struct s3_grant *grant, const char *key_name);
 
 /* No more is given, and what can be is taken back. -1 with err. */
 int s3_grant_revoke(struct s3_grant *grant, double now, struct error *err);

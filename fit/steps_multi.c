@@ -287,15 +287,18 @@ static enum step understand(struct steps *steps, json_object *answer, double now
 
 /* New keys for S3 go with the question, if the replica needs some. Else err says why they do not:
  * what gives them may be back later. */
-static void add_keys(struct steps *steps, json_object *request, double now, struct error *err)
+static bool add_keys(struct steps *steps, json_object *request, double now, struct error *err)
 {
     char *box = steps->s3 != NULL && steps->key[0] != '\0'
                     ? s3_grant_box(steps->s3, steps->record, steps->key, now, err)
                     : NULL;
+    bool new;
 
     if (box != NULL)
         json_object_object_add(request, "keys", json_object_new_string(box));
+    new = box != NULL;
     free(box);
+    return new;
 }
 
 /* Another run of the job may have taken the access back at its end, or its epilog may do so later:
@@ -306,6 +309,7 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
     json_object *request, *answer;
     enum trainer_said said;
     enum step step;
+    bool keys;
 
     if ((!steps->granted || !grant_is_open(steps->home, steps->id)) &&
         give_files(steps, now, err) != 0)
@@ -315,8 +319,10 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
         return STEP_WAITS;
     request = numbered(steps, "fit-look");
     json_object_object_add(request, "from", json_object_new_int64(log_size(steps)));
-    add_keys(steps, request, now, &why);
+    keys = add_keys(steps, request, now, &why);
     said = ask(steps, request, &answer, err);
+    if (keys && said == TRAINER_ANSWERS)
+        s3_grant_delivered(steps->s3, steps->key);
     if (said == TRAINER_FORGETS)
         return once_more(steps, now, err);
     if (said != TRAINER_ANSWERS)
@@ -450,16 +456,31 @@ static enum step clear_incoming(const struct steps *steps, struct error *err)
                : STEP_FAILED;
 }
 
+/* Whatever is in the way of the one has the other end all the same; err is the first failure. */
+static int end_access(struct steps *steps, double now, struct error *err)
+{
+    struct error why;
+    bool files = grant_revoke(steps->home, steps->id, err) == 0;
+
+    if (steps->s3 == NULL || s3_grant_revoke(steps->s3, now, &why) == 0)
+        return files ? 0 : -1;
+    if (files)
+        *err = why;
+    return -1;
+}
+
 /* An open file outlives an ACL: the replica that has it open has to end, too. */
 enum step multi_revoke(struct steps *steps, double now, struct error *err)
 {
     json_object *answer;
     enum trainer_said said;
+    struct error why;
 
-    if (steps->s3 != NULL && s3_grant_revoke(steps->s3, now, err) != 0)
+    if (end_access(steps, now, err) != 0) {
+        if (steps->record->training != 0 && !too_soon(steps, now, &why))
+            ask(steps, numbered(steps, "fit-end"), &answer, &why);
         return STEP_FAILED;
-    if (grant_revoke(steps->home, steps->id, err) != 0)
-        return STEP_FAILED;
+    }
     if (steps->record->training == 0)
         return clear_incoming(steps, err);
     if (too_soon(steps, now, err))

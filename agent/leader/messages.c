@@ -172,15 +172,15 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         return;
     if (sender == MEMBER)
         m->last_heard = leader_now(leader);
-    if (sender == CONTROL && !control_understands(leader, link, msg))
-        return;
-    message = find(type, sender);
     /* A guest who goes on to ask would have us keep questions, or answers. */
     if (sender == CONTROL && link_is_guest(link) &&
         (link_queued(link) > 0 || fit_desk_asks(leader, link))) {
         link_close(link, "a guest asks before it has read its answer");
         return;
     }
+    if (sender == CONTROL && !control_understands(leader, link, msg))
+        return;
+    message = find(type, sender);
     if (sender == CONTROL && link_is_guest(link) &&
         (message == NULL || message->link != control_fits)) {
         control_say(link,

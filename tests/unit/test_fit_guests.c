@@ -509,21 +509,8 @@ static bool is_open(const char *path)
     return has;
 }
 
-static const char *one(void)
-{
-    return "One";
-}
-static const char *two(void)
-{
-    return "two";
-}
-static const char *nobody_knows(void)
-{
-    return NULL;
-}
-
 /* So many grants are open no more when that run has ended. */
-static int revoked(uint32_t job, uint32_t restarts, const char *(*cluster)(void), double now)
+static int revoked(uint32_t job, uint32_t restarts, const char *cluster, double now)
 {
     const struct grant_run run = {.job = job, .restarts = restarts, .cluster = cluster};
     int count;
@@ -540,17 +527,17 @@ static void test_whose_grant(void **state)
     (void)state;
     give(&order);
     assert_true(is_open(data_path) && is_open(write_path));
-    assert_int_equal(revoked(8, 9, one, 10), 0);
-    assert_int_equal(revoked(7, 0, one, 10), 0);
-    assert_int_equal(revoked(7, 1, two, 10), 0);
+    assert_int_equal(revoked(8, 9, "One", 10), 0);
+    assert_int_equal(revoked(7, 0, "One", 10), 0);
+    assert_int_equal(revoked(7, 1, "two", 10), 0);
     assert_true(is_open(data_path));
-    assert_int_equal(revoked(7, 1, one, 10), 1);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
     assert_false(is_open(data_path) || is_open(write_path) || grant_is_open(&own_home, 1));
     give(&order);
-    assert_int_equal(revoked(7, 1, nobody_knows, 10), 1);
+    assert_int_equal(revoked(7, 1, NULL, 10), 1);
     order.cluster = NULL; /* as grants of before */
     give(&order);
-    assert_int_equal(revoked(7, 1, two, 10), 1);
+    assert_int_equal(revoked(7, 1, "two", 10), 1);
 }
 
 static void test_expired_grant(void **state)
@@ -574,7 +561,7 @@ static void test_another_file(void **state)
     (void)state;
     assert_int_equal(grant_check(data_path, &order.read[0].inode, &err), 0);
     give(&order);
-    assert_int_equal(revoked(7, 1, one, 10), 1);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
     put("secret", "s");
     assert_int_equal(rename(at("secret"), data_path), 0);
     expect_error(grant_give(&own_home, 1, &order, &err), &err,
@@ -593,7 +580,7 @@ static void test_another_file(void **state)
     give(&order);
     assert_int_equal(rename(data_path, at("moved")), 0);
     assert_int_equal(symlink("private/data", data_path), 0);
-    assert_int_equal(revoked(7, 1, one, 10), 1);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
 }
 
 /* Nobody could pass the repository: what others may read in it was closed by that alone. */
@@ -609,7 +596,44 @@ static void test_repository(void **state)
     assert_false(is_open(data_path) || grant_is_open(&own_home, 1));
     assert_int_equal(chmod(at("models/other"), 0750), 0);
     give(&order);
-    assert_int_equal(revoked(7, 1, one, 10), 1);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+}
+
+/* Whoever may write below data must not keep access from being taken back. */
+static void test_what_comes_meanwhile(void **state)
+{
+    struct grant_order order = an_order();
+    char deep[PATH_MAX];
+
+    (void)state;
+    assert_int_equal(dir_make(at("tree"), NULL), 0);
+    put("tree/file", "d");
+    snprintf(deep, sizeof(deep), "%s", at("tree"));
+    order.read[0].path = strdup(deep);
+    give(&order);
+    assert_true(is_open(at("tree/file")));
+    for (int i = 0; i < 40; i++) {
+        strcat(deep, "/a");
+        assert_int_equal(mkdir(deep, 0700), 0);
+    }
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(is_open(at("tree/file")) || is_open(at("tree")));
+    free((char *)(uintptr_t)order.read[0].path);
+}
+
+/* Data below a directory that nobody passes, and no place of a result among files. */
+static void test_no_result_here(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(dir_make(at("private"), NULL), 0);
+    assert_int_equal(chmod(at("private"), 0700), 0);
+    put("private/data", "d");
+    order.read[0].path = at("private/data");
+    order.write = NULL;
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "others cannot pass this directory");
 }
 
 #define WITH_GRANTS(test) cmocka_unit_test_setup_teardown(test, make_grants, remove_foreign)
@@ -630,14 +654,24 @@ static int remove_home(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notes),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_who_may_ask), cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test(test_a_training),  WITH_FILES(test_foreign_files),
-        WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
-        WITH_FILES(test_scratch),           WITH_TURNS(test_ended_before_its_turn),
-        WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_begun_by_nobody),
-        WITH_GRANTS(test_whose_grant),      WITH_GRANTS(test_expired_grant),
-        WITH_GRANTS(test_another_file),     WITH_GRANTS(test_repository),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_who_may_ask),
+        cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_a_training),
+        WITH_FILES(test_foreign_files),
+        WITH_FILES(test_what_is_not_taken),
+        WITH_FILES(test_foreign_sizes),
+        WITH_FILES(test_scratch),
+        WITH_TURNS(test_ended_before_its_turn),
+        WITH_TURNS(test_not_for_ever),
+        WITH_TURNS(test_begun_by_nobody),
+        WITH_GRANTS(test_whose_grant),
+        WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),
+        WITH_GRANTS(test_repository),
+        WITH_GRANTS(test_what_comes_meanwhile),
+        WITH_GRANTS(test_no_result_here),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
