@@ -10,6 +10,7 @@ EXTRA_DIST += \
     bench/controller.py \
     bench/efficiency \
     bench/figures.py \
+    bench/transfers.py \
     bench/fit \
     bench/foresight.py \
     bench/gpu \

@@ -33,7 +33,7 @@ from torch.nn.parallel import DistributedDataParallel
 WORK = 0.05  # seconds in each step
 LEFT = 3  # exit status of a rank that was told to leave
 # Width and number of layers, by MB (2^20 bytes) of parameters.
-SHAPES = {1: (512, 1), 100: (1024, 25)}
+SHAPES = {1: (512, 1), 100: (1024, 25), 1000: (4096, 15)}
 
 
 def parse_arguments():

@@ -12,8 +12,8 @@ Needs PyTorch 2.13. Options and log are those of train.py. Peers differ in what 
 
 import json
 import os
-import resource
 import shutil
+import statistics
 import sys
 import time
 
@@ -21,6 +21,11 @@ import torch
 import torch.distributed as dist
 import train
 from torch.distributed.fsdp import fully_shard
+
+
+STATES = 3  # of AdamW: a parameter and its two moments
+PROBES = 4  # the first one does not count
+PROBED = 4  # ranks
 
 
 class Training(train.Training):
@@ -35,10 +40,48 @@ class Training(train.Training):
 
 
 def note(args, **fields):
-    """What this rank knows of a world, beside the log of rank 0."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    """What this rank knows of a world, beside the log of rank 0. bench/transfers.py reads it."""
+    line = {"rank": dist.get_rank(), "time": time.time(), **fields}
     with open(f"{args.log}.worlds", "a") as file:
-        file.write(json.dumps({"rank": dist.get_rank(), "peak": peak, **fields}) + "\n")
+        file.write(json.dumps(line) + "\n")
+
+
+def memory(field):
+    """Bytes: "VmRSS", or "VmHWM", its peak since forget_peak()."""
+    with open("/proc/self/status") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    return int(lines[field].split()[0]) << 10
+
+
+def forget_peak():
+    """The peak of memory is from now on that of the future. What the process has now, in bytes."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return memory("VmRSS")
+
+
+def probe(args, training):
+    """How long the bytes that a shrink to half must move take over these connections at best: sent
+    from memory that is there, whole, and nothing else is done. Seconds and bytes, of rank 0.
+    """
+    parameters = sum(each.numel() * each.element_size() for each in training.model.parameters())
+    part = STATES * parameters // dist.get_world_size()
+    mine, other, third = (torch.ones(part, dtype=torch.uint8) for _ in range(3))
+    times = []
+    for _ in range(PROBES):
+        dist.barrier()
+        begin = time.monotonic()
+        for work in {
+            0: lambda: [dist.irecv(other, 1)],
+            1: lambda: [dist.isend(mine, 0), dist.irecv(other, 2), dist.irecv(third, 3)],
+            2: lambda: [dist.isend(mine, 1)],
+            3: lambda: [dist.isend(mine, 1)],
+        }[dist.get_rank()]():
+            work.wait()
+        dist.barrier()
+        times.append(time.monotonic() - begin)
+    if dist.get_rank() == 0:
+        note(args, probe=statistics.median(times[1:]), bytes=3 * part)
 
 
 class Dcp:
@@ -112,21 +155,32 @@ def train_in_one_world(args, training):
             checkpoints.save(step)
             log.write(save=step, begin=begin, end=time.time())
         if told:
-            note(args)
             notice.leave()
 
 
 def train_live(args, training):
     from slurm_elastic import live
 
+    was, held = None, forget_peak()  # rank and size of the world before; bytes at its end
+
     def run(state):
-        note(args, size=dist.get_world_size(), moved=list(state._sharding.moved))
-        log = train.Log(args.log, dist.get_rank(), dist.get_world_size())
+        nonlocal was, held
+        rank, size = dist.get_rank(), dist.get_world_size()
+        moved, grown = state._sharding.moved, memory("VmHWM") - held
+        note(args, size=size, was=was, received=moved.received, grown=grown)
+        was = (rank, size)
+        # The job begins with fewer, so this is in no change that is measured.
+        if size == PROBED and not os.path.exists(f"{args.log}.probed"):
+            probe(args, training)
+            dist.barrier()
+            open(f"{args.log}.probed", "a").close()
+        log = train.Log(args.log, rank, size)
         try:
             while True:
                 kind, step = training.kind(), state.steps
                 begin = time.time()
                 training.step(kind, state.ddp)
+                held = forget_peak()
                 try:
                     state.commit()
                 finally:  # the world may end in there, after this step
