@@ -22,7 +22,6 @@ import torch.distributed as dist
 import train
 from torch.distributed.fsdp import fully_shard
 
-
 STATES = 3  # of AdamW: a parameter and its two moments
 PROBES = 4  # the first one does not count
 PROBED = 4  # ranks

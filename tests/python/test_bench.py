@@ -18,6 +18,7 @@ import foresight
 import page
 import serve_preempted
 import spot_traces
+import transfers
 
 SHORT, LONG = 0.1, 0.2  # step times of worlds of 2 and of 4
 
@@ -464,6 +465,62 @@ class Requests(unittest.TestCase):
     def test_nothing(self):
         with self.assertRaises(serve_preempted.BenchError):
             serve_preempted.figures_of("")
+
+
+class Transfers(unittest.TestCase):
+    """Of worlds of 4 and 2 ranks, whose state has 400 bytes."""
+
+    STAY = (((0, 4), (0, 2)), ((1, 4), (1, 2)))
+    COME = (((0, 2), (0, 4)), ((1, 2), (1, 4)), (None, (2, 4)), (None, (3, 4)))
+
+    def test_what_a_change_has_to_move(self):
+        for name, places, share in (
+            ("nothing", [((0, 2), (0, 2)), ((1, 2), (1, 2))], 0),
+            ("4 to 2", self.STAY, 0.75),
+            ("2 to 4", self.COME, 0.75),
+            ("the other way round", [((0, 2), (1, 2)), ((1, 2), (0, 2))], 1),
+            ("all are new", [(None, (0, 2)), (None, (1, 2))], 1),
+            ("alone", [((1, 4), (0, 1))], 0.75),
+        ):
+            with self.subTest(name):
+                self.assertEqual(float(transfers.lacking(places)), share)
+
+    def notes(self, places, time=10.0):
+        yield json.dumps({"rank": 0, "time": 1.0, "probe": 0.5, "bytes": 300}) + "\n"
+        for rank, (was, (_, size)) in enumerate(places):
+            fields = {"rank": rank, "time": time, "size": size, "was": was}
+            yield json.dumps({**fields, "received": 150, "grown": 7 * rank}) + "\n"
+
+    def test_figures_of_a_change(self):
+        self.assertEqual(
+            transfers.change(self.notes(self.STAY), 9.0, 2),
+            {"received": 300, "least": 300.0, "floor": 0.5, "grown": 7, "part": 200.0},
+        )
+        # Who was not there has no memory that could have grown.
+        self.assertEqual(transfers.change(self.notes(self.COME), 9.0, 4)["grown"], 7)
+
+    def test_worlds_that_are_not_the_changes(self):
+        for name, lines, event in (
+            ("before the event", self.notes(self.STAY), 11.0),
+            ("a rank is missing", list(self.notes(self.STAY))[:-1], 9.0),
+            ("a line that is being written", [*list(self.notes(self.STAY))[:-1], '{"rank"'], 9.0),
+            ("not measured", list(self.notes(self.STAY))[1:], 9.0),
+        ):
+            with self.subTest(name):
+                self.assertEqual(transfers.change(lines, event, 2), {})
+
+    def test_promises(self):
+        found = transfers.change(self.notes(self.STAY), 9.0, 2)
+        record = {"megabytes": 100, "step": "sleep", "round": 1, "change": "shrink", **found}
+        for beyond, grown, expected in (
+            (1.05, 200 + 64e6, [True, True]),
+            (1.06, 201 + 64e6, [False, False]),
+        ):
+            judged = transfers.verdicts([{**record, "beyond": beyond, "grown": grown}])
+            self.assertEqual([held for held, _ in judged], expected)
+        self.assertEqual(transfers.verdicts([{"change": "grow"}]), [])
+        self.assertIn("| 100 | shrink |", transfers.markdown([{**record, "beyond": 1.0}]))
+        self.assertEqual(transfers.markdown([{"change": "grow"}]), "")
 
 
 if __name__ == "__main__":
