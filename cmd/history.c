@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic history JOB`: every generation of a job, from its leader or from its files. */
 #include <errno.h>
-#include <grp.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/as_owner.h"
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/history_file.h"
@@ -87,24 +86,15 @@ static int find_place(const struct arguments *arguments, const struct site *site
     return 0;
 }
 
-/* Root reads another user's files as that user: links there may lead anywhere, and a home directory
- * on NFS may be closed to root. */
+/* A picture is the caller's file, in the caller's directory: only the reading is the owner's. */
 static char *read_as_owner(const struct place *place, const char *path, size_t *len,
                            struct error *err)
 {
-    gid_t groups[NGROUPS_MAX], group = getegid();
-    if (geteuid() != 0 || place->user == NULL || place->uid == 0)
-        return file_read(path, HISTORY_FILE_MAX, len, err);
-    int count = getgroups(NGROUPS_MAX, groups);
-    if (count < 0 || initgroups(place->user, place->gid) < 0 || setegid(place->gid) < 0 ||
-        seteuid(place->uid) < 0) {
-        error_set(err, "cannot become %s to read the history: %s", place->user, strerror(errno));
+    struct as_owner owner;
+    if (as_owner_begin(&owner, place->user, place->uid, place->gid, err) < 0)
         return NULL;
-    }
     char *text = file_read(path, HISTORY_FILE_MAX, len, err);
-    /* A picture is the caller's file, in the caller's directory. */
-    if (seteuid(0) < 0 || setegid(group) < 0 || setgroups((size_t)count, groups) < 0) {
-        error_set(err, "cannot become root again: %s", strerror(errno));
+    if (as_owner_end(&owner, err) < 0) {
         free(text);
         return NULL;
     }

@@ -72,6 +72,8 @@ cmd_libmachine_la_LIBADD = lib/libelasticcore.la $(HWLOC_LIBS)
 
 bin_PROGRAMS += cmd/selastic
 cmd_selastic_SOURCES = \
+    cmd/as_owner.c \
+    cmd/as_owner.h \
     cmd/ask.c \
     cmd/ask.h \
     cmd/clean.c \

@@ -2,6 +2,7 @@
 /* `selastic logs`: the output of a job, or the lines of one role or replica in it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/as_owner.h"
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/logs.h"
@@ -29,16 +31,20 @@ static bool has_ended(uint32_t job_id)
     return ended;
 }
 
-/* Another user's job may write what takes over a terminal. */
-static bool is_others(uint32_t job_id)
+/* The job's user. */
+static int find_owner(uint32_t job_id, uid_t *uid, gid_t *gid, struct error *err)
 {
     struct job_info *info = NULL;
-    struct error err;
-    bool ours = slurm_client_job(job_id, &info, &err) == 0 && info != NULL &&
-                info->uid == geteuid();
+    int rc = slurm_client_job(job_id, &info, err);
 
+    if (rc == 0 && info == NULL)
+        rc = error_set(err, "job %u: Slurm does not know it", job_id);
+    if (rc == 0) {
+        *uid = info->uid;
+        *gid = info->gid;
+    }
     job_info_free(info);
-    return !ours;
+    return rc;
 }
 
 static void follow(FILE *file, struct logs *logs, uint32_t job_id)
@@ -70,31 +76,62 @@ static FILE *open_regular(const char *path, struct error *err)
     return file;
 }
 
+/* The path is what the job's user has said. */
+static FILE *open_as_owner(const char *path, uid_t uid, gid_t gid, struct error *err)
+{
+    const struct passwd *entry = getpwuid(uid);
+    struct as_owner owner;
+    FILE *file;
+
+    if (geteuid() == 0 && entry == NULL) {
+        error_set(err, "uid %u has no entry in the user database", uid);
+        return NULL;
+    }
+    if (as_owner_begin(&owner, entry != NULL ? entry->pw_name : NULL, uid, gid, err) < 0)
+        return NULL;
+    file = open_regular(path, err);
+    if (as_owner_end(&owner, err) < 0 && file != NULL) {
+        fclose(file);
+        file = NULL;
+    }
+    return file;
+}
+
+static int find_file(struct logs *logs, uint32_t job_id, FILE **file, struct error *err)
+{
+    char *path = NULL;
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    deadline_enter_slurm();
+    int rc = slurm_client_stdout(job_id, &path, err);
+    if (rc == 0)
+        rc = find_owner(job_id, &uid, &gid, err);
+    deadline_leave();
+    /* Another user's job may write what takes over a terminal. */
+    logs->clean = isatty(STDOUT_FILENO) && uid != geteuid();
+    if (rc == 0) {
+        *file = open_as_owner(path, uid, gid, err);
+        rc = *file != NULL ? 0 : -1;
+    }
+    free(path);
+    return rc;
+}
+
 static enum exit_status run(const struct arguments *arguments)
 {
     struct logs logs = {.name = arguments->name, .json = arguments->json};
     struct error err;
-    char *path;
-    FILE *file;
+    FILE *file = NULL;
 
     deadline_start();
-    deadline_enter_slurm();
-    int rc = slurm_client_stdout(arguments->job_id, &path, &err);
-    logs.clean = rc == 0 && isatty(STDOUT_FILENO) && is_others(arguments->job_id);
-    deadline_leave();
-    if (rc != 0)
+    if (find_file(&logs, arguments->job_id, &file, &err) != 0)
         return failed(&err);
-    file = open_regular(path, &err);
-    if (file == NULL) {
-        free(path);
-        return failed(&err);
-    }
     if (arguments->follow)
         follow(file, &logs, arguments->job_id);
     else
         logs_print(&logs, file, true, stdout);
     fclose(file);
-    free(path);
     return STATUS_OK;
 }
 

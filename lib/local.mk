@@ -267,6 +267,8 @@ lib_libelasticcore_la_SOURCES = \
     lib/strangers.h \
     lib/succession.c \
     lib/succession.h \
+    lib/survey_plan.c \
+    lib/survey_plan.h \
     lib/switch_tree.c \
     lib/switch_tree.h \
     lib/tasks.c \

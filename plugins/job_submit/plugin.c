@@ -225,11 +225,17 @@ static int refuse(const job_desc_msg_t *desc, int code, const struct error *err,
     return code;
 }
 
+/* Slurm refuses longer ones itself, but later. Each word in it would be looked up here, while
+ * slurmctld waits. */
+#define PARTITION_TEXT_MAX 1024
+
 static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
                        struct admission_changes *changes, struct error *err)
 {
     struct admission_request request;
 
+    if (desc->partition && strlen(desc->partition) > PARTITION_TEXT_MAX)
+        return error_set(err, "--partition: more than %d bytes", PARTITION_TEXT_MAX);
     read_request(desc, &request);
     /* A reservation may bring its own partition. */
     if (desc->partition || !desc->reservation)

@@ -41,6 +41,16 @@ YAML
     run -0 as_user selastic logs "$job" server-4
     [ "$output" = 'server-4: started' ]
     [ "$(as_user selastic logs "$job" server | sort)" = "$(printf 'server-%s: started\n' 0 1 2 3 4)" ]
+    if [[ $(id -u) == 0 ]]; then
+        # Root opens what the user has named with the user's rights.
+        run -0 on_testbed selastic logs "$job" server-4
+        [ "$output" = 'server-4: started' ]
+        as_user mv "$TB_WORK/$job.out" "$TB_WORK/kept"
+        as_user ln -s /etc/shadow "$TB_WORK/$job.out"
+        run -1 on_testbed selastic logs "$job"
+        [[ $output == *"$job.out: Permission denied" ]]
+        as_user mv "$TB_WORK/kept" "$TB_WORK/$job.out"
+    fi
     as_user timeout 900 selastic logs "$job" server-1 --follow >"$TB_HOME/followed" &
     follower=$!
 

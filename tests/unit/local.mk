@@ -722,6 +722,11 @@ UNIT_TESTS += tests/unit/test_majority
 tests_unit_test_majority_SOURCES = tests/unit/test_majority.c
 tests_unit_test_majority_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_survey_plan
+tests_unit_test_survey_plan_SOURCES = tests/unit/test_survey_plan.c
+tests_unit_test_survey_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_survey_plan_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_slots
 tests_unit_test_slots_SOURCES = tests/unit/test_slots.c
 tests_unit_test_slots_LDADD = $(UNIT_LIBS)
