@@ -41,6 +41,7 @@ dist_digits_DATA = \
     examples/digits/README.md \
     examples/digits/check_log.py \
     examples/digits/digits.py \
+    examples/digits/images.py \
     examples/digits/train_dcp.py \
     examples/digits/train_ddp.py \
     examples/digits/train_elastic.py \

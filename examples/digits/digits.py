@@ -3,14 +3,11 @@
 trained on.
 """
 
-import gzip
-import importlib.util
 import json
 import os
 import time
-from pathlib import Path
 
-import numpy
+import images
 import torch
 from torch.utils.data import TensorDataset
 
@@ -18,25 +15,13 @@ from torch.utils.data import TensorDataset
 def load(dtype):
     """(training set, held-out set) of 1437 and 360 images of 8x8 pixels; items are (image, digit,
     index).
-
-    The file is the one that sklearn.datasets.load_digits() reads. It is read here because importing
-    scikit-learn, and scipy with it, takes longer than the first hundred steps, on each worker.
     """
-    package = importlib.util.find_spec("sklearn")
-    if package is None:
-        raise SystemExit(
-            "scikit-learn is not installed (Debian: python3-sklearn): its digits are needed"
-        )
-    with gzip.open(Path(package.origin).parent / "datasets/data/digits.csv.gz") as file:
-        table = torch.from_numpy(numpy.loadtxt(file, delimiter=","))
-    order = torch.from_numpy(numpy.random.RandomState(0).permutation(len(table)))
-    images, digits = table[order, :-1].to(dtype) / 16, table[order, -1].long()
-    train, held_out = slice(360, None), slice(0, 360)
+    pixels, labels = map(torch.from_numpy, images.read())
 
     def dataset(part):
-        return TensorDataset(images[part], digits[part], torch.arange(len(digits[part])))
+        return TensorDataset(pixels[part].to(dtype), labels[part], torch.arange(len(labels[part])))
 
-    return dataset(train), dataset(held_out)
+    return dataset(slice(images.HELD_OUT, None)), dataset(slice(images.HELD_OUT))
 
 
 def build_model(dtype):

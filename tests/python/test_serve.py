@@ -60,7 +60,7 @@ class Serving(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.TemporaryDirectory()
         cls.place = Place(cls.directory.name)
-        cls.samples = client.images()
+        cls.samples = client.held_out()
 
     @classmethod
     def tearDownClass(cls):

@@ -141,7 +141,7 @@ static void test_long_reasons(void **unused)
  * would be 4 * 10^10 looks. */
 static void test_many_late_lines(void **unused)
 {
-    enum { GENERATIONS = 50000, LATE = 400000 };
+    enum { GENERATIONS = RANDOM_ROUNDS(50000), LATE = RANDOM_ROUNDS(400000) };
     struct text text;
     text_begin(&text);
     for (int i = 1; i <= GENERATIONS; i++)
