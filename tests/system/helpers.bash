@@ -78,6 +78,12 @@ need_real_form() {
     [[ -z $why ]] || skip "simple form: $why"
 }
 
+# has_plugin NAME: whether this plugin of slurmctld was built, which takes Slurm's source.
+has_plugin() { [[ -n $(find "${prefix:-$TREE/build/inst}" -name "$1.so" -print -quit 2>/dev/null) ]]; }
+
+# Skips a test that needs it. A file of such tests has this as its setup, and no testbed without it.
+need_plugin() { has_plugin "$1" || skip "no $1.so: it is built with Slurm's source"; }
+
 # Takes down whatever testbed_up began.
 testbed_down() {
     [[ ! -e ${TB_DIR:-/nonexistent} ]] || "$TESTBED" down --dir "$TB_DIR"
