@@ -275,7 +275,8 @@ pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t co
 
 /* ---- the module: all of it runs in the library's thread -------------------------------------- */
 
-/* The library ignores the returned value, but logs an error. */
+/* Since OpenPMIx 6 a client waits in PMIx_Init for an answer, and this value is one. Older
+ * libraries wait for none. */
 static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
 {
@@ -288,7 +289,7 @@ static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_
     (void)cookie;
     if (call != NULL)
         post(call);
-    return PMIX_SUCCESS;
+    return PMIX_OPERATION_SUCCEEDED;
 }
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t answer,
