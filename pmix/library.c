@@ -148,16 +148,23 @@ void call_post(struct call *call, pmix_status_t status, const char *data, size_t
     post(call);
 }
 
+/* OpenPMIx 6 and later read the infos of an answer after the call that has handed them over. */
+static void call_used(void *call)
+{
+    call_free(call);
+}
+
 static void answer_now(pmix_status_t status, void *cookie)
 {
     struct call *call = cookie;
 
     (void)status;
-    if (call->type == CALL_LOOKUP)
+    if (call->type == CALL_LOOKUP) {
         call->answer.lookup(call->status, call->found, call->found_count, call->cookie);
-    else
-        call->answer.info(call->status, call->info, call->info_count, call->cookie, NULL, NULL);
-    call_free(call);
+        call_free(call);
+    } else {
+        call->answer.info(call->status, call->info, call->info_count, call->cookie, call_used, call);
+    }
 }
 
 /* Answer with call->found or call->info in the library's thread. The end of an event handler that
