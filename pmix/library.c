@@ -148,16 +148,23 @@ void call_post(struct call *call, pmix_status_t status, const char *data, size_t
     post(call);
 }
 
+/* OpenPMIx 6 and later read the infos of an answer after the call that has handed them over. */
+static void call_used(void *call)
+{
+    call_free(call);
+}
+
 static void answer_now(pmix_status_t status, void *cookie)
 {
     struct call *call = cookie;
 
     (void)status;
-    if (call->type == CALL_LOOKUP)
+    if (call->type == CALL_LOOKUP) {
         call->answer.lookup(call->status, call->found, call->found_count, call->cookie);
-    else
-        call->answer.info(call->status, call->info, call->info_count, call->cookie, NULL, NULL);
-    call_free(call);
+        call_free(call);
+    } else {
+        call->answer.info(call->status, call->info, call->info_count, call->cookie, call_used, call);
+    }
 }
 
 /* Answer with call->found or call->info in the library's thread. The end of an event handler that
@@ -275,7 +282,8 @@ pmix_status_t values_unpack(pmix_byte_object_t *packed, void *values, int32_t co
 
 /* ---- the module: all of it runs in the library's thread -------------------------------------- */
 
-/* The library ignores the returned value, but logs an error. */
+/* Since OpenPMIx 6 a client waits in PMIx_Init for an answer, and this value is one. Older
+ * libraries wait for none. */
 static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                size_t info_count, pmix_op_cbfunc_t answer, void *cookie)
 {
@@ -288,7 +296,7 @@ static pmix_status_t on_joined(const pmix_proc_t *proc, void *object, pmix_info_
     (void)cookie;
     if (call != NULL)
         post(call);
-    return PMIX_SUCCESS;
+    return PMIX_OPERATION_SUCCEEDED;
 }
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t answer,

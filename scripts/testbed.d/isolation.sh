@@ -221,9 +221,9 @@ CONF
 isolation_files() {
     if [[ -z $REAL ]]; then
         # Slurm looks at what is mounted, and slurmd does not start where nothing is. Nothing of it is used
-        # here. Slurm before 23.11 does not know the word disabled; its plugin for version 2 asks systemd
+        # here. Slurm before 24.05 does not know the word disabled; its plugin for version 2 asks systemd
         # for a place, and does not start without it.
-        if slurm_at_least 23.11; then
+        if slurm_at_least 24.05; then
             printf '# Made by scripts/testbed.\nCgroupPlugin=disabled\n' >"$DIR/etc/cgroup.conf"
         elif [[ $(stat -f -c %T "$CGROUPS") == sysfs || ! -d /run/systemd/system ]]; then
             printf '# Made by scripts/testbed.\nCgroupPlugin=cgroup/v1\n' >"$DIR/etc/cgroup.conf"

@@ -62,16 +62,20 @@ accuracy_is_good() {
     accuracy_is_good "$job"
 }
 
-# The processes that load data in this job, sorted: below each worker, which is below its shim.
+# The processes that load data in this job, sorted. They are forked by their worker, since Python 3.14 by a
+# process that it has for this. So they have the command of their parent.
 data_loaders_of() {
-    local pid
+    local pid command
     for pid in $(job_processes "$1"); do
-        if [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == */python3\ -u\ train* && -z $(cat /proc/"$pid"/task/*/children) &&
-            $(tr '\0' ' ' <"/proc/$(ps -o ppid= -p "$pid" | tr -d ' ')/cmdline" 2>/dev/null) == */python3\ -u\ train* ]]; then
+        command=$(command_of "$pid")
+        if [[ $command == */python3\ -u\ train* || $command == *forkserver* ]] && [[ -z $(cat /proc/"$pid"/task/*/children) &&
+            $(command_of "$(ps -o ppid= -p "$pid" | tr -d ' ')") == "$command" ]]; then
             echo "$pid"
         fi
     done | sort
 }
+
+command_of() { tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null || true; }
 
 # After each_sample_once: every world but the first has at least so many processes of the one before.
 stayed_in_each_world() {

@@ -78,6 +78,12 @@ need_real_form() {
     [[ -z $why ]] || skip "simple form: $why"
 }
 
+# has_plugin NAME: whether this plugin of slurmctld was built, which takes Slurm's source.
+has_plugin() { [[ -n $(find "${prefix:-$TREE/build/inst}" -name "$1.so" -print -quit 2>/dev/null) ]]; }
+
+# Skips a test that needs it. A file of such tests has this as its setup, and no testbed without it.
+need_plugin() { has_plugin "$1" || skip "no $1.so: it is built with Slurm's source"; }
+
 # Takes down whatever testbed_up began.
 testbed_down() {
     [[ ! -e ${TB_DIR:-/nonexistent} ]] || "$TESTBED" down --dir "$TB_DIR"
@@ -139,8 +145,19 @@ know_user() {
 # TB_WORK/JOBID.out unless -o says otherwise.
 submit() {
     local answer
-    answer=$(as_user sbatch --parsable --output="$TB_WORK/%j.out" "$@") || return 1
+    local -a base
+    mapfile -t base < <(nodes_of_base "$@")
+    answer=$(as_user sbatch --parsable --output="$TB_WORK/%j.out" "${base[@]}" "$@") || return 1
     printf '%s\n' "${answer%%;*}"
+}
+
+# Without job_submit/elastic it is the user who gives the base its MIN nodes. Options that follow win.
+nodes_of_base() {
+    local argument
+    ! has_plugin job_submit_elastic || return 0
+    for argument; do
+        [[ ! $argument =~ ^--elastic=([0-9]+) ]] || printf -- '-N%d\n' "${BASH_REMATCH[1]}"
+    done
 }
 
 # script FILE <<EOF: writes an executable file into TB_WORK and prints its path.

@@ -24,14 +24,16 @@ teardown_file() { testbed_down; }
 # tool COMMAND...: on node n1, as a user would type it there. (On a machine that is one node, without PMIX_HOSTNAME.)
 tool() { as_user PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$TB_DIR/snapshots" timeout 200 "$@"; }
 
-space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p'; }
+# The second form is that of PMIx 7.
+space_of() { tool pps 2>&1 | sed -n 's/^Active nspaces: //p; s/^Namespace \([^ ]*\) (.*/\1/p'; }
+names_the_world() { grep -E "^(Active nspaces:|Namespace) $JOB\.0\.1\." <<<"$output"; }
 
 @test "pps names the world, from the directory of all run directories or from the job's own" {
     run -0 tool pps
     echo "$output"
-    [[ $output == *"Active nspaces: $JOB.0.1."* ]]
+    names_the_world
     run -0 as_user PMIX_HOSTNAME=n1 PMIX_SYSTEM_TMPDIR="$RUN_DIR" timeout 200 pps
-    [[ $output == *"Active nspaces: $JOB.0.1."* ]]
+    names_the_world
     [[ $(show_json "$JOB" | json_value 's["pmix"]') == "on each node; on n1: PMIX_SYSTEM_TMPDIR=$RUN_DIR" ]]
 }
 

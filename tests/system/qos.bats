@@ -72,10 +72,12 @@ as_other() { on_testbed setpriv --reuid="$1" --regid=nogroup --clear-groups -- "
 
 # The sums of selastic are those of sacct.
 adds_up() {
-    local sum seconds records
+    local sum seconds records mark=AdminComment
+    # It is job_submit/elastic that writes where no user can.
+    has_plugin job_submit_elastic || mark=Comment
     sum=$(as_user selastic usage "$1" --json)
     echo "$sum"
-    records=$(as_user sacct -DXnP -S now-1days -o JobIDRaw,AdminComment,ElapsedRaw,NNodes)
+    records=$(as_user sacct -DXnP -S now-1days -o "JobIDRaw,$mark,ElapsedRaw,NNodes")
     echo "$records"
     seconds=$(awk -F'|' -v job="$1" '
         $1 == job || $2 ~ "^elastic-extension-of=" job "[.]" { seconds += $3 * $4 } END { print seconds }' <<<"$records")

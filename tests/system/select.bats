@@ -9,6 +9,7 @@ load helpers
 load select
 
 setup_file() {
+    has_plugin select_elastic_cons_tres || return 0
     testbed_up --simple --nodes 16 --select --grace 0
     # They have nothing to do here, and take time.
     sed -i -E '/^(Prolog|Epilog)=/d' "$TB_DIR/etc/slurm.conf"
@@ -18,7 +19,12 @@ setup_file() {
 
 teardown_file() { testbed_down; }
 
-teardown() { cancel_all; }
+setup() { need_plugin select_elastic_cons_tres; }
+
+teardown() {
+    has_plugin select_elastic_cons_tres || return 0
+    cancel_all
+}
 
 @test "a base begins where MAX will have room, and its extensions come to it" {
     # s1 has one node left, s2 two, s3 three.

@@ -10,6 +10,7 @@ load helpers
 load select
 
 setup_file() {
+    has_plugin select_elastic_cons_tres || return 0
     testbed_up --simple --nodes 6 --select --grace 0
     etc=$TB_DIR/etc
     # A copy of the plugins, one of which shall go.
@@ -25,7 +26,10 @@ setup_file() {
 
 teardown_file() { testbed_down; }
 
+setup() { need_plugin select_elastic_cons_tres; }
+
 teardown() {
+    has_plugin select_elastic_cons_tres || return 0
     stop "${backup:-}"
     stop "${slurmd:-}"
     "$TESTBED" status --dir "$TB_DIR" >/dev/null || "$TESTBED" start-controller --dir "$TB_DIR"

@@ -335,8 +335,9 @@ JOB
 }
 
 @test "an srun that makes its own elastic allocation gives its tasks the policy" {
+    mapfile -t base < <(nodes_of_base --elastic=2:3)
     for export in ALL NONE; do
-        as_user srun --export="$export" --elastic=2:3 --elastic-grace=7 /usr/bin/env \
+        as_user srun --export="$export" --elastic=2:3 "${base[@]}" --elastic-grace=7 /usr/bin/env \
             >"$TB_WORK/srun.env"
         [ "$(grep -cx ELASTIC_SIZES=2:3 "$TB_WORK/srun.env")" -eq 2 ]
         [ "$(grep -cx ELASTIC_GRACE=7 "$TB_WORK/srun.env")" -eq 2 ]

@@ -8,6 +8,7 @@
 load helpers
 
 setup_file() {
+    has_plugin job_submit_elastic || return 0
     testbed_up --nodes 6
     cp "$TB_DIR/etc/elastic.conf" "$TB_HOME/elastic.conf"
     : >"$TB_WORK/empty.conf"
@@ -20,7 +21,10 @@ teardown_file() {
     testbed_down
 }
 
+setup() { need_plugin job_submit_elastic; }
+
 teardown() {
+    has_plugin job_submit_elastic || return 0
     if ! cmp -s "$TB_HOME/elastic.conf" "$TB_DIR/etc/elastic.conf"; then
         site_conf <"$TB_HOME/elastic.conf"
     fi

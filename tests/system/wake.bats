@@ -47,6 +47,7 @@ has_what_is_up() {
 power() { as_user "$TB_WORK/probe" power spot obeyed; }
 
 @test "with select/elastic_cons_tres: extensions wait for nodes that are up" {
+    need_plugin select_elastic_cons_tres
     up --select
     on_testbed scontrol reconfigure # elastic.conf and slurm.conf are others
     on_testbed scontrol setdebug debug
