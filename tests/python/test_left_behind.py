@@ -23,13 +23,17 @@ class Last:
         sleep(2)
 
 builtins.last = Last()
-arguments = "127.0.0.1", 0, 1, True, datetime.timedelta(seconds=60), False
-try:
-    store = dist.TCPStore(*arguments, use_libuv=False)  # that of Debian 13 has none
-except TypeError:
-    store = dist.TCPStore(*arguments)
+def new_store():
+    arguments = "127.0.0.1", 0, 1, True, datetime.timedelta(seconds=60), False
+    try:
+        return dist.TCPStore(*arguments, use_libuv=False)  # that of Debian 13 has none
+    except TypeError:
+        return dist.TCPStore(*arguments)
+
+stores = [new_store() for _ in range(3)]  # one has a lock, which a thread that is halted keeps
 
 def wait(*_):
+    store = stores.pop()
     waits.release()
     try:
         store.wait(["never"], datetime.timedelta(seconds=1))
