@@ -105,6 +105,9 @@ def new_trainer(state, sampler, dataset, optimizers, callbacks=(), **arguments):
     arguments   of TrainingArguments. Batches are not accumulated: the global batch is the
                 sampler's.
     """
+    for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
+        if name in arguments:
+            raise ValueError(f"{name}: the global batch is the sampler's, in worlds of all sizes")
     # Accelerate keeps the number of processes, and its group, for the life of a process.
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()

@@ -52,6 +52,10 @@ def new_trainer(state, sampler, callbacks=(), **options):
     options  of the Trainer. Batches are not accumulated: the global batch is the sampler's,
              whatever the world's size.
     """
+    if "accumulate_grad_batches" in options:
+        raise ValueError(
+            "accumulate_grad_batches: the global batch is the sampler's, in worlds of all sizes"
+        )
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     if dist.is_initialized():
         options["strategy"] = Strategy(cluster_environment=TorchElasticEnvironment())

@@ -23,7 +23,7 @@ prose() {
         printf 'word %.0s' {1..30}
         echo
         printf 'word %.0s' {1..11}
-        echo "ends here. See [a](missing.md) and [b](#no-such-heading) and \`lib/none.c\`."
+        echo "ends here. See [a](missing.md) and [b](#no-such-heading) and \`lib/none.c\`, \`no_such.bats\`."
     } >"$page"
     run -0 python3 tests/meta/prose.py lines "$page"
     [[ $output == *"page.md:1: 150 columns"* ]]
@@ -32,7 +32,7 @@ prose() {
     run -0 python3 tests/meta/prose.py links "$page"
     [[ $output == *"missing.md: no such file"*"no-such-heading: no such heading" ]]
     run -0 python3 tests/meta/prose.py files "$page"
-    [[ $output == *"lib/none.c: no such file" ]]
+    [[ $output == *"lib/none.c: no such file"*"no_such.bats: no such test" ]]
 }
 
 @test "lines of documents have at most 100 columns" {

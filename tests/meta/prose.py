@@ -7,7 +7,8 @@ Usage: prose.py lines|sentences|links|files|mean FILE...
   lines      lines of more than 100 columns, but for tables, URLs and what bench/ writes
   sentences  sentences of more than 40 words
   links      relative links to files or headings that are not there
-  files      files of this tree that a page names as code, and that are not there. Run it at the top
+  files      files of this tree that a page names as code, and tests that it names without their
+             directory, if they are not there. Run it at the top
   mean       the mean number of words of a sentence, for each file and for all; tables excepted
 
 Prints FILE:LINE: and what is wrong. Code between fences has lines, but no sentences or links.
@@ -29,6 +30,7 @@ SOURCE = re.compile(
     r"`((?:agent|bench|client|cmd|common|examples|flush|lib|plugins|pmix|scripts|spank|tests)"
     r"/[\w./-]+\.(?:c|h|py|sh|bats|bash))`"
 )
+TEST = re.compile(r"`(\w+\.bats|test_\w+\.py)`")
 ITEM = re.compile(r"\s*([-*+]|\d+\.)\s+")
 
 
@@ -148,6 +150,9 @@ def missing_files(path, text):
         for name in SOURCE.findall(line):
             if not re.search("[A-Z]{3}", name) and not Path(name).exists():
                 yield f"{path}:{number}: {name}: no such file"
+        for name in TEST.findall(line):
+            if not any(Path("tests").glob(f"*/{name}")):
+                yield f"{path}:{number}: {name}: no such test"
 
 
 def mean(paths):

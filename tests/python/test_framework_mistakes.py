@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What users of frameworks do wrong first gives one line. In worlds of two processes, without
-elasticrun, with the adapters of examples/.
+elasticrun, with the adapters of examples/. And tensor parallelism goes with frameworks.
 """
 
 import importlib.util
@@ -16,18 +16,21 @@ import tap
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 
 # A process. CASES: for each of its trainings, who calls what. It writes a line for each: the error
-# that it has ended with.
+# that it has ended with, else what rank 0 was told. The first one to end a training waits for the
+# other one: it would tear connections from which that still reads, and here nobody tells it.
 BEGIN = """
-import os, sys
+import copy, glob, os, sys, time
 number, directory, examples, ports, *cases = sys.argv[1:]
 sys.path[:0] = [os.path.join(examples, each) for each in ("accelerate", "huggingface", "lightning")]
 import torch
 import torch.distributed as dist
-from slurm_elastic import ElasticSampler, _mistakes, live
+from slurm_elastic import ElasticSampler, _membership, _mistakes, live
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
 
 torch.set_num_threads(1)
+torch.manual_seed(0)
 x = torch.randn(40, 3)
 dataset = TensorDataset(x, (x[:, 0] > 0).long())
 
@@ -35,16 +38,59 @@ def shard(model, mesh):
     from torch.distributed.fsdp import fully_shard
     fully_shard(getattr(model, "layers", model), mesh=mesh)
 
+def cut(model, mesh):
+    import slurm_elastic
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+    mesh = slurm_elastic.unit_mesh(mesh.device_type, {"shard": 1, "tensor": 2})
+    layers = [name for name, each in model.named_modules() if isinstance(each, torch.nn.Linear)]
+    plan = {name: ColwiseParallel(output_layouts=Replicate()) for name in layers}
+    parallelize_module(model, mesh["tensor"], plan, src_data_rank=None)
+    fully_shard(model, mesh=mesh["replicate", "shard"])
+
+def share_samples(sampler):
+    import slurm_elastic
+    unit = slurm_elastic.unit()
+    sampler.set_world(unit.number, unit.units)
+
+def trained_alone(net):
+    net, sampler = copy.deepcopy(net), ElasticSampler(dataset, 8, rank=0, world_size=1)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    for drawn in sampler:
+        x, y = dataset[drawn]
+        for each in filter(lambda each: isinstance(each, torch.nn.Linear), net.modules()):
+            x = each(x)
+        cross_entropy(x, y).backward()
+        sgd.step()
+        sgd.zero_grad()
+        sampler.commit()
+    return list(net.parameters())
+
+def check(net, alone):
+    found = [each.full_tensor() for each in net.parameters()]
+    if not all(torch.allclose(*pair, atol=1e-5) for pair in zip(found, alone)):
+        raise ValueError("other parameters")
+
 def say(words):
     assert "\\n" not in words
     print(f"ended: {words}", file=sys.stderr, flush=True)
+
+def end_together(*arguments):
+    place = os.path.join(directory, "ended-" + os.environ["MASTER_PORT"])
+    open(f"{place}-{number}", "w").close()
+    while len(glob.glob(f"{place}-*")) < 2:
+        time.sleep(0.01)
+    return end(*arguments)
+
+end, _membership.end = _membership.end, end_together
 
 def run(train, state):
     state._progress.watch()  # as in an elastic job
     try:
         live.run(train, state)
-        say("")
-    except (RuntimeError, TypeError) as error:
+        say("; ".join(_mistakes._told))
+    except (RuntimeError, TypeError, ValueError) as error:
         say(str(error))
 
 def main():
@@ -52,8 +98,9 @@ def main():
         os.environ.update(RANK=number, LOCAL_RANK=number, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2",
                           MASTER_ADDR="127.0.0.1", MASTER_PORT=port, TORCHELASTIC_RUN_ID="test")
         _mistakes._told.clear()
+        torch.manual_seed(1)
         kind, _, mistake = each.partition(":")
-        training(shard if kind == "fsdp" else None, mistake)
+        training({"fsdp": shard, "tensor": cut}.get(kind), mistake)
 """
 ACCELERATE = (
     BEGIN
@@ -66,13 +113,21 @@ def training(shard, mistake):
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
     sampler = ElasticSampler(dataset, 8)
     loader = DataLoader(dataset, batch_sampler=sampler)
-    parts = {"optimizer": [sampler], "sampler": [sgd]}.get(mistake, [sgd, sampler])
+    parts = {"optimizer": [sampler]}.get(mistake, [sgd, sampler])
+    if mistake in ("sampler", "distributed", "prepared"):
+        parts = [sgd]
 
     def train(state):
         own = mistake == "accelerator"
+        if shard is cut:
+            share_samples(sampler)
         accelerator = Accelerator(cpu=True) if own else new_accelerator(state, cpu=True)
         model, optimizer = accelerator.prepare(net, sgd)
         data = accelerator.prepare(loader) if mistake == "loader" else loader
+        if mistake == "distributed":
+            data = DataLoader(dataset, 4, sampler=DistributedSampler(dataset))
+        if mistake == "prepared":
+            data = accelerator.prepare(DataLoader(dataset, 4, shuffle=True))
         called = net if mistake == "model" else model
         if mistake == "wrapped":
             called = torch.nn.parallel.DistributedDataParallel(model)
@@ -82,7 +137,10 @@ def training(shard, mistake):
             optimizer.zero_grad()
             for _ in range({"forgotten": 0, "twice": 2}.get(mistake, 1)):
                 state.commit()
+        if shard is cut:
+            check(net, alone)
 
+    alone = trained_alone(net)
     try:
         state = live.State(net, *parts, shard=shard)
     except TypeError as error:
@@ -113,7 +171,7 @@ rows = [{"x": x, "labels": int(y)} for x, y in dataset]
 def training(shard, mistake):
     net = Net()
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
-    scheduler = torch.optim.lr_scheduler.ConstantLR(sgd)
+    scheduler = torch.optim.lr_scheduler.ConstantLR(sgd, factor=1)
     sampler = ElasticSampler(rows, 8)
     parts = {"optimizer": [sampler], "sampler": [sgd]}.get(mistake, [sgd, sampler])
 
@@ -129,9 +187,15 @@ def training(shard, mistake):
                               train_dataset=rows, optimizers=(sgd, scheduler))
         else:
             callbacks = [Commit()] if mistake == "twice" else []
+            options.update(per_device_train_batch_size=4) if mistake == "batch" else None
             trainer = new_trainer(state, sampler, rows, (sgd, scheduler), callbacks, **options)
+        if shard is cut:
+            share_samples(sampler)
         trainer.train()
+        if shard is cut:
+            check(net, alone)
 
+    alone = trained_alone(net)
     try:
         state = live.State(net, *parts, shard=shard)
     except TypeError as error:
@@ -181,8 +245,12 @@ def training(shard, mistake):
                               strategy="ddp", **options)
         else:
             callbacks = [Commit(state)] if mistake == "twice" else []
+            options.update(accumulate_grad_batches=2) if mistake == "batch" else None
             trainer = new_trainer(state, sampler, callbacks, **options)
-        trainer.fit(net, loader)
+        data = loader
+        if mistake == "distributed":
+            data = DataLoader(dataset, 4, sampler=DistributedSampler(dataset))
+        trainer.fit(net, data)
 
     try:
         state = live.State(net, *parts, wrap=False, shard=shard)
@@ -199,6 +267,10 @@ FORGOTTEN = "^the training has ended without one commit"
 TWICE = "^commit.* is called twice for each step.*left out$|^commit.. without a batch"
 SAMPLER = "^an ElasticSampler gives the batches, and it is not in the state"
 THROUGH = "^the model has trained, and not through state.ddp"
+BATCH = "^[a-z_]*: the global batch is the sampler's"
+UNDRAWN = "^commit.. without a batch: .* let the loader draw from this sampler$"
+DISTRIBUTED = "^the batches come from a DistributedSampler: .*Take ElasticSampler", "^$"
+PREPARED = "^the batches come from a loader that Accelerate has shared out: .*ElasticSampler", "^$"
 OPTIMIZER = {
     "ddp": r"is trained by an optimizer \(.*\) that is not in the state",
     "fsdp": "is trained, and no optimizer of the state has it",
@@ -213,14 +285,15 @@ def needs(*names):
 @processes.needs_sharding
 class Frameworks(unittest.TestCase):
     def check(self, code, expected):
-        """expected  what each training ends with: "" if it is right."""
+        """expected  what each training ends with: "" if it is right; or for each rank."""
         ports = ",".join(str(fake_agent.free_port()) for _ in expected)
         said = processes.run(self, code, 2, EXAMPLES, ports, *expected)
-        for text in said:
+        for rank, text in enumerate(said):
             ended = re.findall("^ended: (.*)", text, re.MULTILINE)
             self.assertEqual(len(ended), len(expected), text[-3000:])
             for (name, words), line in zip(expected.items(), ended):
-                with self.subTest(name):
+                with self.subTest(name, rank=rank):
+                    words = words[rank] if isinstance(words, tuple) else words
                     self.assertRegex(line, words if words else "^$")
 
     @needs("accelerate")
@@ -237,6 +310,8 @@ class Frameworks(unittest.TestCase):
                 "ddp:accelerator": THROUGH,
                 "ddp:wrapped": "^the model is in a DistributedDataParallel already",
                 "ddp:loader": "",
+                "ddp:distributed": DISTRIBUTED,
+                "ddp:prepared": PREPARED,
                 "fsdp:": "",
                 "fsdp:forgotten": FORGOTTEN,
                 "fsdp:twice": TWICE,
@@ -245,6 +320,9 @@ class Frameworks(unittest.TestCase):
                 "fsdp:accelerator": SHARDED,
                 "fsdp:wrapped": SHARDED,
                 "fsdp:loader": "",
+                "fsdp:distributed": DISTRIBUTED,
+                "fsdp:prepared": PREPARED,
+                "tensor:": "",
             },
         )
 
@@ -258,11 +336,14 @@ class Frameworks(unittest.TestCase):
                 "ddp:twice": TWICE,
                 "ddp:optimizer": OPTIMIZER["ddp"],
                 "ddp:sampler": SAMPLER,
+                "ddp:batch": BATCH,
                 "fsdp:": "",
                 "fsdp:trainer": SHARDED,
                 "fsdp:twice": TWICE,
                 "fsdp:optimizer": OPTIMIZER["fsdp"],
                 "fsdp:sampler": SAMPLER,
+                "fsdp:batch": BATCH,
+                "tensor:": "",
             },
         )
 
@@ -276,11 +357,15 @@ class Frameworks(unittest.TestCase):
                 "ddp:twice": TWICE,
                 "ddp:optimizer": OPTIMIZER["ddp"],
                 "ddp:sampler": SAMPLER,
+                "ddp:distributed": UNDRAWN,
+                "ddp:batch": BATCH,
                 "fsdp:": "",
                 "fsdp:trainer": SHARDED,
                 "fsdp:twice": TWICE,
                 "fsdp:optimizer": OPTIMIZER["fsdp"],
                 "fsdp:sampler": SAMPLER,
+                "fsdp:distributed": UNDRAWN,
+                "fsdp:batch": BATCH,
             },
         )
 

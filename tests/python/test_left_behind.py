@@ -11,46 +11,58 @@ import unittest
 import tap
 
 # The interpreter begins to end, the thread comes back a second later, and then the interpreter goes
-# on with its end. On a very slow machine the thread comes back before, which is no trouble.
+# on with its end. On a very slow machine the thread comes back before, which is no trouble. All
+# that start such threads do so here.
 PROGRAM = """
-import builtins, datetime, sys, threading, time
+import builtins, datetime, pathlib, sys, threading, time
 import torch.distributed as dist
-from slurm_elastic import _left_behind
+from slurm_elastic import _events, _left_behind, _nccl, _snapshot
 
 class Last:
     def __del__(self, sleep=time.sleep):
         sleep(2)
 
 builtins.last = Last()
-arguments = "127.0.0.1", 0, 1, True, datetime.timedelta(seconds=60), False
-try:
-    store = dist.TCPStore(*arguments, use_libuv=False)  # that of Debian 13 has none
-except TypeError:
-    store = dist.TCPStore(*arguments)
+def new_store():
+    arguments = "127.0.0.1", 0, 1, True, datetime.timedelta(seconds=60), False
+    try:
+        return dist.TCPStore(*arguments, use_libuv=False)  # that of Debian 13 has none
+    except TypeError:
+        return dist.TCPStore(*arguments)
 
-def wait():
-    waits.set()
+stores = [new_store() for _ in range(3)]  # one has a lock, which a thread that is halted keeps
+
+def wait(*_):
+    store = stores.pop()
+    waits.release()
     try:
         store.wait(["never"], datetime.timedelta(seconds=1))
     except Exception:
         pass
 
-waits = threading.Event()
+waits = threading.Semaphore(0)
 _left_behind.start(wait)
-waits.wait()
+_snapshot._Writer._fill = _events.torn = wait
+assert _snapshot._Writer(pathlib.Path("/nowhere")).write({"step": 1})
+guard = _nccl.Guard()
+for _ in range(3):
+    waits.acquire()
 sys.exit(7)
 """
 
-# The last operation's tensor is freed by gloo's thread, for which it needs the interpreter.
+# The last operation's tensor is freed by gloo's thread, for which it needs the interpreter. A
+# snapshot that is being written is no reason to leave the groups as they are.
 GROUPS = """
-import sys
+import sys, time
 import torch, torch.distributed as dist
 import slurm_elastic
+from slurm_elastic import _left_behind
 
 destroy = dist.destroy_process_group
 dist.destroy_process_group = lambda: print("destroyed", flush=True) or destroy()
 dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
 dist.all_reduce(torch.ones(3))
+_left_behind.start_outside(time.sleep, 60)
 if sys.argv[2] == "leave":
     slurm_elastic.leave(7)
 sys.exit(7)

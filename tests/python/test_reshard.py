@@ -81,7 +81,7 @@ class Tables(unittest.TestCase):
 
     def test_before_one_leaves(self):
         self.assertEqual(
-            _reshard.before_leaving(8, parts(8, 4), [0, 1, None, 2], 3),
+            _reshard.before_leaving(8, parts(8, 4), [(0, 3), (1, 3), None, (2, 3)]),
             [[(0, 3)], [(3, 6)], [], [(6, 8)]],
         )
 
@@ -89,14 +89,44 @@ class Tables(unittest.TestCase):
         # Rank 0 leaves. Its rows 0 to 2 are rank 0's again, who was rank 1; rows 6 to 8, which the
         # newcomer will need, stay with rank 3.
         self.assertEqual(
-            _reshard.before_leaving(8, parts(8, 4), [None, 0, 1, 2], 4),
+            _reshard.before_leaving(8, parts(8, 4), [None, (0, 4), (1, 4), (2, 4)]),
             [[], [(0, 2)], [(2, 4)], [(4, 6)]],
         )
         # The last one leaves: the rows for the newcomer are shared out.
         self.assertEqual(
-            _reshard.before_leaving(8, parts(8, 2), [0, None], 2),
+            _reshard.before_leaving(8, parts(8, 2), [(0, 2), None]),
             [[(0, 4), (4, 8)], []],
         )
+
+    def test_before_a_replica_leaves_nothing_moves(self):
+        for have, parts_then in (
+            (parts(8, 2) * 3, [(0, 4), (1, 4), (2, 4), (3, 4), None, None]),
+            ([[(0, 8)]] * 3, [(0, 2), (1, 2), None]),
+        ):
+            with self.subTest(have=have):
+                need = _reshard.before_leaving(8, have, parts_then, is_known=False)
+                self.assertEqual(need, [[]] * len(have))
+
+    def test_before_both_leave_that_hold_some_rows_these_go_to_those_who_will_need_them(self):
+        self.assertEqual(
+            _reshard.before_leaving(8, parts(8, 2) * 2, [(0, 1), None, (0, 1), None], False),
+            [[(4, 8)], [], [(4, 8)], []],
+        )
+        # Rows 6 to 8 are none's who stays.
+        self.assertEqual(
+            _reshard.before_leaving(8, parts(8, 4) * 2, [(0, 3), None, None, None] * 2, False),
+            [[(2, 3), (3, 4), (4, 6)], [], [], [], [(2, 3), (6, 8)], [], [], []],
+        )
+
+    def test_the_parts_of_the_next_world(self):
+        for name, arguments, expected in (
+            ("no replicas", ([0, 1, None, 2], 3, [4] * 4), ([(0, 3), (1, 3), None, (2, 3)], True)),
+            ("one process", ([0], 2, [1]), ([(0, 2)], True)),
+            ("two replicas of two", ([0, None, 1, None], 2, [2] * 4), ([(0, 1), None] * 2, False)),
+            ("no two", ([0, 1, 2, None], 3, [2] * 4), ([(0, 3), (1, 3), (2, 3), None], False)),
+        ):
+            with self.subTest(name):
+                self.assertEqual(_reshard.likely_parts(*arguments), expected)
 
 
 class Chance(unittest.TestCase):
@@ -167,21 +197,56 @@ class Chance(unittest.TestCase):
         for seed in range(600):
             chance = random.Random(seed)
             rows, have, _ = self.case(chance)
-            ranks = [None] * len(have)
+            next_parts = [None] * len(have)
             stay = chance.sample(range(len(have)), chance.randint(1, len(have)))
             size = len(stay) + chance.randint(0, 2)
             for rank, each in enumerate(stay):
-                ranks[each] = rank
-            need = _reshard.before_leaving(rows, have, ranks, size)
+                next_parts[each] = (rank, size)
+            is_known = chance.random() < 0.5
+            need = _reshard.before_leaving(rows, have, next_parts, is_known)
             _reshard.plan(have, need)  # nothing is missing
+            kept = set().union(*(rows_of(have[each]) for each in stay))
             left = set()
             for each, ranges in enumerate(need):
-                if ranks[each] is None:
+                if next_parts[each] is None:
                     self.assertEqual(ranges, [])
                     continue
-                self.assertLessEqual(rows_of([chunk(rows, size, ranks[each])]), rows_of(ranges))
+                part = rows_of([chunk(rows, size, next_parts[each][0])])
+                self.assertLessEqual(part if is_known else part - kept, rows_of(ranges))
+                if not is_known:
+                    self.assertFalse(rows_of(ranges) & kept, seed)
                 left |= rows_of(ranges) | rows_of(have[each])
             self.assertEqual(left, set(range(rows)), seed)
+
+    def bytes_moved(self, rows, have, ranks, count_then):
+        """In both exchanges of a change in which some leave and none come, and the least."""
+        size = sum(each is not None for each in ranks)
+        counts = [rows // max(b - a for a, b in have[0])] * len(have)
+        next_parts, is_known = _reshard.likely_parts(ranks, size, counts)
+        need = _reshard.before_leaving(rows, have, next_parts, is_known)
+        first = _reshard.plan(have, need)
+        stay = [each for each, rank in enumerate(ranks) if rank is not None]
+        kept = [need[each] if is_known else [*have[each], *need[each]] for each in stay]
+        then = [[chunk(rows, count_then, ranks[each] % count_then)] for each in stay]
+        second = _reshard.plan(kept, then)
+        least = sum(len(rows_of(t) - rows_of(have[e])) for t, e in zip(then, stay))
+        return sum(each.stop - each.start for each in (*first, *second)), least
+
+    def test_what_moves_when_some_leave_is_the_least(self):
+        for name, units, inside, leaving, count_then in (
+            ("no replicas", 1, 6, [1, 3], 4),
+            ("a unit leaves", 3, 2, [2, 3], 2),
+            ("the first unit leaves", 3, 2, [0, 1], 2),
+            ("a unit of one leaves", 4, 1, [1], 1),
+            ("two replicas become smaller", 2, 4, [6, 7], 3),
+            ("both holders of some rows leave", 2, 2, [1, 3], 1),
+        ):
+            with self.subTest(name):
+                have = parts(24, inside) * units
+                ranks = iter(range(len(have)))
+                ranks = [None if each in leaving else next(ranks) for each in range(len(have))]
+                moved, least = self.bytes_moved(24, have, ranks, count_then)
+                self.assertEqual(moved, least)
 
 
 if __name__ == "__main__":

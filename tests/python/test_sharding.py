@@ -51,7 +51,9 @@ class Net(nn.Module):
         return self.head(self.frozen(y)) * self.scale.sum()
 
 def shard(model, mesh):
-    if "hsdp" in kind and mesh.size() % 2 == 0:
+    if "units" in kind:
+        mesh = init_device_mesh("cpu", (mesh.size(), 1), mesh_dim_names=("copy", "part"))
+    elif "hsdp" in kind and mesh.size() % 2 == 0:
         mesh = init_device_mesh("cpu", (2, mesh.size() // 2), mesh_dim_names=("copy", "part"))
     for layer in model.layers:
         fully_shard(layer, mesh=mesh)
@@ -257,6 +259,9 @@ class Resized(unittest.TestCase):
 
     def test_replicas_whose_parts_differ_in_size(self):
         self.train("adamw hsdp", "6,3")
+
+    def test_nothing_moves_when_a_replica_leaves(self):
+        self.train("adamw units", "3,2")
 
     def test_the_loss_of_one_of_two_replicas_loses_nothing(self):
         self.train("adamw hsdp lost", "4,3", "1:1")

@@ -18,7 +18,8 @@ import ctypes
 import signal
 import sys
 import threading
-from typing import Any, Callable, List
+import weakref
+from typing import Any, Callable
 
 from ._world import is_elastic
 
@@ -26,15 +27,23 @@ GRACE = 0.1  # seconds for those that are about to end
 GROUPS = 2.0  # … for those of the process groups
 HALT = signal.SIGRTMAX - 2
 
-_threads: List[threading.Thread] = []
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_outside: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Those of them that use no process group."""
 
 
 def start(target: Callable[..., Any], *args: Any) -> threading.Thread:
     """Start a thread that nobody has to wait for. Wait for it if it will end by itself."""
-    _threads[:] = [each for each in _threads if each.is_alive()]
     thread = threading.Thread(target=target, args=args, daemon=True)
     thread.start()
-    _threads.append(thread)
+    _threads.add(thread)
+    return thread
+
+
+def start_outside(target: Callable[..., Any], *args: Any) -> threading.Thread:
+    """The same for one that uses no process group: these can end while it is halted."""
+    thread = start(target, *args)
+    _outside.add(thread)
     return thread
 
 
@@ -57,9 +66,11 @@ def _halt() -> None:
     libc = ctypes.CDLL(None)
     libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
     libc.signal(HALT, ctypes.cast(libc.pause, ctypes.c_void_p))
-    for thread in _threads:
+    threads = list(_threads)
+    for thread in threads:
         thread.join(GRACE)
-    if not any(each.is_alive() for each in _threads):  # else it may be in one of the groups
+    # Another one may be in one of the groups.
+    if not any(each.is_alive() for each in threads if each not in _outside):
         with contextlib.suppress(Exception):
             _end_groups()
     for thread in _threads:

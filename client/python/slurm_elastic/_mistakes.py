@@ -18,8 +18,8 @@ commit() is forgotten         training is over, and there was none              
 optimizer left out            a parameter has changed that belongs to an          error
                               optimizer which the state does not have
 sampler left out              an ElasticSampler has given batches                 error
-DistributedSampler            it has given what the steps have used               line; error if it
-                                                                                  is of another size
+DistributedSampler, or a      it has given what the steps have used               line; error if it
+loader of Accelerate's                                                            is of another size
 """
 
 from __future__ import annotations
@@ -111,26 +111,25 @@ def watch_data_parallel() -> None:
 
 
 class _Source:
-    """An iterator over a DistributedSampler, which gives indices to a loader."""
+    """An iterator over a sampler that shares out for one world, which gives indices to a loader."""
 
-    def __init__(self, of: Any) -> None:
+    def __init__(self, of: Any, kind: str) -> None:
         self.of = weakref.ref(of)
+        self.kind = kind
         self.given = 0
 
 
 _sources: List[_Source] = []
 
 
-def watch_distributed_sampler() -> None:
-    """Count what each DistributedSampler gives. Without effect the second time."""
-    from torch.utils.data.distributed import DistributedSampler
-
-    original: Any = DistributedSampler.__iter__
+def _watch(kind: Any, words: str) -> None:
+    """Count what each sampler of this class gives. Without effect the second time."""
+    original: Any = kind.__iter__
     if hasattr(original, "is_watched"):
         return
 
     def iterate(self: Any) -> Iterator[Any]:
-        source = _Source(self)
+        source = _Source(self, words)
         _sources.append(source)
         try:
             for index in original(self):
@@ -140,7 +139,18 @@ def watch_distributed_sampler() -> None:
             _sources.remove(source)
 
     vars(iterate)["is_watched"] = True
-    DistributedSampler.__iter__ = iterate
+    kind.__iter__ = iterate
+
+
+def watch_samplers() -> None:
+    """That of PyTorch, and that of Accelerate's prepare(), on which transformers.Trainer relies."""
+    from torch.utils.data.distributed import DistributedSampler
+
+    _watch(DistributedSampler, "a DistributedSampler")
+    accelerate = sys.modules.get("accelerate.data_loader")
+    shard = getattr(accelerate, "BatchSamplerShard", None)
+    if shard is not None:
+        _watch(shard, "a loader that Accelerate has shared out")
 
 
 # ---- optimizers ----------------------------------------------------------------------------------
@@ -200,7 +210,7 @@ class Mistakes:
         # The hook goes with the wrapper, or with what fully_shard() has added.
         self._calls = _note_calls(state.ddp) if is_watched else None
         watch_data_parallel()
-        watch_distributed_sampler()
+        watch_samplers()
         self._early = EARLY
         self._work: List[bool] = []
         self._was_called = False
@@ -309,10 +319,11 @@ class Mistakes:
             if of is None or given <= before.get(source, given):
                 continue  # it gave nothing in this step: it is for something else
             size = rank_and_size()[1]
-            what = "the batches come from a DistributedSampler"
-            if self._is_wrapped and of.num_replicas != size:
+            what = f"the batches come from {source.kind}"
+            ranks = of.num_replicas if hasattr(of, "num_replicas") else of.num_processes
+            if self._is_wrapped and ranks != size:
                 raise RuntimeError(
-                    f"{what} of {of.num_replicas} ranks in a world of {size}: samples are repeated "
+                    f"{what} of {ranks} ranks in a world of {size}: samples are repeated "
                     "or left out. Take ElasticSampler, and give it to live.State"
                 )
             tell(

@@ -21,7 +21,7 @@ from typing import Optional
 
 import torch
 
-from . import _events, _torch_compat
+from . import _events, _left_behind, _torch_compat
 
 _WATCHES = (
     "TORCH_NCCL_ASYNC_ERROR_HANDLING",
@@ -52,8 +52,7 @@ class Guard:
     def __init__(self) -> None:
         self._over = threading.Event()
         self._is_aborted = False
-        self._thread = threading.Thread(target=self._abort_when_lost, daemon=True)
-        self._thread.start()
+        self._thread = _left_behind.start(self._abort_when_lost)
 
     def _abort_when_lost(self) -> None:
         while not self._over.is_set():

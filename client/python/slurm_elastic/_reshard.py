@@ -129,30 +129,49 @@ def plan(
     return sorted(moves)
 
 
-def before_leaving(
-    rows: int, have: Sequence[Sequence[Range]], ranks: Sequence[Optional[int]], size: int
-) -> List[List[Range]]:
-    """What each process needs before some leave, so that those that stay have all rows.
+def _common(ranges: Sequence[Range], others: Sequence[Range]) -> List[Range]:
+    """What is in a range and in one of the others."""
+    pairs = [(max(a, c), min(b, d)) for a, b in ranges for c, d in others]
+    return [(start, stop) for start, stop in pairs if start < stop]
 
-    have   for each process, ranges of rows.
-    ranks  its rank in the next world, in which each rank has one part; None: it leaves.
-    size   of the next world. Ranks that no process has are newcomers'.
 
-    A process that stays needs its next part. Rows of newcomers that only leaving processes hold are
-    given to those that stay in equal shares.
-    """
-    need: List[List[Range]] = [
-        [] if rank is None else [each for each in [chunk(rows, size, rank)] if each[0] < each[1]]
-        for rank in ranks
-    ]
-    stay = [each for each, rank in enumerate(ranks) if rank is not None]
-    kept = [[*have[each], *need[each]] for each in stay]
-    orphans = [
+def _held_by_none(have: Sequence[Sequence[Range]], kept: Sequence[Sequence[Range]]) -> List[Range]:
+    """Rows of some process that are in none of what is kept."""
+    return [
         (start, stop)
-        for start, stop in _cuts(have, need)
+        for start, stop in _cuts(have, kept)
         if any(_covers(ranges, start, stop) for ranges in have)
         and not any(_covers(ranges, start, stop) for ranges in kept)
     ]
+
+
+def before_leaving(
+    rows: int,
+    have: Sequence[Sequence[Range]],
+    parts: Sequence[Optional[Tuple[int, int]]],
+    is_known: bool = True,
+) -> List[List[Range]]:
+    """What each process needs before some leave, so that those that stay have all rows.
+
+    have      for each process, ranges of rows.
+    parts     for each process, (number, count) of its part in the next world; None: it leaves.
+    is_known  the parts are what the processes will need. Else they may need others. So nothing
+              moves but rows that only leaving processes hold.
+
+    A process that stays needs its next part. Rows that only leaving processes hold, and that are
+    in no such part, are newcomers': they are given to those that stay in equal shares.
+    """
+    need: List[List[Range]] = [
+        []
+        if part is None
+        else [each for each in [chunk(rows, part[1], part[0])] if each[0] < each[1]]
+        for part in parts
+    ]
+    stay = [each for each, part in enumerate(parts) if part is not None]
+    if not is_known:
+        lost = _held_by_none(have, [have[each] for each in stay])
+        need = [_common(each, lost) for each in need]
+    orphans = _held_by_none(have, [[*have[each], *need[each]] for each in stay])
     total = sum(stop - start for start, stop in orphans)
     given = 0
     for start, stop in orphans:
@@ -164,3 +183,22 @@ def before_leaving(
             need[stay[number]].append((start, start + part))
             start, given = start + part, given + part
     return need
+
+
+def likely_parts(
+    ranks: Sequence[Optional[int]], size: int, counts: Sequence[int]
+) -> Tuple[List[Optional[Tuple[int, int]]], bool]:
+    """The parts that processes will have in the next world, and whether that is known.
+
+    ranks   their ranks there; None: it leaves.
+    size    of the next world. Ranks that no process has are newcomers'.
+    counts  for each process, the number of parts in this world.
+
+    Without replicas each rank has one part. With replicas (HSDP), it is the script that makes as
+    many of them or makes them as large as before. The first is assumed, where it can be.
+    """
+    replicas = len(counts) // max(counts)
+    is_flat = all(each == len(counts) for each in counts)
+    count = size // replicas if size % replicas == 0 else size
+    parts = [None if rank is None else (rank % count, count) for rank in ranks]
+    return parts, is_flat

@@ -490,7 +490,7 @@ class Sharding:
         self.moved = Moved(0, 0)
         self.detach()
         table: List[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(table, (following, self.held()))
+        dist.all_gather_object(table, (following, self.held(), self._count))
         places = [each[0] for each in table]
         stay = [place is not None for place in places]
         if all(stay) or not any(stay):
@@ -498,14 +498,15 @@ class Sharding:
         ranks = [None if place is None else place[0] for place in places]
         size = max(place[1] for place in places if place is not None)
         have = [each[1] for each in table]
+        parts, is_known = _reshard.likely_parts(ranks, size, [each[2] for each in table])
         need = {
-            rows: _reshard.before_leaving(rows, [each[rows] for each in have], ranks, size)
+            rows: _reshard.before_leaving(rows, [each[rows] for each in have], parts, is_known)
             for rows in self.held()
         }
         found = self._receive(have, need)
         self._add(found)
         meet()
-        if following is not None and size == sum(rank is not None for rank in ranks):
+        if is_known and following is not None and size == sum(rank is not None for rank in ranks):
             self._pieces = found  # there are no newcomers, who would need the others
         return stay
 

@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from . import _events, _flat, _memory
+from . import _events, _flat, _left_behind, _memory
 from ._world import generation, incarnation, is_elastic, value
 from .checkpoint import checkpoint_dir
 
@@ -130,10 +130,9 @@ class _Writer:
             return False
         self._copies.begin()
         found = _flat.outline(state, self._copies.copy)
-        self._thread = threading.Thread(
-            target=self._finish, args=(found, place, str(checkpoint_dir().absolute())), daemon=True
+        self._thread = _left_behind.start_outside(
+            self._finish, found, place, str(checkpoint_dir().absolute())
         )
-        self._thread.start()
         return True
 
     def _has_room_for_copies(self, state: Any) -> bool:

@@ -16,8 +16,9 @@ import importlib.util
 import inspect
 import operator
 import sys
-import threading
 from typing import Any, Callable, Dict, Iterator, List
+
+from . import _left_behind
 
 LOADER_SIGNALS = "torch.utils.data._utils.signal_handling"
 
@@ -306,9 +307,7 @@ def abort_nccl() -> None:
     has a thread: one may end only when another group's operations have ended.
     """
     functions = [getattr(each, "abort", getattr(each, "_abort", None)) for each in nccl_backends()]
-    threads = [threading.Thread(target=each, daemon=True) for each in functions if each is not None]
-    for each in threads:
-        each.start()
+    threads = [_left_behind.start(each) for each in functions if each is not None]
     for each in threads:
         each.join()
 
