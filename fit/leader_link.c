@@ -99,7 +99,7 @@ int service_look(struct service_link *link, const char *model, struct service_lo
                  struct error *err)
 {
     json_object *answer = ask(link, request_new("shards"), "shards", err), *one, *shard;
-    int64_t number = 0, ready = 0;
+    int64_t number = 0, ready = 0, wanted = 0;
     char name[32];
 
     *look = (struct service_look){0};
@@ -123,7 +123,9 @@ int service_look(struct service_link *link, const char *model, struct service_lo
     if (shard == NULL)
         return 0;
     json_get_int(shard, "ready", 0, INT32_MAX, &ready);
+    json_get_int(shard, "replicas", 0, INT32_MAX, &wanted);
     look->ready = (int)ready;
+    look->wanted = (int)wanted;
     copy(name, sizeof(name), json_get_string(shard, "update"));
     look->updating = strcmp(name, "done") != 0;
     return 0;

@@ -24,7 +24,7 @@ struct service_look {
     char refused[256]; /* its versions in the repository cannot be used */
     bool routed;       /* requests for it are answered */
     bool updating;     /* an update of its shard goes on */
-    int ready;         /* replicas of its shard */
+    int ready, wanted; /* replicas of its shard: that there are, that there should be */
 };
 
 /* -1 with err: the leader has not answered. */

@@ -44,6 +44,19 @@ static json_object *dataset_json(const struct spec_order *order)
     return dataset;
 }
 
+/* The model of the service; and the bucket of its states, where they are on S3 (url). */
+static json_object *target_json(const struct spec_order *order, const char *url)
+{
+    json_object *target = json_object_new_object();
+    struct s3_place place;
+
+    add_text(target, "id", order->model);
+    add_text(target, "name", order->service);
+    if (url != NULL && s3_place_parse(url, &place, NULL) == 0)
+        add_text(target, "bucket", place.bucket);
+    return target;
+}
+
 static json_object *limits_json(const struct spec_order *order, json_object *fit)
 {
     json_object *json = json_object_new_object();
@@ -154,7 +167,7 @@ static int check_s3(json_object *json, struct error *err)
 json_object *spec_create(const struct spec_order *order, json_object *service, double now,
                          struct error *err)
 {
-    json_object *fit = json_object_object_get(service, "fit"), *json, *target;
+    json_object *fit = json_object_object_get(service, "fit"), *json;
     const char *repository = json_get_string(service, "repository"), *states;
     char place[PATH_MAX], real[PATH_MAX], url[URL_MAX];
     struct trainer_name trainer;
@@ -191,7 +204,6 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     if (states != NULL && states_url(url, sizeof(url), states, order->model, err) != 0)
         return NULL;
     json = json_object_new_object();
-    target = json_object_new_object();
     json_object_object_add(json, "format", json_object_new_int(FORMAT));
     add_text(json, "mode", trainer.user[0] != '\0' ? "multi" : "single");
     if (trainer.user[0] != '\0')
@@ -211,9 +223,8 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     add_text(json, "targetsData", order->targets);
     json_object_object_add(json, "config", json_object_get(order->config));
     json_object_object_add(json, "datasetInfo", dataset_json(order));
-    add_text(target, "id", order->model);
-    add_text(target, "name", order->service);
-    json_object_object_add(json, "targetServiceInfo", target);
+    json_object_object_add(json, "targetServiceInfo",
+                           target_json(order, states != NULL ? url : NULL));
     json_object_object_add(json, "user", json_object_new_int64(getuid()));
     json_object_object_add(json, "created", json_object_new_double(now));
     if (trainer.user[0] == '\0' || check_s3(json, err) == 0)

@@ -20,6 +20,8 @@
 #define FLUSH_PAUSE 5.0  /* … between two requests to look at the repository */
 #define PATIENCE    10.0 /* what the leader says may be of before its look at the repository */
 #define NUMBERS_MAX 20
+#define START_PAUSE                                                                                \
+    60.0 /* seconds in which replicas of a job that has just begun should be ready */
 
 static struct new_state new_state(const struct steps *steps)
 {
@@ -259,6 +261,12 @@ static enum step complete(struct steps *steps, double now, struct error *err)
     return new_state_check(&state, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
+/* A service whose job, or node, was lost just now has its replicas again in a while: they count. */
+static bool starts(const struct steps *steps, const struct service_look *look, double now)
+{
+    return look->ready < look->wanted && now < steps->began + START_PAUSE;
+}
+
 /* What there is now, and what comes back if the new state fails. */
 static enum step count(struct steps *steps, double now, struct error *err)
 {
@@ -268,9 +276,12 @@ static enum step count(struct steps *steps, double now, struct error *err)
     int64_t next;
     int rc;
 
-    (void)now;
     if (service_look(steps->link, steps->spec->model, &look, err) != 0)
         return STEP_WAITS;
+    if (starts(steps, &look, now)) {
+        error_set(err, "%d of %d replicas are ready", look.ready, look.wanted);
+        return STEP_WAITS;
+    }
     place = place_open(steps->spec->place, NULL, err);
     rc = place != NULL ? place_list(place, &states, err) : -1;
     if (rc == 0) {

@@ -78,3 +78,64 @@ serves_all() {
 processes() { pgrep -u "$TB_USER" -f "^[^ ]*elastic-fit $1 $SERVICE" || true; }
 
 trains_nobody() { [[ -z $(processes train) ]]; }
+
+# have_written_down JOB: Slurm writes down after some seconds what it knows. A job that it has not written down as running when it is
+# killed is started twice, or forgotten.
+have_written_down() {
+    touch "$TB_WORK/asked"
+    as_user scontrol update jobid="$1" comment="runs $SECONDS"
+    wait_for 60 written_down
+}
+
+written_down() { [[ $TB_DIR/state/job_state -nt $TB_WORK/asked ]]; }
+
+# ---- with a trainer of another user: TRAINER of nobody, whose files are below $TB_HOME/other --------
+
+# begin_trainer SBATCH-OPTION...: a job of it, with the programs of fit_file fit, before which this comes. Its number is in
+# $TB_HOME/other/job. No other job may have begun on the testbed.
+begin_trainer() {
+    # A cluster on which everybody sees the jobs of all.
+    sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
+    # Access is told apart by the job's number: the epilogs of other testbeds of this user run beside this one.
+    echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
+    on_testbed scontrol reconfigure
+    mkdir -p "$TB_HOME/other/models"
+    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_HOME/other/"
+    sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" \
+        -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
+    # The other user passes the one directory, and does not read what is in it.
+    chown "$TB_USER" "$TB_WORK"
+    chmod 0711 "$TB_WORK"
+    chmod 0700 "$TB_HOME/other" "$TB_WORK/models"
+    chown -R nobody "$TB_HOME/other"
+    as_other sbatch --parsable -N1 -n1 -c4 -t 60 --mem=200 --comment=mine -o "$TB_HOME/other/%j.out" "$@" \
+        --wrap "srun elasticrun --roles=$TB_HOME/other/fit.yaml" >"$TB_HOME/other/job"
+}
+
+# as_other COMMAND...: as_user for the other user.
+as_other() {
+    TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
+        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
+}
+
+# What a model is trained on is nobody else's to read.
+secret_data() {
+    as_user sh -c 'umask 077; echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"
+}
+
+opens() { as_other cat "$1" >/dev/null 2>&1; }
+
+# No path of the first user has an ACL, and the other user opens none of them.
+all_closed() {
+    ! opens "$TB_WORK/data/first" && ! opens "$TB_WORK/models/m/000001/model" &&
+        [[ -z $(/usr/bin/python3 - "$TB_WORK" <<'PY'
+import os, sys
+for top, dirs, files in os.walk(sys.argv[1]):
+    for path in [top, *(os.path.join(top, name) for name in files)]:
+        if not os.path.islink(path) and any("posix_acl" in name for name in os.listxattr(path)):
+            print(path)
+PY
+) ]]
+}
+
+trainer_is_free() { [[ -z $(pgrep -u nobody -f "^[^ ]*elastic-fit train $TRAINER") ]]; }

@@ -50,17 +50,11 @@ trains_on_try() { [[ $(as_user selastic fit log "$SERVICE" 2>/dev/null | grep -c
 
 leader() { show_json "$job" | json_value 's["leader"]'; }
 
-# Slurm writes down after some seconds what it knows. A job that it has not written down as running
-# when it is killed is started twice.
-written_down() { [[ $TB_DIR/state/job_state -nt $TB_WORK/asked ]]; }
-
 # The node of the trainer, by the environment that Slurm gives to each step.
 trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^SLURMD_NODENAME=//p'; }
 
 @test "slurmctld is killed, and the runner too; both come back while the training goes on" {
-    touch "$TB_WORK/asked"
-    as_user scontrol update jobid="$job" comment=runs
-    wait_for 60 written_down
+    have_written_down "$job"
     data first A
     fit first
     data second B until "$TB_WORK/second"

@@ -14,25 +14,11 @@ setup_file() {
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
     export SERVICE=f$$ TRAINER=t$$
     testbed_up --nodes 1 --cpus-per-node 8
-    # A cluster on which everybody sees the jobs of all.
-    sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
-    # Access is told apart by the job's number: the epilogs of other testbeds of this user run beside this one.
-    echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
-    on_testbed scontrol reconfigure
     fit_file fit 1 'within: {start: 600s, fit: 600s, target: 600s}'
-    mkdir -p "$TB_HOME/other/models"
-    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_HOME/other/"
-    sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" \
-        -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
+    begin_trainer
     sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
-    # The other user passes the one directory, and does not read what is in it.
-    chmod 0711 "$TB_WORK"
-    chmod 0700 "$TB_HOME/other" "$TB_WORK/models"
-    chown -R nobody "$TB_HOME/other"
     chmod 0600 "$TB_WORK/fit.yaml"
-    chown "$TB_USER" "$TB_WORK" "$TB_WORK/fit.yaml"
-    as_other sbatch --parsable -N1 -n1 -c4 -t 60 --mem=200 --comment=mine -o "$TB_HOME/other/%j.out" \
-        --wrap "srun elasticrun --roles=$TB_HOME/other/fit.yaml" >"$TB_HOME/other/job"
+    chown "$TB_USER" "$TB_WORK/fit.yaml"
     begin_job
 }
 
@@ -57,37 +43,11 @@ teardown() {
     }
 }
 
-# as_other COMMAND...: as_user for the other user.
-as_other() {
-    TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
-        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
-}
-
 begin_job() {
     submit -N1 -n1 -c3 -t 60 --mem=200 --requeue --wrap "srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
 }
 
-# What a model is trained on is nobody else's to read.
-data() {
-    as_user sh -c 'umask 077; echo "$2" >"$1"' sh "$TB_WORK/data/$1" "${*:2}"
-}
-
-opens() { as_other cat "$1" >/dev/null 2>&1; }
-
-# No path of the first user has an ACL, and the other user opens none of them.
-all_closed() {
-    ! opens "$TB_WORK/data/first" && ! opens "$TB_WORK/models/m/000001/model" &&
-        [[ -z $(/usr/bin/python3 - "$TB_WORK" <<'PY'
-import os, sys
-for top, dirs, files in os.walk(sys.argv[1]):
-    for path in [top, *(os.path.join(top, name) for name in files)]:
-        if not os.path.islink(path) and any("posix_acl" in name for name in os.listxattr(path)):
-            print(path)
-PY
-) ]]
-}
-
-trainer_is_free() { [[ -z $(pgrep -u nobody -f "^[^ ]*elastic-fit train $TRAINER") ]]; }
+data() { secret_data "$@"; }
 
 comment_of_trainer() { on_testbed squeue -h -j "$trainer" -o %k; }
 

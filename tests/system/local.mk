@@ -33,6 +33,7 @@ EXTRA_DIST += \
     tests/system/fit.bash \
     tests/system/fit_faults.bats \
     tests/system/fit_http.bats \
+    tests/system/fit_kills.bats \
     tests/system/fit_multi.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
@@ -126,6 +127,7 @@ EXTRA_DIST += \
     tests/system/replica.py \
     tests/system/reporter.py \
     tests/system/fit_program.py \
+    tests/system/fit_stop.c \
     tests/system/serve_program.py \
     tests/system/signals.py \
     tests/system/slurm_client.bats \

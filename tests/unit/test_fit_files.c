@@ -103,6 +103,22 @@ static void test_spec(void **state)
     spec_clear(&spec);
 }
 
+/* Where the states are on S3, the training learns of the bucket. */
+static void test_bucket(void **state)
+{
+    static const char service[] =
+        "{\"repository\": \"/r\", \"fit\": {\"run\": [\"t\"], \"states\": \"s3://models/states\"}}";
+    struct error err = {""};
+    json_object *run = create(service, "m", "/d", &err);
+
+    (void)state;
+    assert_string_equal(
+        json_object_to_json_string_ext(json_object_object_get(run, "targetServiceInfo"),
+                                       JSON_C_TO_STRING_PLAIN),
+        "{\"id\":\"m\",\"name\":\"s\",\"bucket\":\"models\"}");
+    json_object_put(run);
+}
+
 static void test_spec_refusals(void **state)
 {
     static const struct {
@@ -280,10 +296,10 @@ static void test_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),      cmocka_unit_test(test_spec_refusals),
-        cmocka_unit_test(test_record),    cmocka_unit_test(test_one_runner),
-        cmocka_unit_test(test_new_state), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_spec),          cmocka_unit_test(test_bucket),
+        cmocka_unit_test(test_spec_refusals), cmocka_unit_test(test_record),
+        cmocka_unit_test(test_one_runner),    cmocka_unit_test(test_new_state),
+        cmocka_unit_test(test_links),         cmocka_unit_test(test_programs),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
