@@ -62,7 +62,7 @@ static int open_dir(const char *path, struct error *err)
 struct copy {
     int from, to;
     const struct foreign *foreign;
-    const char *does;  /* what the owner of the files does, for people */
+    const char *does; /* what the owner of the files does, for people */
     struct put_list list;
     struct room room;
 };

@@ -51,15 +51,15 @@ static size_t length_of(json_object *json, const char *key)
 
 /* ---- giving ---------------------------------------------------------------------------------- */
 
-static int give_pass(const struct grant_walk *walk, int fd, const char *path,
-                     const struct stat *st, struct error *err)
+static int give_pass(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
+                     struct error *err)
 {
     return (st->st_mode & S_IXOTH) == 0 ? acl_let(fd, path, walk->uid, ACL_X, err) : 0;
 }
 
 /* What all may read needs nothing. */
-static int give_read(const struct grant_walk *walk, int fd, const char *path,
-                     const struct stat *st, struct error *err)
+static int give_read(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
+                     struct error *err)
 {
     bool dir = S_ISDIR(st->st_mode);
     mode_t all = dir ? S_IROTH | S_IXOTH : S_IROTH;
@@ -117,8 +117,8 @@ static int give_all(json_object *json, struct error *err)
 
 /* ---- taking back ----------------------------------------------------------------------------- */
 
-static int withdraw(const struct grant_walk *walk, int fd, const char *path,
-                    const struct stat *st, struct error *err)
+static int withdraw(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
+                    struct error *err)
 {
     (void)st;
     return acl_withdraw(fd, path, walk->uid, err);
@@ -326,8 +326,8 @@ static bool is_grant(json_object *json)
 {
     int64_t uid;
 
-    return list_of(json, "paths") != NULL && (length_of(json, "paths") == 0 ||
-                                              json_get_int(json, "uid", 0, UINT32_MAX, &uid));
+    return list_of(json, "paths") != NULL &&
+           (length_of(json, "paths") == 0 || json_get_int(json, "uid", 0, UINT32_MAX, &uid));
 }
 
 /* What cannot be understood is none. -1 with err: it cannot be read. */

@@ -103,8 +103,8 @@ static void add(const struct plan *plan, const char *path, enum grant_reach reac
 }
 
 /* An entry that is there would be taken away at the end. */
-static int check_new(const struct grant_walk *walk, int fd, const char *path,
-                     const struct stat *st, struct error *err)
+static int check_new(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
+                     struct error *err)
 {
     bool has;
 
@@ -325,8 +325,7 @@ json_object *grant_plan(const struct home *home, int64_t id, const struct grant_
         .id = id,
         .order = order,
         .paths = json_object_new_array(),
-        .user = {
-            .uid = order->uid, .groups = groups, .count = groups_of(order->uid, groups)}};
+        .user = {.uid = order->uid, .groups = groups, .count = groups_of(order->uid, groups)}};
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < GRANT_READ_MAX; i++)

@@ -68,10 +68,9 @@ static int check_name(const char *path, struct error *err)
     return path != NULL && state_file_ok(path) &&
                    strncmp(path, GRANT_INCOMING, strlen(GRANT_INCOMING)) != 0
                ? 0
-               : error_set(
-                     err,
-                     "the trainer has written a file of a name that cannot be used: \"%s\"",
-                     path != NULL ? error_value(path).text : "");
+               : error_set(err,
+                           "the trainer has written a file of a name that cannot be used: \"%s\"",
+                           path != NULL ? error_value(path).text : "");
 }
 
 static int understand(json_object *json, struct put_list *list, struct error *err)
@@ -89,9 +88,8 @@ static int understand(json_object *json, struct put_list *list, struct error *er
     for (size_t i = 0; rc == 0 && i < json_object_array_length(list->names); i++) {
         json_object *name = json_object_array_get_idx(list->names, i);
 
-        rc = check_name(json_object_is_type(name, json_type_string) ? json_object_get_string(name)
-                                                                     : NULL,
-                        err);
+        rc = check_name(
+            json_object_is_type(name, json_type_string) ? json_object_get_string(name) : NULL, err);
     }
     return rc == 0 && json_object_array_length(list->names) == 0
                ? error_set(err, "the training has written no files")

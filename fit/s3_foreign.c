@@ -19,8 +19,8 @@
 #include "lib/s3_place.h"
 #include "state/tree.h"
 
-#define SPARE   5   /* seconds that keys have to last */
-#define AGAIN   10  /* … between two tries of new keys that cannot be used yet */
+#define SPARE   5  /* seconds that keys have to last */
+#define AGAIN   10 /* … between two tries of new keys that cannot be used yet */
 #define LOOK_NS 300000000L
 #define KEY_MAX (S3_KEY_MAX + 1)
 
@@ -382,8 +382,7 @@ static int put_one(const char *path, int64_t bytes, void *arg, struct error *err
     char key[KEY_MAX];
     int rc, fd;
 
-    if (snprintf(key, sizeof(key), "%s%s/%s", store->prefix, store->put.attempt, path) >
-        S3_KEY_MAX)
+    if (snprintf(key, sizeof(key), "%s%s/%s", store->prefix, store->put.attempt, path) > S3_KEY_MAX)
         return error_set(err, "%s: longer than %d bytes with its prefix", error_path(path).text,
                          S3_KEY_MAX);
     if (store_open(store, err) != 0)
@@ -482,8 +481,7 @@ static int choose(struct store *store, struct error *err)
         store->found[kept++] = one;
     }
     store->count = kept;
-    json_object_object_foreach(set, name, value)
-    {
+    json_object_object_foreach (set, name, value) {
         (void)value;
         absent = name;
     }

@@ -24,7 +24,7 @@
  * of the time for which access is given. */
 #define AGAIN      10.0
 #define AGAIN_PART 0.1
-#define SID   "ElasticFit"
+#define SID        "ElasticFit"
 
 struct s3_grant {
     const struct home *home;

@@ -88,8 +88,7 @@ static void take_key(struct steps *steps, json_object *answer)
 {
     const char *key = json_get_string(answer, "key");
 
-    snprintf(steps->key, sizeof(steps->key), "%.71s",
-             key != NULL && s3_box_key_ok(key) ? key : "");
+    snprintf(steps->key, sizeof(steps->key), "%.71s", key != NULL && s3_box_key_ok(key) ? key : "");
 }
 
 /* Once more with the number that the trainer has now. */

@@ -198,8 +198,7 @@ static void lost_grants_rule(const struct doctor_facts *facts, struct doctor *do
     doctor_what(f, "fit %d of %s could not take back %s's access to %s%s", grants->lost_fit,
                 grants->lost_service, grants->lost_user, grants->lost_path,
                 grants->lost > 1 ? ", and there is more" : "");
-    doctor_remedy(f,
-                  "where it is now: setfacl -R -x u:%s PATH; then, or if it is deleted: rm %s",
+    doctor_remedy(f, "where it is now: setfacl -R -x u:%s PATH; then, or if it is deleted: rm %s",
                   grants->lost_user, grants->grant);
 }
 
@@ -370,6 +369,6 @@ static void torch_rule(const struct doctor_facts *facts, struct doctor *doctor)
 }
 
 doctor_rule *const doctor_host_rules[] = {
-    plugins_rule,     spank_rule, hooks_rule,    limits_rule, programs_rule, grants_rule,
-    lost_grants_rule, conf_rule,  snapshot_rule, munge_rule,  clock_rule,    state_rule,
-    ports_rule,       libraries_rule, torch_rule, NULL};
+    plugins_rule,     spank_rule,     hooks_rule,    limits_rule, programs_rule, grants_rule,
+    lost_grants_rule, conf_rule,      snapshot_rule, munge_rule,  clock_rule,    state_rule,
+    ports_rule,       libraries_rule, torch_rule,    NULL};

@@ -556,20 +556,13 @@ static int remove_home(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_who_may_ask),
-        cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test(test_a_training),
-        WITH_FILES(test_foreign_files),
-        WITH_FILES(test_what_is_not_taken),
-        WITH_FILES(test_foreign_sizes),
-        WITH_FILES(test_patience),
-        WITH_FILES(test_scratch),
-        cmocka_unit_test(test_room),
-        WITH_TURNS(test_ended_before_its_turn),
-        WITH_TURNS(test_not_for_ever),
-        WITH_TURNS(test_silence),
+        cmocka_unit_test(test_notes),       cmocka_unit_test(test_names),
+        cmocka_unit_test(test_who_may_ask), cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_a_training),  WITH_FILES(test_foreign_files),
+        WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
+        WITH_FILES(test_patience),          WITH_FILES(test_scratch),
+        cmocka_unit_test(test_room),        WITH_TURNS(test_ended_before_its_turn),
+        WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_silence),
         WITH_TURNS(test_begun_by_nobody),
     };
 

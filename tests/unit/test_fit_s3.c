@@ -56,9 +56,8 @@ enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
                               int (*each)(const struct s3_entry *entry, void *arg,
                                           struct error *err),
                               void *arg, struct error *err);
-int __wrap_s3_session_begin(const struct s3_account *account,
-                            const struct s3_session_order *order, struct s3_account *session,
-                            struct error *err);
+int __wrap_s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
+                            struct s3_account *session, struct error *err);
 int __wrap_s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *scope,
                           struct error *err);
 
@@ -150,8 +149,7 @@ enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
 {
     (void)s3;
     (void)shallow;
-    json_object_object_foreach(objects, key, value)
-    {
+    json_object_object_foreach (objects, key, value) {
         struct s3_entry entry = {.key = key, .bytes = json_object_get_string_len(value)};
 
         if (strncmp(key, prefix, strlen(prefix)) == 0 && each(&entry, arg, err) != 0)
@@ -160,9 +158,8 @@ enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
     return S3_OK;
 }
 
-int __wrap_s3_session_begin(const struct s3_account *account,
-                            const struct s3_session_order *order, struct s3_account *session,
-                            struct error *err)
+int __wrap_s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
+                            struct s3_account *session, struct error *err)
 {
     (void)order;
     sessions++;
@@ -284,9 +281,9 @@ static void test_what_is_no_box(void **state)
     static const struct {
         const char *key, *region, *endpoint, *sid;
     } rows[] = {
-        {"a b", "r", ENDPOINT, ""},        {"a\nX-Evil: 1", "r", ENDPOINT, ""},
+        {"a b", "r", ENDPOINT, ""},         {"a\nX-Evil: 1", "r", ENDPOINT, ""},
         {"a", "r.evil.example/", NULL, ""}, {"a", "r", "file:///etc/passwd", ""},
-        {"a", "r", ENDPOINT, "../x"},      {"a", NULL, ENDPOINT, ""},
+        {"a", "r", ENDPOINT, "../x"},       {"a", NULL, ENDPOINT, ""},
     };
     struct error err = {""};
 
@@ -552,8 +549,8 @@ static char *sid_of(const char *service, struct s3_grant *grant)
     char *sid;
 
     assert_int_equal(home_open(&home, service, NULL), 0);
-    assert_int_equal(
-        s3_grant_give(grant, &record, s3_box_key_name(key), (double)time(NULL), NULL), 0);
+    assert_int_equal(s3_grant_give(grant, &record, s3_box_key_name(key), (double)time(NULL), NULL),
+                     0);
     json = home_read(&home, 1, HOME_S3_GRANT_FILE, NULL);
     sid = strdup(json_get_string(json, "sid"));
     json_object_put(json);
