@@ -235,6 +235,31 @@ static const char *path_in(json_object *grant)
     return path;
 }
 
+static void look_at_lost(json_object *grant, const char *file, const char *service, int fit,
+                         struct doctor_grants *grants)
+{
+    json_object *lost = json_object_object_get(grant, "lost");
+    size_t count = json_object_is_type(lost, json_type_array) ? json_object_array_length(lost) : 0;
+    const char *user = json_get_string(grant, "user"), *path = NULL;
+    if (count > 0)
+        path = json_get_string(json_object_array_get_idx(lost, 0), "path");
+    grants->lost += (int)count;
+    if (path == NULL || grants->lost_fit != 0)
+        return;
+    grants->lost_fit = fit;
+    snprintf(grants->lost_service, sizeof(grants->lost_service), "%s", service);
+    snprintf(grants->lost_user, sizeof(grants->lost_user), "%s", user != NULL ? user : "somebody");
+    snprintf(grants->lost_path, sizeof(grants->lost_path), "%s", path);
+    snprintf(grants->grant, sizeof(grants->grant), "%s", file);
+}
+
+/* Is anything open? What is no grant may be one that is. */
+static bool is_open(json_object *grant)
+{
+    json_object *paths = json_object_object_get(grant, "paths");
+    return !json_object_is_type(paths, json_type_array) || json_object_array_length(paths) > 0;
+}
+
 static void look_at_grant(const char *file, time_t now, const char *service, int fit,
                           struct doctor_grants *grants)
 {
@@ -243,7 +268,9 @@ static void look_at_grant(const char *file, time_t now, const char *service, int
     json_object *grant = text != NULL ? json_text_parse(text, length, NULL) : NULL;
     const char *user = json_get_string(grant, "user"), *path = path_in(grant);
     bool over = json_get_double(grant, "until", 0) < (double)now;
-    if (text != NULL && (grants->count++ == 0 || (over && !grants->over))) {
+    if (text != NULL)
+        look_at_lost(grant, file, service, fit, grants);
+    if (text != NULL && is_open(grant) && (grants->count++ == 0 || (over && !grants->over))) {
         grants->over = over;
         grants->fit = fit;
         snprintf(grants->service, sizeof(grants->service), "%s", service);

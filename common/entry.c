@@ -5,8 +5,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/stop.h"
@@ -47,6 +49,16 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
     error_set(err, "%s: it belongs to uid %u, not to uid %u", error_value(name).text,
               (unsigned int)st->st_uid, (unsigned int)geteuid());
     return refuse(fd, EPERM);
+}
+
+/* glibc has no function for it. */
+int entry_open_path(const char *path, struct stat *st)
+{
+    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
+                           .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+    return fd < 0 || fstat(fd, st) == 0 ? fd : refuse(fd, errno);
 }
 
 char *entry_text(int fd, size_t max, size_t *len, struct error *err)

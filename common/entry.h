@@ -19,6 +19,10 @@ int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct e
 /* The same for an entry that must belong to this process's user. */
 int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
+/* Open what an absolute path names, for reading: whatever it is, and without a link on the way, at
+ * its end too (ELOOP). Describes it in *st. The descriptor, or -1 with errno. */
+int entry_open_path(const char *path, struct stat *st);
+
 /* The text of an open file of at most max bytes, with a NUL behind it. A new string, or NULL with
  * err. */
 char *entry_text(int fd, size_t max, size_t *len, struct error *err);

@@ -224,6 +224,23 @@ int s3_account_load_server(struct s3_account *account, struct error *err)
     return load(account, false, err);
 }
 
+int s3_account_copy(const struct s3_account *account, struct s3_account *to)
+{
+    char *const from[] = {account->key,    account->secret,   account->token,
+                          account->region, account->endpoint, account->source};
+    char **const copies[] = {&to->key,    &to->secret,   &to->token,
+                             &to->region, &to->endpoint, &to->source};
+
+    for (size_t i = 0; i < sizeof(from) / sizeof(*from); i++) {
+        *copies[i] = from[i] != NULL ? strdup(from[i]) : NULL;
+        if (*copies[i] == NULL && from[i] != NULL) {
+            s3_account_clear(to);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 void s3_account_clear(struct s3_account *account)
 {
     if (account->secret != NULL)

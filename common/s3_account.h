@@ -22,6 +22,9 @@ int s3_account_load(struct s3_account *account, struct error *err);
 /* Region and endpoint alone. */
 int s3_account_load_server(struct s3_account *account, struct error *err);
 
+/* to is empty. -1: out of memory; it is empty then, too. */
+int s3_account_copy(const struct s3_account *account, struct s3_account *to);
+
 void s3_account_clear(struct s3_account *account);
 
 #endif

@@ -98,6 +98,35 @@ static bool has_names(acl_t acl)
     return false;
 }
 
+/* Is the entry for that user, or for a group of that user? */
+static bool is_for(acl_entry_t entry, acl_tag_t tag, const struct acl_user *user, gid_t group)
+{
+    void *of = tag == ACL_USER || tag == ACL_GROUP ? acl_get_qualifier(entry) : NULL;
+    bool same = tag == ACL_USER && of != NULL && *(uid_t *)of == user->uid;
+
+    if (tag == ACL_GROUP && of != NULL)
+        group = *(gid_t *)of;
+    for (int i = 0; i < user->count && (tag == ACL_GROUP_OBJ || (tag == ACL_GROUP && of != NULL));
+         i++)
+        same = same || user->groups[i] == group;
+    acl_free(of);
+    return same;
+}
+
+static bool lets(acl_t acl, const struct acl_user *user, gid_t group)
+{
+    acl_entry_t entry, mask;
+    unsigned int most = find(acl, ACL_MASK, 0, &mask) ? rights_of(mask) : ~0U;
+    acl_tag_t tag;
+
+    for (int which = ACL_FIRST_ENTRY; acl_get_entry(acl, which, &entry) == 1;
+         which = ACL_NEXT_ENTRY)
+        if (acl_get_tag_type(entry, &tag) == 0 && (rights_of(entry) & most) != 0 &&
+            is_for(entry, tag, user, group))
+            return true;
+    return false;
+}
+
 /* ---- one user more --------------------------------------------------------------------------- */
 
 int acl_has_user(int fd, const char *path, uid_t uid, bool *has, struct error *err)
@@ -109,6 +138,25 @@ int acl_has_user(int fd, const char *path, uid_t uid, bool *has, struct error *e
     if (acl == NULL)
         return errno == ENOTSUP ? 0 : failed(path, err);
     *has = find(acl, ACL_USER, uid, &entry);
+    acl_free(acl);
+    return 0;
+}
+
+int acl_lets(int fd, const char *path, const struct acl_user *user, bool *may, struct error *err)
+{
+    char of[FD_PATH_MAX];
+    struct stat st;
+    acl_t acl;
+
+    if (fstat(fd, &st) != 0)
+        return failed(path, err);
+    path_of(fd, of);
+    acl = acl_get_file(of, ACL_TYPE_ACCESS);
+    if (acl == NULL && errno == ENOTSUP)
+        acl = acl_from_mode(st.st_mode);
+    if (acl == NULL)
+        return failed(path, err);
+    *may = lets(acl, user, st.st_gid);
     acl_free(acl);
     return 0;
 }
@@ -151,33 +199,48 @@ int acl_let(int fd, const char *path, uid_t uid, unsigned int rights, struct err
     return rc;
 }
 
-int acl_let_below(int fd, const char *path, uid_t uid, struct error *err)
+/* Only this user, and that one. */
+static acl_t acl_of_two(uid_t uid)
 {
     unsigned int all = ACL_R | ACL_W | ACL_X;
-    char of[FD_PATH_MAX];
     acl_t acl = acl_init(6);
-    int rc = 0;
 
-    path_of(fd, of);
     if (acl == NULL || add(&acl, ACL_USER_OBJ, 0, all) != 0 ||
         (uid != geteuid() && add(&acl, ACL_USER, geteuid(), all) != 0) ||
         add(&acl, ACL_USER, uid, all) != 0 || add(&acl, ACL_GROUP_OBJ, 0, 0) != 0 ||
-        add(&acl, ACL_MASK, 0, all) != 0 || add(&acl, ACL_OTHER, 0, 0) != 0 ||
-        acl_set_file(of, ACL_TYPE_DEFAULT, acl) != 0)
-        rc = failed(path, err);
+        add(&acl, ACL_MASK, 0, all) != 0 || add(&acl, ACL_OTHER, 0, 0) != 0) {
+        acl_free(acl);
+        return NULL;
+    }
+    return acl;
+}
+
+int acl_let_only(int fd, const char *path, uid_t uid, struct error *err)
+{
+    char of[FD_PATH_MAX];
+    acl_t acl = acl_of_two(uid);
+    int rc;
+
+    path_of(fd, of);
+    rc = acl != NULL && acl_set_file(of, ACL_TYPE_DEFAULT, acl) == 0 && acl_set_fd(fd, acl) == 0
+             ? 0
+             : failed(path, err);
     acl_free(acl);
     return rc;
 }
 
-/* Without other names there was no mask either. */
+/* Without other names there is no mask. What it has kept from the group stays so. */
 static int take_out(acl_t acl, acl_entry_t entry)
 {
-    acl_entry_t mask;
+    acl_entry_t mask, group;
 
     if (acl_delete_entry(acl, entry) != 0)
         return -1;
     if (has_names(acl) || !find(acl, ACL_MASK, 0, &mask))
         return 0;
+    if (find(acl, ACL_GROUP_OBJ, 0, &group) &&
+        set_rights(group, rights_of(group) & rights_of(mask)) != 0)
+        return -1;
     return acl_delete_entry(acl, mask);
 }
 
@@ -185,8 +248,6 @@ int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err)
 {
     acl_t acl = acl_get_fd(fd);
     acl_entry_t entry;
-    char of[FD_PATH_MAX];
-    struct stat st;
     int rc = 0;
 
     if (acl == NULL)
@@ -194,11 +255,22 @@ int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err)
     if (find(acl, ACL_USER, uid, &entry) && (take_out(acl, entry) != 0 || acl_set_fd(fd, acl) != 0))
         rc = failed(path, err);
     acl_free(acl);
-    if (rc != 0 || fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode))
-        return rc;
+    return rc;
+}
+
+int acl_withdraw_below(int fd, const char *path, uid_t uid, struct error *err)
+{
+    char of[FD_PATH_MAX];
+    acl_entry_t entry;
+    acl_t acl;
+    int rc = 0;
+
     path_of(fd, of);
     acl = acl_get_file(of, ACL_TYPE_DEFAULT);
-    if (acl != NULL && find(acl, ACL_USER, uid, &entry) && acl_delete_def_file(of) != 0)
+    if (acl == NULL)
+        return errno == ENOTSUP ? 0 : failed(path, err);
+    if (find(acl, ACL_USER, uid, &entry) &&
+        (take_out(acl, entry) != 0 || acl_set_file(of, ACL_TYPE_DEFAULT, acl) != 0))
         rc = failed(path, err);
     acl_free(acl);
     return rc;

@@ -15,11 +15,24 @@
 
 /* Has the ACL an entry for the user? */
 int acl_has_user(int fd, const char *path, uid_t uid, bool *has, struct error *err);
+
+struct acl_user {
+    uid_t uid;
+    const gid_t *groups;
+    int count;
+};
+
+/* Does the ACL let the user do anything, by an entry for that user, or for a group of that user?
+ * fd may be one of O_PATH. */
+int acl_lets(int fd, const char *path, const struct acl_user *user, bool *may, struct error *err);
+
 /* The user may do that (ACL_R, …), and nobody else more than before. */
 int acl_let(int fd, const char *path, uid_t uid, unsigned int rights, struct error *err);
-/* What is made in this directory is this user's and that user's, whoever makes it. */
-int acl_let_below(int fd, const char *path, uid_t uid, struct error *err);
-/* Both are taken away. The ACL is as it was before. */
+/* Only this user and that user may open the directory, and what is made in it, whoever makes it. */
+int acl_let_only(int fd, const char *path, uid_t uid, struct error *err);
+/* Take the user's entry away. Nobody else has more or less than before. */
 int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err);
+/* … of what is made in the directory. */
+int acl_withdraw_below(int fd, const char *path, uid_t uid, struct error *err);
 
 #endif

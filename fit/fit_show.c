@@ -119,6 +119,7 @@ static json_object *fit_json(const struct home *home, int64_t id, struct error *
     on_s3 = s3_grant_is_open(home, id, (double)time(NULL), &until);
     json_object_object_add(json, "granted",
                            json_object_new_boolean(on_s3 || grant_is_open(home, id)));
+    json_object_object_add(json, "lost", grant_lost(home, id));
     json_object_object_add(json, "sessionUntil", on_s3 ? json_object_new_double(until) : NULL);
     add_record(json, &record);
     json_object_object_add(json, "run", json_object_get(spec.json));
@@ -153,6 +154,22 @@ static void print_history(json_object *json)
     }
 }
 
+/* What could not be taken back. */
+static void print_lost(json_object *json, const char *user)
+{
+    json_object *lost = json_object_object_get(json, "lost");
+
+    for (size_t i = 0; lost != NULL && i < json_object_array_length(lost); i++) {
+        json_object *one = json_object_array_get_idx(lost, i);
+        const char *path = json_get_string(one, "path"), *why = json_get_string(one, "why");
+        char text[PATH_MAX + 300];
+
+        snprintf(text, sizeof(text), "%.4000s may be open to %.60s still: %.200s",
+                 path != NULL ? path : "", user, why != NULL ? why : "");
+        print_pair("Lost:", text);
+    }
+}
+
 static void print_trainer(json_object *json, json_object *run)
 {
     json_object *trainer = json_object_object_get(run, "trainer");
@@ -166,6 +183,7 @@ static void print_trainer(json_object *json, json_object *run)
     snprintf(text, sizeof(text), "%.60s has access to the data and the new state", user);
     if (json_get_bool(json, "granted", false))
         print_pair("Granted:", text);
+    print_lost(json, user);
     if (json_get_double(json, "sessionUntil", 0) > 0) {
         snprintf(
             text, sizeof(text), "its session ends at %s",

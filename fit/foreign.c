@@ -4,65 +4,47 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "common/entry.h"
 #include "common/files.h"
-#include "fit/grant.h"
-#include "lib/json_get.h"
-#include "lib/json_text.h"
-#include "lib/state_manifest.h"
+#include "fit/put_list.h"
+#include "fit/room.h"
 #include "state/tree.h"
 
 #define PIECE     ((size_t)1 << 20)
-#define LIST_FILE "files.json"
+#define DENIED_NS 200000000L
 #define LIST_NEW  "files.new"
-#define LIST_MAX  ((size_t)16 << 20)
-#define FILES_MAX 200000
 #define NUMBER    24
 
+/* errno stays. */
 static int failed(const char *path, struct error *err)
 {
-    return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
+    int saved = errno;
+
+    error_set(err, "%s: %s", error_path(path).text, strerror(saved));
+    errno = saved;
+    return -1;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int open_without_links(const char *path)
-{
-    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-                           .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-
-    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-}
-
-bool foreign_is_open(const char *path)
-{
-    int fd = open_without_links(path);
-
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0 || errno != EACCES;
-}
-
 /* A file or directory of owner at an absolute path without links. The descriptor. */
 static int open_of(const char *path, uid_t owner, struct stat *st, struct error *err)
 {
-    int fd = open_without_links(path);
+    int fd = entry_open_path(path, st);
 
     if (fd < 0)
         return errno == ELOOP ? error_set(err, "%s: there is a link in it", error_path(path).text)
                               : failed(path, err);
-    if (fstat(fd, st) == 0 && st->st_uid == owner && (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)))
+    if (st->st_uid == owner && (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)))
         return fd;
     close(fd);
     return error_set(err, "%s: it does not belong to the user who asks", error_path(path).text);
@@ -80,35 +62,42 @@ static int open_dir(const char *path, struct error *err)
 struct copy {
     int from, to;
     const struct foreign *foreign;
-    const char *does;     /* what the owner of the files does, for people */
-    json_object *list;    /* of foreign_put */
-    int64_t bytes, files; /* that there is room for */
+    const char *does; /* what the owner of the files does, for people */
+    struct put_list list;
+    struct room room;
 };
 
-/* A tenth of what is free stays free. Some file systems have no limit of files. */
-static int find_room(struct copy *copy, struct error *err)
+static bool stops(const struct foreign *foreign)
 {
-    struct statvfs st;
-
-    if (fstatvfs(copy->to, &st) != 0)
-        return error_set(err, "the room for copies: %s", strerror(errno));
-    copy->bytes = (int64_t)((double)st.f_bavail * (double)st.f_frsize * 0.9);
-    copy->files = st.f_files > 0 ? (int64_t)((double)st.f_favail * 0.9) : INT64_MAX;
-    return 0;
+    return foreign->stops != NULL && foreign->stops(foreign->arg);
 }
 
-static int take_room(struct copy *copy, int64_t bytes, const char *path, struct error *err)
+/* Access goes away and comes back at any time, while files are copied, too: errno says whether it
+ * was that. Waits a moment, and then it is to be tried once more. *since: when it was first. */
+static bool is_denied(const struct foreign *foreign, time_t *since)
 {
-    if (copy->files < 1 || bytes > copy->bytes)
-        return error_set(err, "%s: there is no room for a copy of it", error_path(path).text);
-    copy->files--;
-    copy->bytes -= bytes;
-    return 0;
+    const struct timespec pause = {.tv_nsec = DENIED_NS};
+    struct timespec now;
+
+    if (errno != EACCES || foreign->patience == 0 || stops(foreign))
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (*since == 0)
+        *since = now.tv_sec;
+    if (now.tv_sec > *since + foreign->patience)
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
 }
 
-static bool stops(const struct copy *copy)
+/* errno stays. */
+static void close_kept(int fd)
 {
-    return copy->foreign->stops != NULL && copy->foreign->stops(copy->foreign->arg);
+    int saved = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
 }
 
 /* Not what is written there meanwhile. */
@@ -119,7 +108,7 @@ static int pump(const struct copy *copy, int from, int to, int64_t bytes, const 
     ssize_t n = buffer != NULL ? 1 : -1;
     bool written = true, stopped = false;
 
-    while (n > 0 && bytes > 0 && written && !(stopped = stops(copy))) {
+    while (n > 0 && bytes > 0 && written && !(stopped = stops(copy->foreign))) {
         n = read(from, buffer, bytes < (int64_t)PIECE ? (size_t)bytes : PIECE);
         bytes -= n;
         written = n <= 0 || file_write_all(to, buffer, (size_t)n) == 0;
@@ -150,7 +139,8 @@ static int copy_open(struct copy *copy, int fd, const char *path, struct error *
     int64_t bytes;
     int to, rc;
 
-    if (check_owner(copy, fd, &bytes, path, err) != 0 || take_room(copy, bytes, path, err) != 0)
+    if (check_owner(copy, fd, &bytes, path, err) != 0 ||
+        room_take(&copy->room, path, bytes, err) != 0)
         return -1;
     to = tree_make(copy->to, path, err);
     if (to < 0)
@@ -172,20 +162,21 @@ static int copy_one(const char *path, int64_t bytes, void *arg, struct error *er
     return rc;
 }
 
-int foreign_copy(const char *path, const struct foreign *foreign, const char *to,
-                 char result[PATH_MAX], struct error *err)
+static int copy_once(const char *path, const struct foreign *foreign, const char *to,
+                     char result[PATH_MAX], struct error *err)
 {
     const char *name = strrchr(path, '/');
     struct copy copy = {.foreign = foreign, .does = "asks", .to = -1};
     struct stat st;
     int rc = -1;
 
+    errno = 0;
     copy.from = open_of(path, foreign->owner, &st, err);
     if (copy.from < 0)
         return -1;
     if (dir_make(to, err) == 0)
         copy.to = open_dir(to, err);
-    if (copy.to < 0 || find_room(&copy, err) != 0) {
+    if (copy.to < 0 || room_find(copy.to, &copy.room, err) != 0) {
         rc = -1;
     } else if (S_ISDIR(st.st_mode)) {
         snprintf(result, PATH_MAX, "%s", to);
@@ -194,9 +185,20 @@ int foreign_copy(const char *path, const struct foreign *foreign, const char *to
         snprintf(result, PATH_MAX, "%.2000s/%.2000s", to, name != NULL ? name + 1 : path);
         rc = copy_open(&copy, copy.from, name != NULL ? name + 1 : path, err);
     }
-    close(copy.from);
-    if (copy.to >= 0)
-        close(copy.to);
+    close_kept(copy.from);
+    close_kept(copy.to);
+    return rc;
+}
+
+int foreign_copy(const char *path, const struct foreign *foreign, const char *to,
+                 char result[PATH_MAX], struct error *err)
+{
+    time_t since = 0;
+    int rc;
+
+    while ((rc = copy_once(path, foreign, to, result, err)) != 0 && is_denied(foreign, &since))
+        if (dir_remove(to, err) != 0)
+            break;
     return rc == 0 ? 0 : error_prefix(err, "%s", error_path(path).text);
 }
 
@@ -221,11 +223,11 @@ static int make_there(int dir, const char *name, struct error *err)
 
 static int put_one(const char *path, int64_t bytes, void *arg, struct error *err)
 {
-    const struct copy *copy = arg;
+    struct copy *copy = arg;
     char name[NUMBER];
     int from, to, rc;
 
-    snprintf(name, sizeof(name), "%zu", json_object_array_length(copy->list) + 1);
+    snprintf(name, sizeof(name), "%zu", json_object_array_length(copy->list.names) + 1);
     from = tree_open(copy->from, path, &bytes, err);
     to = from >= 0 ? make_there(copy->to, name, err) : -1;
     rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
@@ -235,26 +237,35 @@ static int put_one(const char *path, int64_t bytes, void *arg, struct error *err
         close(to);
     if (from >= 0)
         close(from);
-    json_object_array_add(copy->list, json_object_new_string(path));
+    json_object_array_add(copy->list.names, json_object_new_string(path));
+    return rc;
+}
+
+static int write_list(const struct copy *copy, const char *text, struct error *err)
+{
+    int rc, fd = make_there(copy->to, LIST_NEW, err);
+
+    if (fd < 0)
+        return -1;
+    rc = file_write_all(fd, text, strlen(text)) == 0 && fsync(fd) == 0 &&
+                 renameat(copy->to, LIST_NEW, copy->to, PUT_LIST_FILE) == 0
+             ? 0
+             : failed(PUT_LIST_FILE, err);
+    close_kept(fd);
     return rc;
 }
 
 static int put_list(const struct copy *copy, struct error *err)
 {
-    const char *text = json_object_to_json_string_ext(copy->list, JSON_C_TO_STRING_PLAIN);
-    int rc, fd = make_there(copy->to, LIST_NEW, err);
+    char *text = put_list_text(&copy->list, err);
+    int rc = text != NULL ? write_list(copy, text, err) : -1;
 
-    if (fd < 0)
-        return -1;
-    rc = text != NULL && file_write_all(fd, text, strlen(text)) == 0 && fsync(fd) == 0 &&
-                 renameat(copy->to, LIST_NEW, copy->to, LIST_FILE) == 0
-             ? 0
-             : failed(LIST_FILE, err);
-    close(fd);
+    free(text);
     return rc;
 }
 
-int foreign_put(const char *from, const char *to, const struct foreign *foreign, struct error *err)
+static int put_once(const char *from, const char *to, const struct foreign *foreign,
+                    struct error *err)
 {
     struct copy copy = {.from = open_dir(from, err), .foreign = foreign};
     struct stat st;
@@ -262,65 +273,47 @@ int foreign_put(const char *from, const char *to, const struct foreign *foreign,
 
     if (copy.from < 0)
         return -1;
+    errno = 0;
     copy.to = open_of(to, foreign->owner, &st, err);
-    copy.list = json_object_new_array();
+    put_list_begin(&copy.list);
     if (copy.to >= 0)
         rc = tree_walk(copy.from, put_one, &copy, err);
     if (rc == 0)
-        rc = json_object_array_length(copy.list) > 0
-                 ? put_list(&copy, err)
-                 : error_set(err, "the training has written no files");
-    json_object_put(copy.list);
-    close(copy.from);
-    if (copy.to >= 0)
-        close(copy.to);
+        rc = put_list(&copy, err);
+    close_kept(copy.from);
+    close_kept(copy.to);
+    put_list_clear(&copy.list);
+    return rc;
+}
+
+int foreign_put(const char *from, const char *to, const struct foreign *foreign, struct error *err)
+{
+    time_t since = 0;
+    int rc;
+
+    do
+        rc = put_once(from, to, foreign, err);
+    while (rc != 0 && is_denied(foreign, &since));
     return rc;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* So many commas are so many values, each of which would need more memory than text. */
-static bool is_small(const char *text, size_t len)
+static int read_list(struct copy *copy, struct error *err)
 {
-    size_t commas = 0;
-
-    for (const char *at = text; (at = memchr(at, ',', len - (size_t)(at - text))) != NULL; at++)
-        commas++;
-    return commas < FILES_MAX;
-}
-
-/* A new array; NULL with err. */
-static json_object *parse_list(const char *text, size_t len, struct error *err)
-{
-    json_tokener *tokener = is_small(text, len) ? json_tokener_new() : NULL;
-    json_object *list = tokener != NULL ? json_tokener_parse_ex(tokener, text, (int)len) : NULL;
-
-    if (tokener != NULL)
-        json_tokener_free(tokener);
-    if (json_object_is_type(list, json_type_array))
-        return list;
-    json_object_put(list);
-    error_set(err, LIST_FILE ": this is no list of at most %d files", FILES_MAX);
-    return NULL;
-}
-
-static json_object *read_list(const struct copy *copy, struct error *err)
-{
-    json_object *list = NULL;
     struct stat st;
     size_t len = 0;
     int64_t bytes;
-    int fd = entry_open(copy->from, LIST_FILE, S_IFREG, &st, err);
+    int rc, fd = entry_open(copy->from, PUT_LIST_FILE, S_IFREG, &st, err);
     char *text = NULL;
 
-    if (fd >= 0 && check_owner(copy, fd, &bytes, LIST_FILE, err) == 0)
-        text = entry_text(fd, LIST_MAX, &len, err);
+    if (fd >= 0 && check_owner(copy, fd, &bytes, PUT_LIST_FILE, err) == 0)
+        text = entry_text(fd, PUT_LIST_MAX, &len, err);
     if (fd >= 0)
         close(fd);
-    if (text != NULL)
-        list = parse_list(text, len, err);
+    rc = text != NULL ? put_list_parse(text, len, &copy->list, err) : -1;
     free(text);
-    return list;
+    return rc;
 }
 
 static int take_one(struct copy *copy, size_t number, const char *path, struct error *err)
@@ -329,15 +322,10 @@ static int take_one(struct copy *copy, size_t number, const char *path, struct e
     int64_t bytes;
     int from, to = -1, rc;
 
-    if (path == NULL || !state_file_ok(path) ||
-        strncmp(path, GRANT_INCOMING, strlen(GRANT_INCOMING)) == 0)
-        return error_set(err,
-                         "the trainer has written a file of a name that cannot be used: \"%s\"",
-                         path != NULL ? error_value(path).text : "");
     snprintf(name, sizeof(name), "%zu", number);
     from = tree_open(copy->from, name, &bytes, err);
     if (from >= 0 && check_owner(copy, from, &bytes, path, err) == 0 &&
-        take_room(copy, bytes, path, err) == 0)
+        room_take(&copy->room, path, bytes, err) == 0)
         to = tree_make(copy->to, path, err);
     rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (to >= 0)
@@ -349,10 +337,11 @@ static int take_one(struct copy *copy, size_t number, const char *path, struct e
 
 static int take_all(struct copy *copy, struct error *err)
 {
+    json_object *names = copy->list.names;
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < json_object_array_length(copy->list); i++)
-        rc = take_one(copy, i + 1, json_object_get_string(json_object_array_get_idx(copy->list, i)),
+    for (size_t i = 0; rc == 0 && i < json_object_array_length(names); i++)
+        rc = take_one(copy, i + 1, json_object_get_string(json_object_array_get_idx(names, i)),
                       err);
     return rc;
 }
@@ -365,11 +354,11 @@ int foreign_take(const char *from, const char *to, const struct foreign *foreign
 
     if (copy.from >= 0)
         copy.to = open_dir(to, err);
-    if (copy.to >= 0 && find_room(&copy, err) == 0)
-        copy.list = read_list(&copy, err);
-    if (copy.list != NULL)
+    if (copy.to >= 0 && room_find(copy.to, &copy.room, err) == 0)
+        rc = read_list(&copy, err);
+    if (rc == 0)
         rc = take_all(&copy, err);
-    json_object_put(copy.list);
+    put_list_clear(&copy.list);
     if (copy.to >= 0)
         close(copy.to);
     if (copy.from >= 0)

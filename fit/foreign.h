@@ -13,18 +13,17 @@
 
 #include "lib/error.h"
 
-/* Whether this user may open it now. True also if something else is wrong, which opening says. */
-bool foreign_is_open(const char *path);
-
 struct foreign {
     uid_t owner; /* the other user */
     /* Is it to be given up? Asked often. NULL: it is not. */
     bool (*stops)(void *arg);
     void *arg;
+    int patience; /* seconds for which access that is missing is waited for, also in between */
 };
 
 /* A file, or all files of a directory, which belong to owner, become files of this user in the
- * directory `to`, which is made. result: what the path is there. */
+ * directory `to`, which is made, and made anew where access has to be waited for. result: what the
+ * path is there. */
 int foreign_copy(const char *path, const struct foreign *foreign, const char *to,
                  char result[PATH_MAX], struct error *err);
 

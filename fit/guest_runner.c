@@ -75,6 +75,23 @@ static double age(const struct guest_runner *runner, const char *file, double no
                : 0;
 }
 
+/* For how long its user has not asked: as the file does not change, whatever clock its file system
+ * has. */
+static double silence(struct guest_runner *runner, double now)
+{
+    struct stat st;
+
+    if (stat(home_path(&runner->home, runner->id, GUEST_LOOKED_FILE).text, &st) != 0)
+        return 0;
+    if (runner->heard.id != runner->id || runner->heard.at.tv_sec != st.st_mtim.tv_sec ||
+        runner->heard.at.tv_nsec != st.st_mtim.tv_nsec) {
+        runner->heard.id = runner->id;
+        runner->heard.at = st.st_mtim;
+        runner->heard.seen = now;
+    }
+    return now - runner->heard.seen;
+}
+
 /* As the owner's job file said when it began. */
 static double limit_of(const struct guest_runner *runner)
 {
@@ -86,11 +103,11 @@ static double limit_of(const struct guest_runner *runner)
 }
 
 /* The user of it need not do anything for that: others wait. NULL: it goes on. */
-static const char *overdue(const struct guest_runner *runner, double now)
+static const char *overdue(struct guest_runner *runner, double now)
 {
     double trains = age(runner, GUEST_BEGIN_FILE, now);
 
-    if (age(runner, GUEST_LOOKED_FILE, now) > GUEST_SILENT)
+    if (silence(runner, now) > GUEST_SILENT)
         return "its user was not heard of any more";
     if (trains > limit_of(runner))
         return GUEST_TOO_LONG;
@@ -102,7 +119,7 @@ static const char *overdue(const struct guest_runner *runner, double now)
 
 /* Its user has ended it, or has not been heard for long, or has had enough time. Only the last is a
  * result: else the user may ask once more. */
-static bool is_ended(const struct guest_runner *runner, double now)
+static bool is_ended(struct guest_runner *runner, double now)
 {
     const char *why;
     struct error err, said;

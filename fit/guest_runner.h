@@ -5,6 +5,7 @@
 #define FIT_GUEST_RUNNER_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "fit/guests.h"
 #include "fit/leader_link.h"
@@ -16,6 +17,12 @@ struct guest_runner {
     int64_t id;    /* whose turn it is; 0: nobody's */
     double asked;  /* the leader was, for the replica */
     int64_t noted; /* whose turn it is by the job's comment; -1: not known */
+    /* Its user has asked last: when that was first seen here, and by the file system's clock. */
+    struct {
+        int64_t id;
+        double seen;
+        struct timespec at;
+    } heard;
 };
 
 /* One look. *busy: somebody's turn has come. -1 with err: to be tried again. */

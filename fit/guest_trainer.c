@@ -24,8 +24,7 @@
 
 #define ARGUMENTS_MAX 1000
 #define UNWANTED_MS   500
-#define ACCESS_LOOKS  600 /* for what is not open … */
-#define ACCESS_NS     200000000L
+#define PATIENCE      120 /* seconds for access: the guest's next job may give it again */
 
 /* One start of it. */
 struct attempt {
@@ -56,31 +55,6 @@ static bool unwanted(void *arg)
         return false;
     trainer->looked = now;
     return is_ended(trainer);
-}
-
-/* ---- access ---------------------------------------------------------------------------------- */
-
-/* If the guest's job begins anew, its epilog takes access back and its next runner gives it again:
- * that is waited for. False: the training is not wanted any more. */
-static bool waits_for(struct attempt *attempt, const char *path)
-{
-    struct timespec pause = {.tv_nsec = ACCESS_NS};
-
-    if (path == NULL || s3_place_is(path))
-        return true;
-    for (int i = 0; i < ACCESS_LOOKS && !foreign_is_open(path); i++) {
-        if (unwanted(attempt->trainer))
-            return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
-}
-
-static bool waits_for_all(struct attempt *attempt)
-{
-    return waits_for(attempt, json_get_string(attempt->call, "trainData")) &&
-           waits_for(attempt, json_get_string(attempt->call, "targetsData")) &&
-           waits_for(attempt, json_get_string(attempt->call, "previousModelDir"));
 }
 
 /* Nobody waits for what it says. */
@@ -203,8 +177,6 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
 
     snprintf(to, sizeof(to), "%s", there != NULL ? there : "");
     *code = 1;
-    if (!waits_for_all(attempt))
-        return 1;
     if (prepare(attempt, why) != 0)
         return is_over(attempt->trainer) ? 1 : 0;
     if (run(attempt, "stage", code, why) != 0)
@@ -213,8 +185,6 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
         return 1;
     if (*code != 0)
         return 0;
-    if (!waits_for(attempt, to))
-        return 1;
     *code = put(attempt, to, why) == 0 ? 0 : 1;
     return *code != 0 && is_over(attempt->trainer) ? 1 : 0;
 }
@@ -225,7 +195,8 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
     struct attempt attempt = {
         .trainer = trainer,
         .begun = begun,
-        .foreign = {.owner = trainer->uid, .stops = unwanted, .arg = trainer}};
+        .foreign = {
+            .owner = trainer->uid, .stops = unwanted, .arg = trainer, .patience = PATIENCE}};
     struct error why = {""};
     int number, code = 1, rc;
 

@@ -10,6 +10,12 @@ fit_libfit_la_SOURCES = \
     fit/foreign.h \
     fit/grant.c \
     fit/grant.h \
+    fit/grant_list.c \
+    fit/grant_list.h \
+    fit/grant_plan.c \
+    fit/grant_plan.h \
+    fit/grant_tree.c \
+    fit/grant_tree.h \
     fit/guest_runner.c \
     fit/guest_runner.h \
     fit/guests.c \
@@ -19,6 +25,10 @@ fit_libfit_la_SOURCES = \
     fit/leader_link.h \
     fit/new_state.c \
     fit/new_state.h \
+    fit/put_list.c \
+    fit/put_list.h \
+    fit/room.c \
+    fit/room.h \
     fit/runner.c \
     fit/runner.h \
     fit/s3_box.c \

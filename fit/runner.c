@@ -16,7 +16,8 @@
 #include "fit/guest_runner.h"
 #include "fit/steps.h"
 
-#define END_LOOK 0.5 /* seconds between two looks whether a fit is to end */
+#define END_LOOK      0.5 /* seconds between two looks whether a fit is to end */
+#define LEAVE_SECONDS 10  /* for S3 at the end of this process */
 
 struct runner {
     struct home home;
@@ -119,6 +120,7 @@ static int open_fit(struct runner *runner, int64_t id, struct error *err)
         .job = runner->job,
         .restarts = runner->restarts,
         .cluster = runner->cluster,
+        .claim = runner->claim,
         .id = id,
         .spec = &runner->spec,
         .record = &runner->record,
@@ -303,12 +305,19 @@ static int look_for_guests(struct runner *runner, enum runner_sees *sees, struct
     return rc;
 }
 
+/* This process was asked to end. What S3 takes for it has its own time. */
 void runner_leave(struct runner *runner)
 {
     struct error err;
 
-    if (runner->id != 0 && home_claimed(&runner->home, runner->claim) &&
-        grant_revoke(&runner->home, runner->id, &err) != 0)
+    if (runner->id == 0 || !home_claimed(&runner->home, runner->claim))
+        return;
+    if (grant_revoke(&runner->home, runner->id, runner->claim, &err) != 0)
+        log_error("fit %" PRId64 ": %s", runner->id, err.text);
+    if (runner->steps.s3 == NULL)
+        return;
+    stop_watch(LEAVE_SECONDS);
+    if (s3_grant_revoke(runner->steps.s3, unix_time(), &err) != 0)
         log_error("fit %" PRId64 ": %s", runner->id, err.text);
 }
 

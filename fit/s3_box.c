@@ -44,6 +44,11 @@ const char *s3_box_key_name(const struct s3_box_key *key)
     return key->name;
 }
 
+bool s3_box_key_ok(const char *name)
+{
+    return strlen(name) == NAME_SIZE - 1 && strspn(name, "0123456789abcdef") == NAME_SIZE - 1;
+}
+
 void s3_box_clear(struct s3_box *box)
 {
     s3_account_clear(&box->account);
@@ -80,8 +85,8 @@ char *s3_box_seal(const struct s3_box *box, const char *key_name, struct error *
     size_t len = 0;
     char *text = NULL;
 
-    if (sodium_hex2bin(key, sizeof(key), key_name, strlen(key_name), NULL, &len, NULL) != 0 ||
-        len != sizeof(key) || strlen(key_name) != NAME_SIZE - 1) {
+    if (!s3_box_key_ok(key_name) ||
+        sodium_hex2bin(key, sizeof(key), key_name, strlen(key_name), NULL, &len, NULL) != 0) {
         error_set(err, "the trainer's key is none");
         return NULL;
     }

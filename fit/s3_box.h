@@ -4,6 +4,8 @@
 #ifndef FIT_S3_BOX_H
 #define FIT_S3_BOX_H
 
+#include <stdbool.h>
+
 #include "common/s3_account.h"
 #include "lib/error.h"
 #include "lib/s3_policy.h"
@@ -17,6 +19,8 @@ struct s3_box_key *s3_box_key_create(void);
 void s3_box_key_destroy(struct s3_box_key *key); /* accepts NULL */
 /* What others need to seal a box for it. */
 const char *s3_box_key_name(const struct s3_box_key *key);
+/* Is that such a name? */
+bool s3_box_key_ok(const char *name);
 
 /* What is in a box. */
 struct s3_box {

@@ -49,7 +49,7 @@ static size_t count_own(json_object *policy, const char *sid)
     return before - s3_policy_remove(policy, sid);
 }
 
-/* Somebody else may write the policy at the same time, and so undo this. */
+/* Somebody else may write the policy at the same time, and so undo this. 1 with err: that is so. */
 static int is_written(struct s3 *s3, const struct work *work, size_t wanted, struct error *err)
 {
     json_object *policy = s3_bucket_policy_read(s3, err);
@@ -58,9 +58,10 @@ static int is_written(struct s3 *s3, const struct work *work, size_t wanted, str
     json_object_put(policy);
     if (policy == NULL)
         return -1;
-    return same ? 0
-                : error_set(err, "the policy of bucket %s is changed by others at the same time",
-                            work->bucket);
+    if (same)
+        return 0;
+    error_set(err, "the policy of bucket %s is changed by others at the same time", work->bucket);
+    return 1;
 }
 
 static int change(struct s3 *s3, const struct work *work, struct error *err)
@@ -105,15 +106,14 @@ static int do_bucket(const struct s3_account *account, const struct work *work, 
     const struct s3_limits limits = {.connect = 5, .stall = 5, .tries = 3};
     struct s3 *s3 = s3_open(account, work->bucket, &limits, err);
     int rc = s3 != NULL ? set_proof(s3, work, err) : -1;
+    bool again = rc == 0;
 
-    for (int i = 0; rc == 0 && i < TRIES; i++) {
+    for (int i = 0; again && i < TRIES; i++) {
         rc = change(s3, work, err);
-        if (rc == 0)
-            break;
-        rc = i + 1 < TRIES ? 0 : -1;
+        again = rc > 0;
     }
     s3_close(s3);
-    return rc;
+    return rc == 0 ? 0 : -1;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -137,12 +137,14 @@ json_object *s3_bucket_names(const struct s3_scope *scope)
     return names;
 }
 
+/* Who cannot give all of it is soon asked again. What is taken back is tried in each of them. */
 static int do_all(const struct s3_account *account, json_object *buckets, struct work *work,
                   struct error *err)
 {
+    bool gives = work->order != NULL;
     int rc = 0;
 
-    for (size_t i = 0; i < json_object_array_length(buckets); i++) {
+    for (size_t i = 0; i < json_object_array_length(buckets) && (rc == 0 || !gives); i++) {
         struct error why = {""};
 
         work->bucket = json_object_get_string(json_object_array_get_idx(buckets, i));

@@ -7,25 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/files.h"
 #include "common/s3.h"
 #include "common/stop.h"
-#include "fit/grant.h"
+#include "fit/put_list.h"
+#include "fit/room.h"
 #include "fit/s3_bucket_grant.h"
 #include "lib/s3_place.h"
-#include "lib/state_manifest.h"
 #include "state/tree.h"
 
-#define SPARE   5 /* seconds that keys have to last */
+#define SPARE   5  /* seconds that keys have to last */
+#define AGAIN   10 /* … between two tries of new keys that cannot be used yet */
 #define LOOK_NS 300000000L
 #define KEY_MAX (S3_KEY_MAX + 1)
-
-#define DEPTH_MAX 32 /* directories of a state below each other */
-#define FILES_MAX 200000
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -106,14 +103,22 @@ static int await_keys(struct s3_source *source, struct error *err)
 
 /* ---- a place --------------------------------------------------------------------------------- */
 
+/* The keys are its own: later ones may come meanwhile. */
+struct session {
+    struct s3_account account;
+    struct s3 *s3;
+    double until; /* they end by then */
+};
+
 /* Where objects are, and with which keys. */
 struct store {
     struct s3_source *source; /* NULL: with this user's own */
-    struct s3_account own;
     struct s3_place where;
-    struct s3 *s3;
-    double until; /* of the keys that s3 has */
+    char prefix[S3_PREFIX_MAX + PUT_ATTEMPT_SIZE + 2]; /* of keys there */
+    struct session *session;
+    double tried; /* when later keys could not be used */
     int dir;      /* of the files */
+    struct put_list put;
     /* What a listing has found, or is to be removed. */
     struct found {
         char *key;
@@ -122,46 +127,101 @@ struct store {
     size_t count, room;
 };
 
-/* With keys that may open more than what the other user may. */
-static int enter(struct store *store, struct error *err)
+static int store_begin(struct store *store, const char *url, struct error *err)
 {
-    s3_give_owner(store->s3);
-    return s3_bucket_check_proof(store->s3, store->source->box.sid,
-                                 s3_box_key_name(store->source->key), err);
+    if (s3_place_parse(url, &store->where, err) != 0)
+        return -1;
+    snprintf(store->prefix, sizeof(store->prefix), "%s", store->where.prefix);
+    return 0;
 }
 
-/* Also once more, with new keys. */
-static int store_open(struct store *store, struct error *err)
+static void session_close(struct session *session)
+{
+    if (session == NULL)
+        return;
+    s3_close(session->s3);
+    s3_account_clear(&session->account);
+    free(session);
+}
+
+/* With keys that may open more than what the other user may. */
+static int enter(const struct s3_source *source, struct s3 *s3, struct error *err)
+{
+    s3_give_owner(s3);
+    return s3_bucket_check_proof(s3, source->box.sid, s3_box_key_name(source->key), err);
+}
+
+static int begin(const struct store *store, struct session *session, struct error *err)
 {
     const struct s3_limits limits = S3_LIMITS;
-    const struct s3_account *account = &store->own;
+    const struct s3_source *source = store->source;
 
-    if (store->source != NULL) {
-        if (await_keys(store->source, err) != 0)
-            return -1;
-        account = &store->source->box.account;
-        if (store->s3 != NULL && store->until >= store->source->box.until)
-            return 0;
-        store->until = store->source->box.until;
-    } else if (store->s3 != NULL) {
-        return 0;
-    } else if (s3_account_load(&store->own, err) != 0) {
+    if (source == NULL && s3_account_load(&session->account, err) != 0)
         return -1;
+    if (source != NULL && s3_account_copy(&source->box.account, &session->account) != 0)
+        return error_set(err, "out of memory");
+    session->until = source != NULL ? source->box.until : 0;
+    session->s3 = s3_open(&session->account, store->where.bucket, &limits, err);
+    if (session->s3 == NULL)
+        return -1;
+    return source != NULL && source->box.sid[0] != '\0' ? enter(source, session->s3, err) : 0;
+}
+
+/* NULL with err. */
+static struct session *session_open(const struct store *store, struct error *err)
+{
+    struct session *session = calloc(1, sizeof(*session));
+
+    if (session == NULL) {
+        error_set(err, "out of memory");
+        return NULL;
     }
-    s3_close(store->s3);
-    store->s3 = s3_open(account, store->where.bucket, &limits, err);
-    if (store->s3 == NULL)
+    if (begin(store, session, err) == 0)
+        return session;
+    session_close(session);
+    return NULL;
+}
+
+/* Is there no reason to try other keys now? */
+static bool goes_on(const struct store *store, double now)
+{
+    const struct session *session = store->session;
+
+    if (session == NULL)
+        return false;
+    return store->source == NULL || session->until >= store->source->box.until ||
+           (session->until > now + SPARE && now < store->tried + AGAIN);
+}
+
+/* Also once more, with new keys. If they cannot be used yet, the old ones go on as long as they
+ * last. */
+static int store_open(struct store *store, struct error *err)
+{
+    struct session *session;
+    double now;
+
+    if (store->source != NULL && await_keys(store->source, err) != 0)
         return -1;
-    return store->source != NULL && store->source->box.sid[0] != '\0' ? enter(store, err) : 0;
+    now = (double)time(NULL);
+    if (goes_on(store, now))
+        return 0;
+    session = session_open(store, err);
+    if (session == NULL && store->session != NULL && store->session->until > now + SPARE) {
+        store->tried = now;
+        return 0;
+    }
+    session_close(store->session);
+    store->session = session;
+    return session != NULL ? 0 : -1;
 }
 
 static void store_close(struct store *store)
 {
-    s3_close(store->s3);
-    s3_account_clear(&store->own);
+    session_close(store->session);
     for (size_t i = 0; i < store->count; i++)
         free(store->found[i].key);
     free(store->found);
+    put_list_clear(&store->put);
     if (store->dir >= 0)
         close(store->dir);
 }
@@ -194,7 +254,8 @@ static int on_entry(const struct s3_entry *entry, void *arg, struct error *err)
 
 static int list(struct store *store, struct error *err)
 {
-    return s3_list(store->s3, store->where.prefix, false, on_entry, store, err) == S3_OK ? 0 : -1;
+    return s3_list(store->session->s3, store->prefix, false, on_entry, store, err) == S3_OK ? 0
+                                                                                            : -1;
 }
 
 static int open_dir(struct store *store, const char *path, struct error *err)
@@ -219,7 +280,7 @@ static bool is_path(const char *path)
 
     for (const char *at = path; *at != '\0'; at++)
         deep += *at == '/';
-    return s3_key_ok(path) && deep <= DEPTH_MAX;
+    return s3_key_ok(path) && deep <= ROOM_DEPTH_MAX;
 }
 
 static int get_one(struct store *store, const char *key, int64_t bytes, const char *path,
@@ -235,33 +296,31 @@ static int get_one(struct store *store, const char *key, int64_t bytes, const ch
     fd = tree_make(store->dir, path, err);
     if (fd < 0)
         return -1;
-    rc = s3_get(store->s3, key, bytes, write_piece, &fd, err) == S3_OK ? 0 : -1;
+    rc = s3_get(store->session->s3, key, bytes, write_piece, &fd, err) == S3_OK ? 0 : -1;
     close(fd);
     return rc;
 }
 
-/* A tenth of what is free stays free. */
-static int check_room(const struct store *store, size_t count, double bytes, struct error *err)
+/* Is there room for all of them? */
+static int check_room(const struct store *store, struct error *err)
 {
-    struct statvfs st;
+    size_t prefix = strlen(store->prefix);
+    struct room room;
+    int rc = room_find(store->dir, &room, err);
 
-    if (fstatvfs(store->dir, &st) != 0)
-        return error_set(err, "the room for copies: %s", strerror(errno));
-    return count <= FILES_MAX && bytes < (double)st.f_bavail * (double)st.f_frsize * 0.9
-               ? 0
-               : error_set(err, "s3://%s/%s: there is no room for copies of %zu objects",
-                           store->where.bucket, store->where.prefix, count);
+    if (rc == 0 && store->count > ROOM_FILES_MAX)
+        rc = error_set(err, "s3://%s/%s: there are more than %d objects", store->where.bucket,
+                       store->where.prefix, ROOM_FILES_MAX);
+    for (size_t i = 0; rc == 0 && i < store->count; i++)
+        rc = room_take(&room, store->found[i].key + prefix, store->found[i].bytes, err);
+    return rc;
 }
 
 static int get_found(struct store *store, struct error *err)
 {
-    size_t prefix = strlen(store->where.prefix);
-    double bytes = 0;
-    int rc;
+    size_t prefix = strlen(store->prefix);
+    int rc = check_room(store, err);
 
-    for (size_t i = 0; i < store->count; i++)
-        bytes += (double)store->found[i].bytes;
-    rc = check_room(store, store->count, bytes, err);
     for (size_t i = 0; rc == 0 && i < store->count; i++)
         rc = get_one(store, store->found[i].key, store->found[i].bytes,
                      store->found[i].key + prefix, err);
@@ -271,18 +330,19 @@ static int get_found(struct store *store, struct error *err)
 /* The object whose name is the prefix. */
 static int get_object(struct store *store, const char *to, char result[PATH_MAX], struct error *err)
 {
-    char key[S3_PREFIX_MAX + 2], etag[S3_ETAG_SIZE];
+    char key[sizeof(store->prefix)], etag[S3_ETAG_SIZE];
     const char *name;
+    struct room room;
     int64_t bytes;
 
-    snprintf(key, sizeof(key), "%s", store->where.prefix);
+    snprintf(key, sizeof(key), "%s", store->prefix);
     if (key[0] == '\0')
         return error_set(err, "s3://%s: the bucket is empty", store->where.bucket);
     key[strlen(key) - 1] = '\0';
-    if (s3_size(store->s3, key, etag, &bytes, err) != S3_OK ||
-        check_room(store, 1, (double)bytes, err) != 0)
-        return -1;
     name = strrchr(key, '/') != NULL ? strrchr(key, '/') + 1 : key;
+    if (s3_size(store->session->s3, key, etag, &bytes, err) != S3_OK ||
+        room_find(store->dir, &room, err) != 0 || room_take(&room, name, bytes, err) != 0)
+        return -1;
     snprintf(result, PATH_MAX, "%.2000s/%.2000s", to, name);
     return get_one(store, key, bytes, name, err);
 }
@@ -291,7 +351,7 @@ int s3_foreign_get(struct s3_source *source, const char *url, const char *to, ch
                    struct error *err)
 {
     struct store store = {.source = source, .dir = -1};
-    int rc = s3_place_parse(url, &store.where, err);
+    int rc = store_begin(&store, url, err);
 
     if (rc == 0)
         rc = store_open(&store, err);
@@ -315,13 +375,14 @@ static void saw_nothing(const void *data, size_t len, void *arg)
     (void)arg;
 }
 
+/* Each attempt has a place of its own: what one before it has put, or puts still, is not there. */
 static int put_one(const char *path, int64_t bytes, void *arg, struct error *err)
 {
     struct store *store = arg;
     char key[KEY_MAX];
     int rc, fd;
 
-    if (snprintf(key, sizeof(key), "%s%s", store->where.prefix, path) > S3_KEY_MAX)
+    if (snprintf(key, sizeof(key), "%s%s/%s", store->prefix, store->put.attempt, path) > S3_KEY_MAX)
         return error_set(err, "%s: longer than %d bytes with its prefix", error_path(path).text,
                          S3_KEY_MAX);
     if (store_open(store, err) != 0)
@@ -329,55 +390,124 @@ static int put_one(const char *path, int64_t bytes, void *arg, struct error *err
     fd = tree_open(store->dir, path, &bytes, err);
     if (fd < 0)
         return -1;
-    rc = s3_put_file(store->s3, key, fd, bytes, saw_nothing, NULL, err) == S3_OK ? 0 : -1;
+    rc = s3_put_file(store->session->s3, key, fd, bytes, saw_nothing, NULL, err) == S3_OK ? 0 : -1;
     close(fd);
-    return rc == 0 ? add_found(store, path, bytes, err) : -1;
+    json_object_array_add(store->put.names, json_object_new_string(path));
+    return rc;
+}
+
+/* It comes last, and says which attempt it was. */
+static int put_list(struct store *store, struct error *err)
+{
+    char *text = put_list_text(&store->put, err), key[KEY_MAX];
+    int rc = text != NULL ? store_open(store, err) : -1;
+
+    snprintf(key, sizeof(key), "%s" PUT_LIST_FILE, store->prefix);
+    if (rc == 0 &&
+        s3_put_text(store->session->s3, key, text, strlen(text), NULL, NULL, err) != S3_OK)
+        rc = -1;
+    free(text);
+    return rc;
 }
 
 int s3_foreign_put(struct s3_source *source, const char *from, const char *url, struct error *err)
 {
     struct store store = {.source = source, .dir = -1};
-    int rc = s3_place_parse(url, &store.where, err);
+    int rc = store_begin(&store, url, err);
 
     if (rc == 0)
         rc = open_dir(&store, from, err);
+    put_list_begin(&store.put);
     if (rc == 0)
         rc = tree_walk(store.dir, put_one, &store, err);
-    if (rc == 0 && store.count == 0)
-        rc = error_set(err, "the training has written no files");
+    if (rc == 0)
+        rc = put_list(&store, err);
     store_close(&store);
     return rc;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* What says of a state what is in it, this user writes. */
-static int check_names(const struct store *store, struct error *err)
+static int read_list(struct store *store, struct error *err)
 {
-    size_t prefix = strlen(store->where.prefix);
+    char key[KEY_MAX], *text = NULL;
+    size_t len = 0;
+    int rc;
+
+    snprintf(key, sizeof(key), "%s" PUT_LIST_FILE, store->prefix);
+    if (s3_get_text(store->session->s3, key, PUT_LIST_MAX, &text, &len, NULL, err) != S3_OK)
+        return error_prefix(err, "the list of what the trainer has put");
+    rc = put_list_parse(text, len, &store->put, err);
+    free(text);
+    return rc;
+}
+
+/* The place of that attempt. */
+static void enter_attempt(struct store *store)
+{
+    size_t len = strlen(store->prefix);
+
+    snprintf(store->prefix + len, sizeof(store->prefix) - len, "%s/", store->put.attempt);
+}
+
+/* The names of the list as a set. */
+static json_object *set_of(const struct store *store)
+{
+    json_object *set = json_object_new_object();
+
+    for (size_t i = 0; i < json_object_array_length(store->put.names); i++)
+        json_object_object_add(
+            set, json_object_get_string(json_object_array_get_idx(store->put.names, i)),
+            json_object_new_boolean(true));
+    return set;
+}
+
+/* What the list names has to be there, and nothing else is looked at. */
+static int choose(struct store *store, struct error *err)
+{
+    json_object *set = set_of(store);
+    size_t prefix = strlen(store->prefix), kept = 0;
+    const char *absent = NULL;
 
     for (size_t i = 0; i < store->count; i++) {
-        const char *name = store->found[i].key + prefix;
+        struct found one = store->found[i];
 
-        if (!state_file_ok(name) || strncmp(name, GRANT_INCOMING, strlen(GRANT_INCOMING)) == 0)
-            return error_set(err, "the trainer has written a file of a name that cannot be used");
+        store->found[i].key = NULL;
+        if (json_object_object_get(set, one.key + prefix) == NULL) {
+            free(one.key);
+            continue;
+        }
+        json_object_object_del(set, one.key + prefix);
+        store->found[kept++] = one;
     }
-    return store->count > 0 ? 0 : error_set(err, "the training has written no files");
+    store->count = kept;
+    json_object_object_foreach (set, name, value) {
+        (void)value;
+        absent = name;
+    }
+    if (absent != NULL)
+        error_set(err, "the trainer has not put what it names: \"%s\"", error_value(absent).text);
+    json_object_put(set);
+    return absent == NULL ? 0 : -1;
 }
 
 int s3_foreign_take(const char *url, const char *to, struct error *err)
 {
     struct store store = {.dir = -1};
-    int rc = s3_place_parse(url, &store.where, err);
+    int rc = store_begin(&store, url, err);
 
     if (rc == 0)
         rc = store_open(&store, err);
     if (rc == 0)
         rc = open_dir(&store, to, err);
     if (rc == 0)
+        rc = read_list(&store, err);
+    if (rc == 0)
+        enter_attempt(&store);
+    if (rc == 0)
         rc = list(&store, err);
     if (rc == 0)
-        rc = check_names(&store, err);
+        rc = choose(&store, err);
     if (rc == 0)
         rc = get_found(&store, err);
     store_close(&store);
@@ -387,16 +517,16 @@ int s3_foreign_take(const char *url, const char *to, struct error *err)
 int s3_foreign_clear(const char *url, struct error *err)
 {
     struct store store = {.dir = -1};
-    int rc = s3_place_parse(url, &store.where, err);
+    int rc = store_begin(&store, url, err);
 
     if (rc == 0)
         rc = store_open(&store, err);
     if (rc == 0)
-        rc = s3_give_up_below(store.s3, store.where.prefix, err) == S3_OK ? 0 : -1;
+        rc = s3_give_up_below(store.session->s3, store.prefix, err) == S3_OK ? 0 : -1;
     if (rc == 0)
         rc = list(&store, err);
     for (size_t i = 0; rc == 0 && i < store.count; i++)
-        rc = s3_delete(store.s3, store.found[i].key, err) == S3_OK ? 0 : -1;
+        rc = s3_delete(store.session->s3, store.found[i].key, err) == S3_OK ? 0 : -1;
     store_close(&store);
     return rc;
 }

@@ -6,26 +6,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
 #include "common/s3_session.h"
+#include "fit/grant.h"
 #include "fit/s3_box.h"
 #include "fit/s3_bucket_grant.h"
 #include "lib/json_get.h"
 #include "lib/s3_policy.h"
 #include "lib/states.h"
+#include "lib/text.h"
 
-#define INCOMING ".incoming"
+/* Seconds between two changes, whatever the trainer says, and whatever fails; and at most that part
+ * of the time for which access is given. */
+#define AGAIN      10.0
+#define AGAIN_PART 0.1
+#define SID        "ElasticFit"
 
 struct s3_grant {
     const struct home *home;
     const struct spec *spec;
     int64_t id;
     struct s3_box box; /* its time is over: nothing is given yet */
-    char *given_to;    /* the name of the key that access was given to last; NULL: to none */
-    char *sealed_for;  /* … for which the box was sealed last; NULL: none */
+    char *key;         /* the name of the key that access was given to last; NULL: to none */
+    bool delivered;    /* the replica with that key has the box */
+    double tried;      /* when it was given last, or could not be … */
+    struct error why;  /* … for that reason */
 };
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -50,8 +59,8 @@ struct home_path s3_grant_incoming(const struct spec *spec, int64_t id, int64_t 
 
     state_name(name, state);
     if (spec->states != NULL)
-        snprintf(path.text, sizeof(path.text), "%.2048s/" INCOMING "-%s-%" PRId64, spec->states,
-                 name, id);
+        snprintf(path.text, sizeof(path.text), "%.2048s/" GRANT_INCOMING "-%s-%" PRId64,
+                 spec->states, name, id);
     return path;
 }
 
@@ -116,9 +125,9 @@ struct s3_grant *s3_grant_create(const struct home *home, int64_t id, const stru
 static void forget(struct s3_grant *grant)
 {
     s3_box_clear(&grant->box);
-    free(grant->sealed_for);
-    free(grant->given_to);
-    grant->sealed_for = grant->given_to = NULL;
+    free(grant->key);
+    grant->key = NULL;
+    grant->delivered = false;
 }
 
 void s3_grant_destroy(struct s3_grant *grant)
@@ -136,24 +145,34 @@ static bool is_by_policy(const struct s3_grant *grant)
     return s3_grant_kind(grant->spec->grant) == S3_GRANT_POLICY;
 }
 
+static bool is_for(const struct s3_grant *grant, const char *key_name)
+{
+    return grant->key != NULL && strcmp(grant->key, key_name) == 0;
+}
+
 /* Policies name the key; a session is for whoever has it. */
 static bool lasts(const struct s3_grant *grant, const char *key_name, double now)
 {
     return now < grant->box.until - grant->spec->grant_time / 2 &&
-           (!is_by_policy(grant) ||
-            (grant->given_to != NULL && strcmp(grant->given_to, key_name) == 0));
+           (!is_by_policy(grant) || is_for(grant, key_name));
 }
 
-/* The same in each process, and of no other fit. */
+/* The same in each process that gives it once more, and of no other fit of anybody. */
 static void make_sid(const struct s3_grant *grant, char sid[S3_SID_MAX + 1])
 {
-    unsigned char hash[16];
-    char text[PATH_MAX], hex[2 * sizeof(hash) + 1];
+    json_object *json = home_read(grant->home, grant->id, HOME_S3_GRANT_FILE, NULL);
+    const char *its = json_get_string(json, "sid");
+    unsigned char bytes[16];
+    char hex[2 * sizeof(bytes) + 1];
 
-    snprintf(text, sizeof(text), "%.4000s %" PRId64 " %u", grant->home->dir, grant->id, geteuid());
-    crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, strlen(text), NULL, 0);
-    sodium_bin2hex(hex, sizeof(hex), hash, sizeof(hash));
-    snprintf(sid, S3_SID_MAX + 1, "ElasticFit%s", hex);
+    randombytes_buf(bytes, sizeof(bytes));
+    sodium_bin2hex(hex, sizeof(hex), bytes, sizeof(bytes));
+    if (its != NULL && strlen(its) <= S3_SID_MAX && strncmp(its, SID, strlen(SID)) == 0 &&
+        text_made_of(its, ""))
+        snprintf(sid, S3_SID_MAX + 1, "%s", its);
+    else
+        snprintf(sid, S3_SID_MAX + 1, SID "%s", hex);
+    json_object_put(json);
 }
 
 /* Before it is given: so the file never says too little. */
@@ -225,7 +244,7 @@ static int give(struct s3_grant *grant, const struct s3_scope *scope, const char
         return -1;
     forget(grant);
     grant->box = box;
-    grant->given_to = strdup(key_name);
+    grant->key = strdup(key_name);
     return 0;
 }
 
@@ -241,22 +260,62 @@ int s3_grant_give(struct s3_grant *grant, const struct home_record *record, cons
                : -1;
 }
 
+/* Is it too early for one more change? What was given before lasts for a while. */
+static bool is_early(struct s3_grant *grant, double now, struct error *err)
+{
+    double part = AGAIN_PART * grant->spec->grant_time;
+
+    if (now < grant->tried || now >= grant->tried + (part < AGAIN ? part : AGAIN))
+        return false;
+    if (grant->why.text[0] != '\0')
+        *err = grant->why;
+    else
+        error_set(err, "the trainer has another key for S3 again; access follows");
+    return true;
+}
+
+/* err.text is empty if there was no failure. */
+static int give_again(struct s3_grant *grant, const struct home_record *record,
+                      const char *key_name, double now, struct error *err)
+{
+    int rc;
+
+    if (is_early(grant, now, err))
+        return -1;
+    rc = s3_grant_give(grant, record, key_name, now, err);
+    grant->tried = (double)time(NULL);
+    grant->why = rc == 0 ? (struct error){""} : *err;
+    return rc;
+}
+
+/* A session need not be given once more for another key. */
+static int set_key(struct s3_grant *grant, const char *key_name, struct error *err)
+{
+    if (is_for(grant, key_name))
+        return 0;
+    free(grant->key);
+    grant->key = strdup(key_name);
+    grant->delivered = false;
+    return grant->key != NULL ? 0 : error_set(err, "out of memory");
+}
+
 char *s3_grant_box(struct s3_grant *grant, const struct home_record *record, const char *key_name,
                    double now, struct error *err)
 {
+    bool same = lasts(grant, key_name, now);
+
     err->text[0] = '\0';
-    if (lasts(grant, key_name, now) && grant->sealed_for != NULL &&
-        strcmp(grant->sealed_for, key_name) == 0)
+    if (same && grant->delivered && is_for(grant, key_name))
         return NULL;
-    if (s3_grant_give(grant, record, key_name, now, err) != 0)
+    if ((!same && give_again(grant, record, key_name, now, err) != 0) ||
+        set_key(grant, key_name, err) != 0)
         return NULL;
     return s3_box_seal(&grant->box, key_name, err);
 }
 
 void s3_grant_delivered(struct s3_grant *grant, const char *key_name)
 {
-    free(grant->sealed_for);
-    grant->sealed_for = strdup(key_name);
+    grant->delivered = is_for(grant, key_name);
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ struct steps {
     struct s3_grant *s3;          /* … if anything is on S3; NULL: nothing is */
     uint32_t job, restarts;       /* of the service … */
     const char *cluster;          /* … on that cluster; NULL: not known */
+    int64_t claim;                /* of the runner (home_claim) */
     int64_t id;
     const struct spec *spec;
     struct home_record *record;

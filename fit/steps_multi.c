@@ -21,6 +21,7 @@
 #include "fit/grant.h"
 #include "fit/guests.h"
 #include "fit/new_state.h"
+#include "fit/s3_box.h"
 #include "fit/s3_foreign.h"
 #include "lib/json_get.h"
 #include "lib/s3_place.h"
@@ -87,7 +88,7 @@ static void take_key(struct steps *steps, json_object *answer)
 {
     const char *key = json_get_string(answer, "key");
 
-    snprintf(steps->key, sizeof(steps->key), "%.71s", key != NULL ? key : "");
+    snprintf(steps->key, sizeof(steps->key), "%.71s", key != NULL && s3_box_key_ok(key) ? key : "");
 }
 
 /* Once more with the number that the trainer has now. */
@@ -155,11 +156,26 @@ static const char *file_of(const char *text)
     return text != NULL && text[0] != '\0' && !s3_place_is(text) ? text : NULL;
 }
 
-static int give_files(struct steps *steps, double now, struct error *err)
+static int make_incoming(const char *path, struct error *err)
+{
+    return mkdir(path, 0700) == 0 || errno == EEXIST
+               ? 0
+               : error_set(err, "%s: %s", error_path(path).text, strerror(errno));
+}
+
+/* Another process may be at work there: then it waits. */
+static enum step give_order(struct steps *steps, const struct grant_order *order, struct error *err)
+{
+    if (grant_give(steps->home, steps->id, order, err) == 0)
+        return STEP_DONE;
+    return errno == EAGAIN ? STEP_WAITS : STEP_FAILED;
+}
+
+static enum step give_files(struct steps *steps, double now, struct error *err)
 {
     const struct fit_limits *limits = &steps->spec->limits;
-    const struct passwd *entry = getpwnam(steps->spec->trainer.user);
     struct home_path to = incoming(steps), from = previous(steps);
+    const struct passwd *entry;
     struct grant_order order = {
         .user = steps->spec->trainer.user,
         .read = {{file_of(json_get_string(steps->spec->json, "trainData")), steps->spec->inodes[0]},
@@ -170,33 +186,35 @@ static int give_files(struct steps *steps, double now, struct error *err)
         .job = steps->job,
         .restarts = steps->restarts,
         .cluster = steps->cluster,
+        .claim = steps->claim,
         .until = now + limits->start + limits->fit + limits->target + SPARE,
     };
 
     if (order.read[0].path == NULL && order.read[1].path == NULL && order.read[2].path == NULL &&
         order.write == NULL)
-        return 0;
-    if (entry == NULL)
-        return error_set(err, "there is no user %s", order.user);
+        return STEP_DONE;
+    entry = getpwnam(order.user);
+    if (entry == NULL) {
+        error_set(err, "there is no user %s", order.user);
+        return STEP_FAILED;
+    }
     order.uid = entry->pw_uid;
     if (entry->pw_uid != geteuid())
-        return grant_give(steps->home, steps->id, &order, err);
-    return order.write == NULL || mkdir(to.text, 0700) == 0 || errno == EEXIST
-               ? 0
-               : error_set(err, "%s: %s", error_path(to.text).text, strerror(errno));
-}
-
-static int give(struct steps *steps, double now, struct error *err)
-{
-    return steps->s3 == NULL || steps->key[0] == '\0' ||
-                   s3_grant_give(steps->s3, steps->record, steps->key, now, err) == 0
-               ? give_files(steps, now, err)
-               : -1;
+        return give_order(steps, &order, err);
+    return order.write == NULL || make_incoming(to.text, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
 enum step multi_grant(struct steps *steps, double now, struct error *err)
 {
-    return give(steps, now, err) == 0 ? STEP_DONE : STEP_FAILED;
+    struct error why;
+    enum step step;
+
+    if (steps->s3 != NULL && steps->key[0] != '\0' &&
+        s3_grant_give(steps->s3, steps->record, steps->key, now, err) != 0)
+        return STEP_FAILED;
+    step = give_files(steps, now, err);
+    why = *err;
+    return step == STEP_WAITS ? waits(steps, why.text, err) : step;
 }
 
 /* ---- the training ---------------------------------------------------------------------------- */
@@ -311,10 +329,12 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
     enum step step;
     bool keys;
 
-    if ((!steps->granted || !grant_is_open(steps->home, steps->id)) &&
-        give_files(steps, now, err) != 0)
-        return STEP_FAILED;
-    steps->granted = true;
+    if (!steps->granted || !grant_is_open(steps->home, steps->id)) {
+        step = give_files(steps, now, err);
+        if (step == STEP_FAILED)
+            return step;
+        steps->granted = step == STEP_DONE;
+    }
     if (too_soon(steps, now, err))
         return STEP_WAITS;
     request = numbered(steps, "fit-look");
@@ -356,6 +376,26 @@ static int clear_partial(const char *path, struct error *err)
     return rc;
 }
 
+/* Out of the way of this fit, and of the next one. */
+static struct home_path left_place(const struct steps *steps)
+{
+    struct home_path path;
+
+    snprintf(path.text, sizeof(path.text), "%.4000s/" GRANT_INCOMING "-%" PRId64,
+             steps->spec->place, steps->id);
+    return path;
+}
+
+/* It has been taken: if this process ends meanwhile, nobody takes once more what is left of it. */
+static int remove_taken(const struct steps *steps, const char *from, struct error *err)
+{
+    struct home_path left = left_place(steps);
+
+    if (rename(from, left.text) != 0 && errno != ENOENT)
+        return error_set(err, "%s: %s", error_path(from).text, strerror(errno));
+    return dir_remove(left.text, err);
+}
+
 #define STOP_PAUSE 1.0 /* seconds between two looks whether it is to be given up */
 
 struct taking {
@@ -391,14 +431,14 @@ static enum step take(struct steps *steps, const char *to, struct error *err)
                    ? STEP_DONE
                    : STEP_FAILED;
     if (access(from.text, F_OK) != 0)
-        return STEP_DONE;
+        return remove_taken(steps, from.text, err) == 0 ? STEP_DONE : STEP_FAILED;
     if (entry == NULL) {
         error_set(err, "there is no user %s", steps->spec->trainer.user);
         return STEP_FAILED;
     }
     foreign.owner = entry->pw_uid;
     if (clear_partial(to, err) == 0 && foreign_take(from.text, to, &foreign, err) == 0 &&
-        dir_remove(from.text, err) == 0)
+        remove_taken(steps, from.text, err) == 0)
         return STEP_DONE;
     taking.looked = 0;
     return stops_taking(&taking) ? waits(steps, "", err) : STEP_FAILED;
@@ -415,7 +455,7 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
     char run[64];
 
     snprintf(run, sizeof(run), "fit %" PRId64 " of %.24s", steps->id, steps->spec->service);
-    if (grant_revoke(steps->home, steps->id, err) != 0)
+    if (grant_revoke(steps->home, steps->id, steps->claim, err) != 0)
         return STEP_FAILED;
     if (new_state_check(&state, err) != 0) {
         step = take(steps, partial.text, err);
@@ -433,10 +473,8 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
  * remove: it stays, out of the way of the next fit. */
 int multi_leave(struct steps *steps, struct error *err)
 {
-    struct home_path from = incoming(steps), to;
+    struct home_path from = incoming(steps), to = left_place(steps);
 
-    snprintf(to.text, sizeof(to.text), "%.4000s/" GRANT_INCOMING "-%" PRId64, steps->spec->place,
-             steps->id);
     if (rename(from.text, to.text) != 0)
         return -1; /* err is as it was */
     log_error("fit %" PRId64 ": %s; it stays as %s", steps->id, err->text,
@@ -460,7 +498,7 @@ static enum step clear_incoming(const struct steps *steps, struct error *err)
 static int end_access(struct steps *steps, double now, struct error *err)
 {
     struct error why;
-    bool files = grant_revoke(steps->home, steps->id, err) == 0;
+    bool files = grant_revoke(steps->home, steps->id, steps->claim, err) == 0;
 
     if (steps->s3 == NULL || s3_grant_revoke(steps->s3, now, &why) == 0)
         return files ? 0 : -1;

@@ -88,10 +88,11 @@ int training_scratch_make(struct training_scratch *scratch, struct error *err)
         if (mkdtemp(scratch->path) == NULL)
             break;
         scratch->lock = lock_scratch(AT_FDCWD, scratch->path);
-        if (access(scratch->path, F_OK) == 0)
+        if (scratch->lock >= 0 && access(scratch->path, F_OK) == 0)
             return 0;
         if (scratch->lock >= 0)
             close(scratch->lock);
+        rmdir(scratch->path); /* the sweep has it, or no lock is to be had there */
     }
     error_set(err, "%s: %s", error_path(scratch->path).text, strerror(errno));
     scratch->path[0] = '\0';

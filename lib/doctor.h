@@ -46,6 +46,9 @@ struct doctor_grants {
     bool over;
     int fit;
     char service[64], user[64], path[512];
+    /* What could not be taken back, and one of that; grant: the file that says so. */
+    int lost, lost_fit;
+    char lost_service[64], lost_user[64], lost_path[512], grant[512];
 };
 
 enum doctor_conf_state {

@@ -186,6 +186,22 @@ static void grants_rule(const struct doctor_facts *facts, struct doctor *doctor)
                   grants->service, grants->fit, grants->user, grants->path);
 }
 
+/* The one who has moved it there, or the user, knows where it is. */
+static void lost_grants_rule(const struct doctor_facts *facts, struct doctor *doctor)
+{
+    const struct doctor_grants *grants = &facts->grants;
+    struct doctor_finding *f;
+    if (grants->lost == 0)
+        return;
+    f = doctor_add(doctor, DOCTOR_NOTE, "trainer-access-lost",
+                   "it was moved or replaced meanwhile, and may still be open to that user");
+    doctor_what(f, "fit %d of %s could not take back %s's access to %s%s", grants->lost_fit,
+                grants->lost_service, grants->lost_user, grants->lost_path,
+                grants->lost > 1 ? ", and there is more" : "");
+    doctor_remedy(f, "where it is now: setfacl -R -x u:%s PATH; then, or if it is deleted: rm %s",
+                  grants->lost_user, grants->grant);
+}
+
 static void conf_rule(const struct doctor_facts *facts, struct doctor *doctor)
 {
     struct doctor_finding *f;
@@ -352,7 +368,7 @@ static void torch_rule(const struct doctor_facts *facts, struct doctor *doctor)
     doctor_remedy(f, "in the environment of jobs: USE_LIBUV=0");
 }
 
-doctor_rule *const doctor_host_rules[] = {plugins_rule,   spank_rule,  hooks_rule, limits_rule,
-                                          programs_rule,  grants_rule, conf_rule,  snapshot_rule,
-                                          munge_rule,     clock_rule,  state_rule, ports_rule,
-                                          libraries_rule, torch_rule,  NULL};
+doctor_rule *const doctor_host_rules[] = {
+    plugins_rule,     spank_rule,     hooks_rule,    limits_rule, programs_rule, grants_rule,
+    lost_grants_rule, conf_rule,      snapshot_rule, munge_rule,  clock_rule,    state_rule,
+    ports_rule,       libraries_rule, torch_rule,    NULL};

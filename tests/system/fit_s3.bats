@@ -253,6 +253,12 @@ is_taken_back() {
     as_user scancel --signal=KILL "$job"
     wait_for 60 job_ended "$job"
     wait_for 120 third_is_out
+    # A job that ends in good order takes it back, and the next one gives it again.
+    begin_job
+    wait_for 120 third_opens first
+    as_user scancel "$(<"$TB_WORK/job")"
+    wait_for 60 job_ended "$(<"$TB_WORK/job")"
+    is_taken_back
     begin_job
     as_user selastic fit cancel "$SERVICE"
     wait_for 90 ended_as CANCELLED

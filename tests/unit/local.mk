@@ -350,18 +350,29 @@ tests_unit_test_fit_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_fit_LDADD = $(UNIT_LIBS)
 
 # At each write of a record the process ends, before it and after it.
-UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash tests/unit/test_fit_guests
-FIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash tests/unit/test_fit_grant \
+    tests/unit/test_fit_guests tests/unit/test_fit_s3
+FIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 tests_unit_test_fit_files_SOURCES = tests/unit/test_fit_files.c
 tests_unit_test_fit_files_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_files_LDFLAGS = -Wl,--wrap=kill
 tests_unit_test_fit_files_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_grant_SOURCES = tests/unit/test_fit_grant.c
+tests_unit_test_fit_grant_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_grant_LDADD = fit/libfit.la $(ACL_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
 tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_guests_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_s3_SOURCES = tests/unit/test_fit_s3.c
+tests_unit_test_fit_s3_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_s3_LDFLAGS = -Wl,--wrap=s3_open -Wl,--wrap=s3_close -Wl,--wrap=s3_put_file \
+    -Wl,--wrap=s3_put_text -Wl,--wrap=s3_get_text -Wl,--wrap=s3_get -Wl,--wrap=s3_list \
+    -Wl,--wrap=s3_session_begin -Wl,--wrap=s3_bucket_give
+tests_unit_test_fit_s3_LDADD = fit/libfit.la $(SODIUM_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take
+tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take \
+    -Wl,--wrap=dir_remove
 tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_crew

@@ -121,6 +121,12 @@ CHANGE(flush_readable, f->flush_mode = 0755)
 CHANGE(granted,
        f->grants = ((struct doctor_grants){
            .count = 2, .fit = 3, .service = "adapters", .user = "anna", .path = "/home/me/data"}))
+CHANGE(lost, f->grants = ((struct doctor_grants){.lost = 1,
+                                                 .lost_fit = 3,
+                                                 .lost_service = "adapters",
+                                                 .lost_user = "anna",
+                                                 .lost_path = "/data/a",
+                                                 .grant = "/home/me/grant.json"}))
 CHANGE(fit_readable, f->fit_mode = 0755)
 CHANGE(writable, f->program_writable = "/usr/lib/slurm/spank_elastic.so")
 CHANGE(no_conf, f->conf = NULL; f->conf_state = DOCTOR_CONF_ABSENT)
@@ -183,6 +189,7 @@ static const struct row {
     {"program-mode", NULL, NULL, NULL, flush_readable, DOCTOR_MISTAKE, "chmod 711"},
     {"trainer-access", NULL, NULL, NULL, granted, DOCTOR_NOTE,
      "setfacl -R -x u:anna /home/me/data"},
+    {"trainer-access-lost", NULL, NULL, NULL, lost, DOCTOR_NOTE, "rm /home/me/grant.json"},
     {"program-mode", NULL, NULL, NULL, fit_readable, DOCTOR_MISTAKE, "elastic-fit"},
     {"program-writable", NULL, NULL, NULL, writable, DOCTOR_MISTAKE, "chmod go-w"},
     {"conf-absent", NULL, NULL, NULL, no_conf, DOCTOR_MISTAKE, "cp "},

@@ -20,6 +20,7 @@
 #include "fit/foreign.h"
 #include "fit/grant.h"
 #include "fit/new_state.h"
+#include "fit/put_list.h"
 #include "fit/runner.h"
 #include "fit/spec.h"
 #include "fit/trainer_link.h"
@@ -77,6 +78,23 @@ int __wrap_foreign_take(const char *from, const char *to, const struct foreign *
 
     own.owner = geteuid();
     return __real_foreign_take(from, to, &own, err);
+}
+
+/* What is taken is removed. The process ends in the middle of that. */
+static bool crash_removing;
+int __real_dir_remove(const char *path, struct error *err);
+int __wrap_dir_remove(const char *path, struct error *err);
+
+int __wrap_dir_remove(const char *path, struct error *err)
+{
+    char list[PATH_MAX];
+
+    if (crash_removing && strstr(path, GRANT_INCOMING) != NULL) {
+        snprintf(list, sizeof(list), "%s/" PUT_LIST_FILE, path);
+        assert_int_equal(unlink(list), 0);
+        _exit(CRASHED);
+    }
+    return __real_dir_remove(path, err);
 }
 
 /* ---- the leader ------------------------------------------------------------------------------ */
@@ -306,6 +324,7 @@ static void begin(void)
     strcpy(home.dir, "/tmp/test-fit-XXXXXX");
     assert_non_null(mkdtemp(home.dir));
     assert_int_equal(chmod(home.dir, 0711), 0); /* a trainer has to pass it */
+    assert_int_equal(setenv("HOME", home.dir, 1), 0);
     snprintf(place, sizeof(place), "%s/models/m", home.dir);
     first = (struct new_state){.place = place, .number = 1};
     assert_int_equal(new_state_make(&first, &err), 0);
@@ -478,10 +497,34 @@ static void test_each_write_of_multi(void **state)
     play_all();
 }
 
+/* A training that has succeeded is not lost by that. */
+static void test_removing(void **state)
+{
+    char left[PATH_MAX];
+
+    (void)state;
+    if (getpwnam(OTHER_USER) == NULL) {
+        print_message("there is no user " OTHER_USER "\n");
+        skip();
+    }
+    multi = true;
+    wanted = ENDS_WELL;
+    begin();
+    crash_removing = true;
+    assert_int_equal(run_in_child(), CRASHED);
+    crash_removing = false;
+    assert_int_equal(run_in_child(), 0);
+    check_end();
+    path_of(left, "models/m/" GRANT_INCOMING "-1");
+    assert_int_equal(access(left, F_OK), -1);
+    assert_int_equal(dir_remove(home.dir, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write),
-                                       cmocka_unit_test(test_each_write_of_multi)};
+                                       cmocka_unit_test(test_each_write_of_multi),
+                                       cmocka_unit_test(test_removing)};
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

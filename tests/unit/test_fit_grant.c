@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fit/grant: what a trainer of another user can open, and that it is closed again. */
+#include "tests/unit/support.h"
+
+#include <acl/libacl.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "fit/acl.h"
+#include "fit/grant.h"
+#include "lib/json_get.h"
+
+#define OTHER 1U /* daemon */
+#define THIRD "2"
+
+static char dir[] = "/tmp/test-grant-XXXXXX";
+
+/* A path there; it holds for the next call but one. */
+static const char *at(const char *name)
+{
+    static char paths[2][128];
+    static int which;
+
+    which = 1 - which;
+    snprintf(paths[which], sizeof(paths[which]), "%s/%s", dir, name);
+    return paths[which];
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
+}
+
+static void expect_error(int rc, const struct error *err, const char *text)
+{
+    assert_int_equal(rc, -1);
+    if (strstr(err->text, text) == NULL)
+        fail_msg("not \"%s\": %s", text, err->text);
+}
+
+/* ---- a fit ----------------------------------------------------------------------------------- */
+
+static struct home own_home;
+static char data_path[128], write_path[128];
+
+static int make_grants(void **state)
+{
+    int64_t id;
+
+    (void)state;
+    if (mkdtemp(dir) == NULL || chmod(dir, 0711) != 0 || setenv("HOME", dir, 1) != 0 ||
+        home_open(&own_home, "s", NULL) != 0)
+        return -1;
+    put("data", "d");
+    snprintf(data_path, sizeof(data_path), "%s", at("data"));
+    snprintf(write_path, sizeof(write_path), "%s", at("models/m/000001.partial/" GRANT_INCOMING));
+    *strrchr(write_path, '/') = '\0';
+    if (dir_make(write_path, NULL) != 0)
+        return -1;
+    write_path[strlen(write_path)] = '/';
+    return home_add(&own_home, json_object_new_object(), &id, NULL);
+}
+
+static int remove_grants(void **state)
+{
+    (void)state;
+    assert_int_equal(dir_remove(dir, NULL), 0);
+    strcpy(dir, "/tmp/test-grant-XXXXXX");
+    return 0;
+}
+
+static struct grant_order an_order(void)
+{
+    return (struct grant_order){.user = "other",
+                                .uid = OTHER,
+                                .read = {{data_path, 0}},
+                                .write = write_path,
+                                .job = 7,
+                                .restarts = 1,
+                                .cluster = "one",
+                                .until = 1000};
+}
+
+static void give(const struct grant_order *order)
+{
+    struct error err = {""};
+
+    if (grant_give(&own_home, 1, order, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+static bool is_open(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool has = false;
+
+    assert_true(fd >= 0);
+    assert_int_equal(acl_has_user(fd, path, OTHER, &has, NULL), 0);
+    close(fd);
+    return has;
+}
+
+/* So many grants are open no more when that run has ended. */
+static int revoked(uint32_t job, uint32_t restarts, const char *cluster, double now)
+{
+    const struct grant_run run = {.job = job, .restarts = restarts, .cluster = cluster};
+    int count;
+
+    assert_int_equal(grant_revoke_all(job != 0 ? &run : NULL, now, &count, NULL), 0);
+    return count;
+}
+
+/* Jobs of two clusters have the same number, and the same home. */
+static void test_whose_grant(void **state)
+{
+    struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_true(is_open(data_path) && is_open(write_path));
+    assert_int_equal(revoked(8, 9, "One", 10), 0);
+    assert_int_equal(revoked(7, 0, "One", 10), 0);
+    assert_int_equal(revoked(7, 1, "two", 10), 0);
+    assert_true(is_open(data_path));
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(is_open(data_path) || is_open(write_path) || grant_is_open(&own_home, 1));
+    give(&order);
+    assert_int_equal(revoked(7, 1, NULL, 10), 1);
+    order.cluster = NULL; /* as grants of before */
+    give(&order);
+    assert_int_equal(revoked(7, 1, "two", 10), 1);
+}
+
+static void test_expired_grant(void **state)
+{
+    const struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_int_equal(revoked(0, 0, NULL, 999), 0);
+    assert_true(is_open(data_path));
+    assert_int_equal(revoked(0, 0, NULL, 1001), 1);
+    assert_false(is_open(data_path) || is_open(write_path));
+}
+
+/* Somebody who may rename there has put another file of this user in its place. */
+static void test_another_file(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(grant_check(data_path, &order.read[0].inode, &err), 0);
+    give(&order);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    put("secret", "s");
+    assert_int_equal(rename(at("secret"), data_path), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(data_path));
+    /* … or a link to a directory of this user. */
+    assert_int_equal(dir_make(at("private"), NULL), 0);
+    put("private/data", "s");
+    assert_int_equal(symlink("private", at("way")), 0);
+    order.read[0].inode = 0;
+    order.read[0].path = at("way/data");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "there is a link in it");
+    assert_false(is_open(at("private/data")));
+    /* That keeps no fit from its end. */
+    order.read[0].path = data_path;
+    give(&order);
+    assert_int_equal(rename(data_path, at("moved")), 0);
+    assert_int_equal(symlink("private/data", data_path), 0);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+}
+
+/* Nobody could pass the repository: what others may read in it was closed by that alone. */
+static void test_repository(void **state)
+{
+    const struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(mkdir(at("models/other"), 0755), 0);
+    assert_int_equal(chmod(at("models/other"), 0755), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "models/other: others may open it");
+    assert_false(is_open(data_path) || grant_is_open(&own_home, 1));
+    assert_int_equal(chmod(at("models/other"), 0750), 0);
+    give(&order);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+}
+
+/* Whoever may write below data must not keep access from being taken back. */
+static void test_what_comes_meanwhile(void **state)
+{
+    struct grant_order order = an_order();
+    char deep[PATH_MAX];
+
+    (void)state;
+    assert_int_equal(dir_make(at("tree"), NULL), 0);
+    put("tree/file", "d");
+    snprintf(deep, sizeof(deep), "%s", at("tree"));
+    order.read[0].path = strdup(deep);
+    give(&order);
+    assert_true(is_open(at("tree/file")));
+    for (int i = 0; i < 40; i++) {
+        strcat(deep, "/a");
+        assert_int_equal(mkdir(deep, 0700), 0);
+    }
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(is_open(at("tree/file")) || is_open(at("tree")));
+    free((char *)(uintptr_t)order.read[0].path);
+}
+
+/* Data below a directory that nobody passes, and no place of a result among files. */
+static void test_no_result_here(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(dir_make(at("private"), NULL), 0);
+    assert_int_equal(chmod(at("private"), 0700), 0);
+    put("private/data", "d");
+    order.read[0].path = at("private/data");
+    order.write = NULL;
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "others cannot pass this directory");
+}
+
+/* ---- what is there meanwhile ----------------------------------------------------------------- */
+
+static size_t count_lost(void)
+{
+    json_object *lost = grant_lost(&own_home, 1);
+    size_t count = lost != NULL ? json_object_array_length(lost) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(json_get_string(json_object_array_get_idx(lost, i), "path"));
+        assert_non_null(json_get_string(json_object_array_get_idx(lost, i), "why"));
+    }
+    json_object_put(lost);
+    return count;
+}
+
+/* The entry of the trainer that another file has is none of the grant's. */
+static void test_another_one_meanwhile(void **state)
+{
+    const struct grant_order order = an_order();
+    struct error err = {""};
+    int fd;
+
+    (void)state;
+    give(&order);
+    put("mine", "m");
+    assert_int_equal(rename(at("mine"), data_path), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when access was given");
+    assert_false(is_open(data_path));
+    fd = open(data_path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(acl_let(fd, data_path, OTHER, ACL_R, &err), 0);
+    close(fd);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_true(is_open(data_path));
+    assert_false(is_open(write_path) || grant_is_open(&own_home, 1));
+    assert_int_equal(count_lost(), 1);
+}
+
+/* It may be back later: then it is closed, whoever comes. */
+static void test_moved_away(void **state)
+{
+    const struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    give(&order);
+    assert_int_equal(rename(data_path, at("moved")), 0);
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_true(is_open(at("moved")) && !is_open(write_path));
+    assert_false(grant_is_open(&own_home, 1));
+    assert_int_equal(count_lost(), 1);
+    assert_int_equal(revoked(0, 0, NULL, 10), 0); /* it is not there yet */
+    assert_int_equal(count_lost(), 1);
+    assert_int_equal(rename(at("moved"), data_path), 0);
+    assert_int_equal(revoked(0, 0, NULL, 10), 0); /* nothing was open by then */
+    assert_false(is_open(data_path));
+    assert_int_equal(count_lost(), 0);
+    assert_false(home_has(&own_home, 1, HOME_GRANT_FILE));
+}
+
+/* What is lost of one attempt is no reason to close the next one. */
+static void test_lost_and_given(void **state)
+{
+    struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_int_equal(rename(data_path, at("moved")), 0);
+    assert_int_equal(grant_revoke(&own_home, 1, 0, NULL), 0);
+    put("data", "d");
+    give(&order);
+    assert_int_equal(revoked(0, 0, NULL, 10), 0);
+    assert_true(is_open(data_path) && is_open(write_path));
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(is_open(data_path));
+    assert_int_equal(count_lost(), 1);
+}
+
+/* The clean-up of a fit removes its place: nothing of that is lost. */
+static void test_place_removed(void **state)
+{
+    const struct grant_order order = an_order();
+
+    (void)state;
+    give(&order);
+    assert_int_equal(dir_remove(at("models/m"), NULL), 0);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_int_equal(count_lost(), 0);
+}
+
+static void test_no_grant(void **state)
+{
+    const struct grant_order order = an_order();
+    struct home_path path = home_path(&own_home, 1, HOME_GRANT_FILE);
+
+    (void)state;
+    assert_int_equal(file_replace(path.text, "{", 1, 0600, NULL), 0);
+    assert_true(grant_is_open(&own_home, 1));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, NULL), 0);
+    assert_false(grant_is_open(&own_home, 1));
+    assert_int_equal(count_lost(), 1);
+    assert_true(home_has(&own_home, 1, HOME_GRANT_BROKEN));
+    give(&order);
+    assert_int_equal(file_replace(path.text, "{\"paths\": 3}", 12, 0600, NULL), 0);
+    assert_int_equal(revoked(0, 0, NULL, 10), 0);
+    assert_int_equal(count_lost(), 1);
+}
+
+/* ---- ACLs that are there --------------------------------------------------------------------- */
+
+static void set_acl(const char *path, acl_type_t type, const char *text)
+{
+    acl_t acl = acl_from_text(text);
+
+    assert_non_null(acl);
+    assert_int_equal(acl_set_file(path, type, acl), 0);
+    acl_free(acl);
+}
+
+static bool acl_says(const char *path, acl_type_t type, const char *entry)
+{
+    acl_t acl = acl_get_file(path, type);
+    char *text = acl_to_any_text(acl, NULL, ',', TEXT_NUMERIC_IDS);
+    bool says;
+
+    assert_non_null(text);
+    says = strstr(text, entry) != NULL;
+    acl_free(text);
+    acl_free(acl);
+    return says;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 0777;
+}
+
+/* An entry without effect would have one if the mask were wider. */
+static void test_sleeping_entries(void **state)
+{
+    const struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    set_acl(data_path, ACL_TYPE_ACCESS, "u::rw-,u:" THIRD ":rw-,g::---,m::---,o::---");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "the mask of its ACL");
+    assert_true(acl_says(data_path, ACL_TYPE_ACCESS, "mask::---"));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_true(acl_says(data_path, ACL_TYPE_ACCESS, "user:" THIRD ":rw-"));
+    assert_true(acl_says(data_path, ACL_TYPE_ACCESS, "mask::---"));
+}
+
+static void test_group(void **state)
+{
+    static const struct {
+        const char *before;
+        mode_t after;
+    } rows[] = {
+        {"u::rw-,g::---,o::---", 0600},
+        {"u::rw-,g::r--,o::---", 0640},
+        {"u::rw-,g::rw-,m::r--,o::---", 0640}, /* the mask goes with the last name */
+        {"u::rw-,u:" THIRD ":r--,g::---,m::r--,o::---", 0640},
+    };
+    const struct grant_order order = an_order();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        set_acl(data_path, ACL_TYPE_ACCESS, rows[i].before);
+        give(&order);
+        assert_true(is_open(data_path));
+        assert_int_equal(grant_revoke(&own_home, 1, 0, NULL), 0);
+        assert_int_equal(mode_of(data_path), rows[i].after);
+        assert_false(is_open(data_path));
+    }
+}
+
+/* What the trainer could not reach, as it could not pass the repository. */
+static void test_unreached_entries(void **state)
+{
+    const struct grant_order order = an_order();
+    const struct passwd *entry = getpwuid(OTHER);
+    struct error err = {""};
+    char text[64];
+
+    (void)state;
+    assert_int_equal(mkdir(at("models/other"), 0700), 0);
+    set_acl(at("models/other"), ACL_TYPE_ACCESS, "u::rwx,u:1:r-x,g::---,m::r-x,o::---");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "its ACL lets other in");
+    if (entry != NULL) {
+        snprintf(text, sizeof(text), "u::rwx,g::---,g:%u:r-x,m::r-x,o::---", entry->pw_gid);
+        set_acl(at("models/other"), ACL_TYPE_ACCESS, text);
+        expect_error(grant_give(&own_home, 1, &order, &err), &err, "its ACL lets other in");
+    }
+    assert_false(grant_is_open(&own_home, 1) || is_open(data_path));
+    set_acl(at("models/other"), ACL_TYPE_ACCESS, "u::rwx,u:1:r-x,g::---,m::---,o::---");
+    give(&order);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+}
+
+/* The place of the result is for two, whatever the directory above says. */
+static void test_inherited_entries(void **state)
+{
+    const struct grant_order order = an_order();
+
+    (void)state;
+    set_acl(at("models/m/000001.partial"), ACL_TYPE_DEFAULT,
+            "u::rwx,u:" THIRD ":rwx,g::r-x,m::rwx,o::r-x");
+    give(&order);
+    assert_true(is_open(write_path));
+    assert_false(acl_says(write_path, ACL_TYPE_ACCESS, "user:" THIRD ":"));
+    assert_false(acl_says(write_path, ACL_TYPE_DEFAULT, "user:" THIRD ":"));
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(acl_says(write_path, ACL_TYPE_DEFAULT, "user:1:"));
+}
+
+/* What is made below data later is none of the grant's. */
+static void test_default_entries(void **state)
+{
+    struct grant_order order = an_order();
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(mkdir(tree, 0700), 0);
+    set_acl(tree, ACL_TYPE_DEFAULT, "u::rwx,u:1:r-x,u:" THIRD ":rwx,g::---,m::rwx,o::---");
+    order.read[0].path = tree;
+    give(&order);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(is_open(tree));
+    assert_true(acl_says(tree, ACL_TYPE_DEFAULT, "user:1:r-x"));
+    assert_true(acl_says(tree, ACL_TYPE_DEFAULT, "user:" THIRD ":rwx"));
+}
+
+/* The top opens last: who can open it finds all of it open. */
+static void test_top_last(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(mkdir(tree, 0700), 0);
+    put("tree/file", "d");
+    set_acl(at("tree/file"), ACL_TYPE_ACCESS, "u::rw-,g::---,m::---,o::---");
+    order.read[0].path = tree;
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "the mask of its ACL");
+    assert_false(is_open(tree));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+}
+
+/* ---- who gives, and takes -------------------------------------------------------------------- */
+
+static void test_later_runner(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+
+    (void)state;
+    order.claim = 2;
+    give(&order);
+    expect_error(grant_revoke(&own_home, 1, 1, &err), &err, "another process runs the fits");
+    assert_true(is_open(data_path));
+    assert_int_equal(grant_revoke(&own_home, 1, 2, &err), 0);
+    assert_false(is_open(data_path));
+}
+
+/* A process that gives access is waited for by one that takes it back. */
+static void test_one_at_a_time(void **state)
+{
+    const struct grant_order order = an_order();
+    const struct timespec pause = {.tv_nsec = 200000000L};
+    int ready[2], status;
+    char byte;
+    pid_t child;
+
+    (void)state;
+    give(&order);
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    child = fork();
+    if (child == 0) {
+        int fd = open(at(".slurm-elastic/services/.grants"), O_RDWR | O_CLOEXEC);
+
+        if (fd < 0 || flock(fd, LOCK_EX) != 0 || write(ready[1], "", 1) != 1)
+            _exit(1);
+        nanosleep(&pause, NULL);
+        _exit(is_open(data_path) && mkdir(at("waited"), 0700) == 0 ? 0 : 1);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_int_equal(access(at("waited"), F_OK), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(ready[0]);
+}
+
+/* Fits of two services in one repository: the first to end leaves the way of the other one. */
+static void test_shared_way(void **state)
+{
+    struct grant_order order = an_order();
+    struct home other;
+    char way[128], second[128];
+    int64_t id;
+
+    (void)state;
+    snprintf(way, sizeof(way), "%s", at("models"));
+    snprintf(second, sizeof(second), "%s", at("models/n/000001.partial/" GRANT_INCOMING));
+    assert_int_equal(dir_make(at("models/n/000001.partial"), NULL), 0);
+    assert_int_equal(home_open(&other, "t", NULL), 0);
+    assert_int_equal(home_add(&other, json_object_new_object(), &id, NULL), 0);
+    give(&order);
+    order.read[0].path = NULL;
+    order.write = second;
+    assert_int_equal(grant_give(&other, id, &order, NULL), 0);
+    assert_int_equal(grant_revoke(&own_home, 1, 0, NULL), 0);
+    assert_true(is_open(way) && is_open(second) && !is_open(write_path));
+    assert_int_equal(grant_revoke(&other, id, 0, NULL), 0);
+    assert_false(is_open(way) || is_open(second));
+}
+
+#define WITH_GRANTS(test) cmocka_unit_test_setup_teardown(test, make_grants, remove_grants)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_GRANTS(test_whose_grant),
+        WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),
+        WITH_GRANTS(test_repository),
+        WITH_GRANTS(test_what_comes_meanwhile),
+        WITH_GRANTS(test_no_result_here),
+        WITH_GRANTS(test_another_one_meanwhile),
+        WITH_GRANTS(test_moved_away),
+        WITH_GRANTS(test_lost_and_given),
+        WITH_GRANTS(test_place_removed),
+        WITH_GRANTS(test_no_grant),
+        WITH_GRANTS(test_sleeping_entries),
+        WITH_GRANTS(test_group),
+        WITH_GRANTS(test_unreached_entries),
+        WITH_GRANTS(test_inherited_entries),
+        WITH_GRANTS(test_default_entries),
+        WITH_GRANTS(test_top_last),
+        WITH_GRANTS(test_later_runner),
+        WITH_GRANTS(test_one_at_a_time),
+        WITH_GRANTS(test_shared_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

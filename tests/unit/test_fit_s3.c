@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a trainer gets and puts on S3 for another user: fit/s3_box, s3_grant, s3_foreign and
+ * put_list, with a server that is a JSON object and fails when it is told to. The real one is in
+ * tests/system/fit_s3.bats. */
+#include "tests/unit/support.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "common/files.h"
+#include "common/s3.h"
+#include "common/s3_session.h"
+#include "fit/put_list.h"
+#include "fit/s3_box.h"
+#include "fit/s3_bucket_grant.h"
+#include "fit/s3_foreign.h"
+#include "fit/s3_grant.h"
+#include "lib/json_get.h"
+#include "lib/json_text.h"
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+struct s3 {
+    const struct s3_account *account;
+};
+
+static json_object *objects; /* keys and texts */
+static bool opens, takes_lists;
+static int opened, sessions, policies;
+static void (*on_put)(void);
+static char used[64]; /* the key of the account that has put last */
+
+struct s3 *__wrap_s3_open(const struct s3_account *account, const char *bucket,
+                          const struct s3_limits *limits, struct error *err);
+void __wrap_s3_close(struct s3 *s3);
+enum s3_result __wrap_s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes,
+                                  void (*saw)(const void *data, size_t len, void *arg), void *arg,
+                                  struct error *err);
+enum s3_result __wrap_s3_put_text(struct s3 *s3, const char *key, const char *text, size_t len,
+                                  const struct s3_condition *condition, char etag[S3_ETAG_SIZE],
+                                  struct error *err);
+enum s3_result __wrap_s3_get_text(struct s3 *s3, const char *key, size_t max, char **text,
+                                  size_t *len, char etag[S3_ETAG_SIZE], struct error *err);
+enum s3_result __wrap_s3_get(struct s3 *s3, const char *key, int64_t bytes,
+                             int (*take)(const void *data, size_t len, void *arg,
+                                         struct error *err),
+                             void *arg, struct error *err);
+enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
+                              int (*each)(const struct s3_entry *entry, void *arg,
+                                          struct error *err),
+                              void *arg, struct error *err);
+int __wrap_s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
+                            struct s3_account *session, struct error *err);
+int __wrap_s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *scope,
+                          struct error *err);
+
+struct s3 *__wrap_s3_open(const struct s3_account *account, const char *bucket,
+                          const struct s3_limits *limits, struct error *err)
+{
+    struct s3 *s3 = opens ? calloc(1, sizeof(*s3)) : NULL;
+
+    (void)bucket;
+    (void)limits;
+    opened++;
+    if (s3 != NULL)
+        s3->account = account;
+    else
+        error_set(err, "the server is away");
+    return s3;
+}
+
+void __wrap_s3_close(struct s3 *s3)
+{
+    free(s3);
+}
+
+enum s3_result __wrap_s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes,
+                                  void (*saw)(const void *data, size_t len, void *arg), void *arg,
+                                  struct error *err)
+{
+    char text[64] = "";
+
+    (void)saw;
+    (void)arg;
+    (void)err;
+    assert_true(bytes < (int64_t)sizeof(text) && read(fd, text, sizeof(text)) == bytes);
+    snprintf(used, sizeof(used), "%s", s3->account->key);
+    json_object_object_add(objects, key, json_object_new_string(text));
+    if (on_put != NULL)
+        on_put();
+    return S3_OK;
+}
+
+enum s3_result __wrap_s3_put_text(struct s3 *s3, const char *key, const char *text, size_t len,
+                                  const struct s3_condition *condition, char etag[S3_ETAG_SIZE],
+                                  struct error *err)
+{
+    (void)s3;
+    (void)condition;
+    (void)etag;
+    if (!takes_lists) {
+        error_set(err, "the connection is cut");
+        return S3_FAILED;
+    }
+    json_object_object_add(objects, key, json_object_new_string_len(text, (int)len));
+    return S3_OK;
+}
+
+enum s3_result __wrap_s3_get_text(struct s3 *s3, const char *key, size_t max, char **text,
+                                  size_t *len, char etag[S3_ETAG_SIZE], struct error *err)
+{
+    const char *found = json_get_string(objects, key);
+
+    (void)s3;
+    (void)max;
+    (void)etag;
+    if (found == NULL) {
+        error_set(err, "there is no such object");
+        return S3_ABSENT;
+    }
+    *text = strdup(found);
+    *len = strlen(found);
+    return S3_OK;
+}
+
+enum s3_result __wrap_s3_get(struct s3 *s3, const char *key, int64_t bytes,
+                             int (*take)(const void *data, size_t len, void *arg,
+                                         struct error *err),
+                             void *arg, struct error *err)
+{
+    const char *found = json_get_string(objects, key);
+
+    (void)s3;
+    return found != NULL && take(found, (size_t)bytes, arg, err) == 0 ? S3_OK : S3_FAILED;
+}
+
+/* The order of keys makes no difference. */
+enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
+                              int (*each)(const struct s3_entry *entry, void *arg,
+                                          struct error *err),
+                              void *arg, struct error *err)
+{
+    (void)s3;
+    (void)shallow;
+    json_object_object_foreach (objects, key, value) {
+        struct s3_entry entry = {.key = key, .bytes = json_object_get_string_len(value)};
+
+        if (strncmp(key, prefix, strlen(prefix)) == 0 && each(&entry, arg, err) != 0)
+            return S3_FAILED;
+    }
+    return S3_OK;
+}
+
+int __wrap_s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
+                            struct s3_account *session, struct error *err)
+{
+    (void)order;
+    sessions++;
+    *session = (struct s3_account){0};
+    return opens ? s3_account_copy(account, session) : error_set(err, "the server is away");
+}
+
+int __wrap_s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *scope,
+                          struct error *err)
+{
+    (void)order;
+    (void)scope;
+    (void)err;
+    policies++;
+    return 0;
+}
+
+/* ---- the places ------------------------------------------------------------------------------ */
+
+#define ENDPOINT "http://127.0.0.1:1"
+
+static char dir[] = "/tmp/test-fit-s3-XXXXXX";
+static struct s3_box_key *key;
+
+static const char *at(const char *name)
+{
+    static char paths[3][128];
+    static int which;
+
+    which = (which + 1) % 3;
+    snprintf(paths[which], sizeof(paths[which]), "%s/%s", dir, name);
+    return paths[which];
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
+}
+
+static bool has(const char *name)
+{
+    return access(at(name), F_OK) == 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    objects = json_object_new_object();
+    opens = takes_lists = true;
+    opened = sessions = policies = 0;
+    on_put = NULL;
+    key = s3_box_key_create();
+    return key != NULL && mkdtemp(dir) != NULL && setenv("HOME", dir, 1) == 0 &&
+                   setenv("AWS_ENDPOINT_URL", ENDPOINT, 1) == 0 &&
+                   setenv("AWS_ACCESS_KEY_ID", "own", 1) == 0 &&
+                   setenv("AWS_SECRET_ACCESS_KEY", "secret", 1) == 0 &&
+                   mkdir(at("from"), 0700) == 0 && mkdir(at("to"), 0700) == 0
+               ? 0
+               : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    s3_box_key_destroy(key);
+    json_object_put(objects);
+    assert_int_equal(dir_remove(dir, NULL), 0);
+    strcpy(dir, "/tmp/test-fit-s3-XXXXXX");
+    return 0;
+}
+
+static void expect_error(int rc, const struct error *err, const char *text)
+{
+    assert_int_equal(rc, -1);
+    if (strstr(err->text, text) == NULL)
+        fail_msg("not \"%s\": %s", text, err->text);
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+static struct s3_box a_box(const char *name, double until)
+{
+    return (struct s3_box){.account = {.key = (char *)(uintptr_t)name,
+                                       .secret = (char *)(uintptr_t) "s",
+                                       .region = (char *)(uintptr_t) "r",
+                                       .endpoint = (char *)(uintptr_t)ENDPOINT},
+                           .until = until};
+}
+
+static void test_box(void **state)
+{
+    struct s3_box_key *other = s3_box_key_create();
+    const struct s3_box box = a_box("KEY", 17);
+    struct s3_box got;
+    struct error err = {""};
+    char *text = s3_box_seal(&box, s3_box_key_name(key), &err);
+
+    (void)state;
+    assert_non_null(text);
+    assert_null(strstr(text, "KEY"));
+    assert_int_equal(s3_box_open(text, key, &got, &err), 0);
+    assert_string_equal(got.account.key, "KEY");
+    assert_string_equal(got.account.endpoint, ENDPOINT);
+    assert_null(got.account.token);
+    assert_true(got.until == 17);
+    s3_box_clear(&got);
+    expect_error(s3_box_open(text, other, &got, &err), &err, "for another process");
+    text[strlen(text) / 2] ^= 1;
+    expect_error(s3_box_open(text, key, &got, &err), &err, "for another process");
+    expect_error(s3_box_open("", key, &got, &err), &err, "for another process");
+    expect_error(s3_box_open("!", key, &got, &err), &err, "for another process");
+    free(text);
+    s3_box_key_destroy(other);
+}
+
+/* Who seals a box may be anybody. */
+static void test_what_is_no_box(void **state)
+{
+    static const struct {
+        const char *key, *region, *endpoint, *sid;
+    } rows[] = {
+        {"a b", "r", ENDPOINT, ""},         {"a\nX-Evil: 1", "r", ENDPOINT, ""},
+        {"a", "r.evil.example/", NULL, ""}, {"a", "r", "file:///etc/passwd", ""},
+        {"a", "r", ENDPOINT, "../x"},       {"a", NULL, ENDPOINT, ""},
+    };
+    struct error err = {""};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct s3_box box = a_box(rows[i].key, 17), got;
+        char *text;
+
+        box.account.region = (char *)(uintptr_t)rows[i].region;
+        box.account.endpoint = (char *)(uintptr_t)rows[i].endpoint;
+        snprintf(box.sid, sizeof(box.sid), "%s", rows[i].sid);
+        text = s3_box_seal(&box, s3_box_key_name(key), &err);
+        assert_non_null(text);
+        expect_error(s3_box_open(text, key, &got, &err), &err, "are none");
+        free(text);
+    }
+}
+
+static void test_key_names(void **state)
+{
+    const struct s3_box box = a_box("KEY", 17);
+    struct error err = {""};
+    char name[80];
+
+    (void)state;
+    assert_true(s3_box_key_ok(s3_box_key_name(key)));
+    snprintf(name, sizeof(name), "%s", s3_box_key_name(key));
+    name[3] = 'g';
+    assert_false(s3_box_key_ok(name));
+    assert_null(s3_box_seal(&box, name, &err));
+    name[3] = '\0';
+    assert_false(s3_box_key_ok(name) || s3_box_key_ok(""));
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static void test_lists(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"attempt\": \"0123456789abcdef\", \"files\": []}",
+        "{\"attempt\": \"0123456789abcdef\", \"files\": [1]}",
+        "{\"attempt\": \"0123456789abcdef\", \"files\": [\"../x\"]}",
+        "{\"attempt\": \"0123456789abcdef\", \"files\": [\"complete.json\"]}",
+        "{\"attempt\": \"0123456789abcdef\", \"files\": [\".incoming/x\"]}",
+        "{\"attempt\": \"../../../../../x\", \"files\": [\"x\"]}",
+        "{\"attempt\": \"0123\", \"files\": [\"x\"]}",
+    };
+    struct put_list list, again;
+    struct error err;
+    char *text;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        assert_int_equal(put_list_parse(wrong[i], strlen(wrong[i]), &list, &err), -1);
+    put_list_begin(&list);
+    assert_null(put_list_text(&list, &err));
+    json_object_array_add(list.names, json_object_new_string("a/b"));
+    text = put_list_text(&list, &err);
+    assert_int_equal(put_list_parse(text, strlen(text), &again, &err), 0);
+    assert_string_equal(list.attempt, again.attempt);
+    assert_int_equal(json_object_array_length(again.names), 1);
+    put_list_clear(&again);
+    put_list_begin(&again);
+    assert_string_not_equal(list.attempt, again.attempt);
+    put_list_clear(&again);
+    put_list_clear(&list);
+    free(text);
+}
+
+/* ---- the trainer ----------------------------------------------------------------------------- */
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static void send_box(const char *name, double later)
+{
+    const struct s3_box box = a_box(name, (double)time(NULL) + later);
+    char *text = s3_box_seal(&box, s3_box_key_name(key), NULL);
+
+    assert_non_null(text);
+    put("keys", text);
+    free(text);
+}
+
+static int put_all(struct error *err)
+{
+    char keys[128];
+    struct s3_source source = {.key = key, .path = keys, .unwanted = never};
+    int rc;
+
+    snprintf(keys, sizeof(keys), "%s", at("keys"));
+    rc = s3_foreign_put(&source, at("from"), "s3://bbb/in", err);
+    s3_source_clear(&source);
+    return rc;
+}
+
+/* An attempt that was broken off has put other files, and puts them still. */
+static void test_second_attempt(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    send_box("first", 1000);
+    put("from/a", "old");
+    put("from/b", "old");
+    takes_lists = false;
+    expect_error(put_all(&err), &err, "cut");
+    assert_int_equal(json_object_object_length(objects), 2);
+    expect_error(s3_foreign_take("s3://bbb/in", at("to"), &err), &err,
+                 "the list of what the trainer has put");
+    takes_lists = true;
+    assert_int_equal(unlink(at("from/b")), 0);
+    put("from/a", "new");
+    assert_int_equal(put_all(&err), 0);
+    json_object_object_add(objects, "in/stray", json_object_new_string("x"));
+    assert_int_equal(s3_foreign_take("s3://bbb/in", at("to"), &err), 0);
+    assert_true(has("to/a") && !has("to/b") && !has("to/stray"));
+}
+
+static void forget_one(void)
+{
+    json_object *kept = objects;
+
+    objects = json_object_new_object(); /* nobody has it any more */
+    json_object_put(kept);
+    on_put = NULL;
+}
+
+static void test_named_and_not_put(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    send_box("first", 1000);
+    put("from/a", "a");
+    on_put = forget_one;
+    assert_int_equal(put_all(&err), 0);
+    expect_error(s3_foreign_take("s3://bbb/in", at("to"), &err), &err,
+                 "the trainer has not put what it names: \"a\"");
+    assert_false(has("to/a"));
+}
+
+static bool away;
+
+static void renew(void)
+{
+    send_box("second", 2000);
+    opens = !away;
+    on_put = NULL;
+}
+
+static void put_two(bool is_away)
+{
+    struct error err = {""};
+
+    away = is_away;
+    send_box("first", 1000);
+    opened = 0;
+    on_put = renew;
+    if (put_all(&err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(opened, 2); /* not for each file */
+}
+
+/* The server is away when new keys come: the old ones last. */
+static void test_new_keys(void **state)
+{
+    (void)state;
+    put("from/a", "a");
+    put("from/b", "b");
+    put_two(false);
+    assert_string_equal(used, "second");
+    put_two(true);
+    assert_string_equal(used, "first");
+}
+
+/* ---- the runner ------------------------------------------------------------------------------ */
+
+static struct home home;
+static struct spec spec;
+
+static struct s3_grant *a_grant(const char *service, const char *arn)
+{
+    static const char text[] = "{\"trainData\": \"s3://bbb/data\"}";
+    int64_t id;
+
+    assert_int_equal(home_open(&home, service, NULL), 0);
+    assert_int_equal(home_add(&home, json_object_new_object(), &id, NULL), 0);
+    json_object_put(spec.json);
+    spec = (struct spec){.json = json_text_parse(text, strlen(text), NULL),
+                         .service = "s",
+                         .grant = arn,
+                         .grant_time = 100};
+    return s3_grant_create(&home, 1, &spec);
+}
+
+/* STS is away when a session is renewed: that is tried from time to time. */
+static void test_renewal(void **state)
+{
+    struct s3_grant *grant = a_grant("s", "arn:aws:iam::1:role/fit");
+    const char *name = s3_box_key_name(key);
+    const struct home_record record = {0};
+    double now = (double)time(NULL);
+    struct error err = {""};
+    char *box;
+
+    (void)state;
+    assert_int_equal(s3_grant_give(grant, &record, name, now - 60, &err), 0);
+    assert_int_equal(sessions, 1);
+    opens = false;
+    assert_null(s3_grant_box(grant, &record, name, now, &err));
+    assert_string_equal(err.text, "the server is away");
+    assert_int_equal(sessions, 2);
+    assert_null(s3_grant_box(grant, &record, name, (double)time(NULL), &err));
+    assert_string_equal(err.text, "the server is away");
+    assert_int_equal(sessions, 2);
+    opens = true;
+    now = (double)time(NULL) + 10;
+    box = s3_grant_box(grant, &record, name, now, &err);
+    assert_non_null(box);
+    free(box);
+    s3_grant_delivered(grant, name);
+    assert_null(s3_grant_box(grant, &record, name, now, &err));
+    assert_string_equal(err.text, "");
+    s3_grant_destroy(grant);
+}
+
+/* A trainer names another key each second: the buckets' policies do not change as often. */
+static void test_other_keys(void **state)
+{
+    struct s3_grant *grant = a_grant("s", "arn:aws:iam:::user/anna");
+    struct s3_box_key *other = s3_box_key_create();
+    const struct home_record record = {0};
+    double now = (double)time(NULL);
+    struct error err = {""};
+    char *box;
+
+    (void)state;
+    box = s3_grant_box(grant, &record, s3_box_key_name(key), now, &err);
+    assert_non_null(box);
+    free(box);
+    assert_null(s3_grant_box(grant, &record, s3_box_key_name(other), (double)time(NULL), &err));
+    assert_non_null(strstr(err.text, "another key"));
+    assert_int_equal(policies, 1);
+    box = s3_grant_box(grant, &record, s3_box_key_name(other), (double)time(NULL) + 10, &err);
+    assert_non_null(box);
+    free(box);
+    assert_int_equal(policies, 2);
+    s3_box_key_destroy(other);
+    s3_grant_destroy(grant);
+}
+
+static char *sid_of(const char *service, struct s3_grant *grant)
+{
+    const struct home_record record = {0};
+    json_object *json;
+    char *sid;
+
+    assert_int_equal(home_open(&home, service, NULL), 0);
+    assert_int_equal(s3_grant_give(grant, &record, s3_box_key_name(key), (double)time(NULL), NULL),
+                     0);
+    json = home_read(&home, 1, HOME_S3_GRANT_FILE, NULL);
+    sid = strdup(json_get_string(json, "sid"));
+    json_object_put(json);
+    s3_grant_destroy(grant);
+    return sid;
+}
+
+/* Homes of two clusters may have the same path. */
+static void test_sids(void **state)
+{
+    char *first = sid_of("s", a_grant("s", "arn:aws:iam:::user/anna")), *again, *other;
+
+    (void)state;
+    again = sid_of("s", s3_grant_create(&home, 1, &spec));
+    assert_string_equal(first, again);
+    assert_int_equal(dir_remove(home.dir, NULL), 0);
+    other = sid_of("s", a_grant("s", "arn:aws:iam:::user/anna"));
+    assert_string_not_equal(first, other);
+    free(first);
+    free(again);
+    free(other);
+}
+
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(test_box),
+        WITH_SERVER(test_what_is_no_box),
+        WITH_SERVER(test_key_names),
+        cmocka_unit_test(test_lists),
+        WITH_SERVER(test_second_attempt),
+        WITH_SERVER(test_named_and_not_put),
+        WITH_SERVER(test_new_keys),
+        WITH_SERVER(test_renewal),
+        WITH_SERVER(test_other_keys),
+        WITH_SERVER(test_sids),
+    };
+
+    return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}
