@@ -12,14 +12,6 @@ SANITIZED=$BUILD/sanitizers
 JOBS=$(nproc)
 # For configure and libtool, which would look for bash: Debian's dash takes half as long.
 export CONFIG_SHELL=/bin/sh
-# Another clone's objects serve, too: its directory is in no command, but for that of debug information.
-# Dependencies are those that the compiler writes, so what is not there yet costs no second look.
-export CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
-
-# with_cache COMPILER: where ccache is installed, with it.
-with_cache() {
-    printf '%s%s' "$(command -v ccache >/dev/null && echo "ccache ")" "$1"
-}
 
 # Makes ./configure where it is missing or older than what it is made from.
 generate() (
@@ -32,13 +24,12 @@ generate() (
 
 # build_in DIR SOURCE CC CONFIGURE-ARGUMENT...: configures only when one of these has changed.
 build_in() (
-    local dir=$1 source=$2 cc arguments
-    cc=$(with_cache "$3")
+    local dir=$1 source=$2 cc=$3 arguments
     shift 3
     arguments="$source CC=$cc $*"
     mkdir -p "$dir" && cd "$dir" || return 1
     if [[ ! -e Makefile || $(cat configured-with 2>/dev/null) != "$arguments" ]]; then
-        "$(realpath --relative-to=. "$source")/configure" CC="$cc" --enable-werror --enable-silent-rules "$@" || return 1
+        "$source/configure" CC="$cc" --enable-werror --enable-silent-rules "$@" || return 1
         printf '%s\n' "$arguments" >configured-with
     fi
     make -j"$JOBS" all
