@@ -181,6 +181,11 @@ void service_asked(struct service *s, const char *router, json_object *keys, boo
     }
 }
 
+void service_stop(struct service *s)
+{
+    s->stops = true;
+}
+
 /* ---- handover -------------------------------------------------------------------------------- */
 
 void service_freeze(struct service *s, bool frozen)

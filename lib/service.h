@@ -160,7 +160,11 @@ void service_actions_clear(struct service_actions *actions);
 int service_run(struct service *s, double now, const struct service_replica *list, int count,
                 struct service_actions *out, bool *again);
 /* When it is to be called even if nothing happens; 0: never. */
-double service_deadline(const struct service *s);
+double service_deadline(const struct service *s, double now);
+
+/* The job ends. From now on service_run() says no more than which of its replicas are there: by
+ * SERVICE_TABLE. Nobody would do what else it might say. */
+void service_stop(struct service *s);
 
 /* ---- handover (lib/service_handover.h) ------------------------------------------------------- */
 

@@ -75,6 +75,7 @@ struct service {
     bool first; /* the next run is the first one */
     bool fresh; /* no model has come so far: the first ones do not wait for others */
     bool frozen;
+    bool stops; /* the job ends */
     enum service_hold hold;
     bool told; /* a table has been said */
 };

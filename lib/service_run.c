@@ -262,7 +262,7 @@ int service_run(struct service *s, double now, const struct service_replica *lis
         .s = s, .now = now, .list = list, .count = count, .record = s->record_due};
     int status = service_note_replicas(&run);
 
-    if (s->frozen) {
+    if (s->frozen || s->stops) {
         *again = false;
         return status == 0 ? say_table(&run, out) : -1;
     }
@@ -301,19 +301,26 @@ static double earlier(double a, double b)
     return a == 0 || (b > 0 && b < a) ? b : a;
 }
 
-double service_deadline(const struct service *s)
+static double changes_deadline(const struct service *s, double now)
 {
-    double at;
+    double at = shard_commands_deadline(s->brain);
 
-    if (s->frozen)
-        return 0;
-    at = shard_commands_deadline(s->brain);
     for (int i = 0; i < s->shard_count; i++)
-        if (!s->shards[i].rollout.done || service_holds(s))
+        if (s->shards[i].pause > now && (!s->shards[i].rollout.done || service_holds(s)))
             at = earlier(at, s->shards[i].pause);
     for (int i = 0; i < s->shard_count; i++)
         at = earlier(at, service_scale_deadline(&s->shards[i].scale, &s->options.scale));
+    return at;
+}
+
+double service_deadline(const struct service *s, double now)
+{
+    double at = s->stops ? 0 : changes_deadline(s, now);
+
+    if (s->frozen)
+        return 0;
     for (int i = 0; i < s->router_count; i++)
-        at = earlier(at, s->routers[i].heard + SERVICE_ROUTER_SILENT);
+        if (service_router_lives(s, &s->routers[i], now))
+            at = earlier(at, s->routers[i].heard + SERVICE_ROUTER_SILENT);
     return at;
 }

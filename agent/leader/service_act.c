@@ -264,6 +264,8 @@ void service_act_run(struct leader *leader)
     int count;
     double due;
 
+    if (reconcile_stopping(leader_roles_view(leader)->reconcile))
+        service_stop(own->service);
     list = list_replicas(leader, &count);
     if (list == NULL || service_run(own->service, leader_now(leader), list, count, &own->actions,
                                     &own->again) != 0) {
@@ -275,7 +277,7 @@ void service_act_run(struct leader *leader)
     own->next = 0;
     own->running = own->phase != PHASE_LOST && own->actions.count > 0;
     release_drained(leader);
-    due = service_deadline(own->service);
+    due = service_deadline(own->service, leader_now(leader));
     if (own->again || due > 0)
         service_run_in(leader, own->again ? 0 : due - leader_now(leader));
     service_act_go_on(leader);

@@ -140,5 +140,5 @@ end_load() {
     # It decides again.
     model two 2
     wait_for 40 asked two 000002
-    end_load 500
+    end_load 100
 }

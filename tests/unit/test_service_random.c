@@ -106,8 +106,8 @@ static json_object *member(json_object *json, const char *key)
     return value;
 }
 
-/* The replica of that name, as long as it answers. Names are read once: to write that of each replica
- * would take most of the test's time. */
+/* The replica of that name, as long as it answers. The name is read once: to write that of each
+ * replica would take most of the test's time. */
 static const struct own_replica *replica_named(const struct sim *m, int job, const char *name)
 {
     const char *dot = strchr(name, '.');
@@ -309,7 +309,7 @@ static void check_frozen(struct sim *m)
     assert_false(again);
     for (int i = 0; i < actions.count; i++)
         assert_int_equal(actions.list[i].kind, SERVICE_TABLE);
-    assert_true(service_deadline(m->s) == 0);
+    assert_true(service_deadline(m->s, m->now) == 0);
     service_actions_clear(&actions);
 }
 
@@ -942,8 +942,31 @@ static void begin(struct sim *m, uint64_t seed, bool in_place)
     lead(m);
 }
 
+/* Its job ends, and its replicas with it: it asks for nothing, but says that they go. */
+static void stop(struct sim *m)
+{
+    struct service_replica list[REPLICAS];
+    bool again = true;
+
+    service_stop(m->s);
+    for (int turn = 0; turn < 2; turn++) {
+        struct service_actions actions = {0};
+
+        for (int i = 0; i < m->count; i++)
+            m->replicas[i].is.state = SERVICE_LEAVES;
+        assert_int_equal(service_run(m->s, m->now, list, list_own(m, list), &actions, &again), 0);
+        assert_false(again);
+        assert_true(turn == 0 || actions.count == 0);
+        for (int i = 0; i < actions.count; i++)
+            assert_int_equal(actions.list[i].kind, SERVICE_TABLE);
+        assert_true(service_deadline(m->s, m->now) == 0 || service_deadline(m->s, m->now) > m->now);
+        service_actions_clear(&actions);
+    }
+}
+
 static void end(struct sim *m)
 {
+    stop(m);
     service_destroy(m->s);
     for (int i = 0; i < m->table_count; i++)
         json_object_put(m->tables[i].json);
