@@ -163,7 +163,8 @@ static void answer_now(pmix_status_t status, void *cookie)
         call->answer.lookup(call->status, call->found, call->found_count, call->cookie);
         call_free(call);
     } else {
-        call->answer.info(call->status, call->info, call->info_count, call->cookie, call_used, call);
+        call->answer.info(call->status, call->info, call->info_count, call->cookie, call_used,
+                          call);
     }
 }
 

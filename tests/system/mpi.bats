@@ -63,7 +63,8 @@ mpirun_on() {
     awk '{ if ($1 != NR) { print "round " $1 " in line " NR; bad = 1 } } END { exit bad }' "$TB_WORK/log.resize"
     [[ $(awk '{ print $2 }' "$TB_WORK/log.resize" | uniq | xargs) == *"8 6" ]]
     # Slurm's SIGTERM ends the ranks of the preempted node before the others: Open MPI may tell, in frames, of its btl_tcp or of memory that it reads (errno 3), that these are gone.
-    run ! grep -v '^elasticrun: \|btl_tcp\|Read -1, expected [0-9]*, errno = 3' <(sed '/^-\{60,\}$/,/^-\{60,\}$/d' "$TB_WORK/$job.out")
+    # Open MPI 5 may end the others itself then, and says so in lines with stars.
+    run ! grep -v '^elasticrun: \|btl_tcp\|^\[n[0-9]*:[0-9]*\] \*\*\* \|Read -1, expected [0-9]*, errno = 3' <(sed '/^-\{60,\}$/,/^-\{60,\}$/d' "$TB_WORK/$job.out")
     [[ $(grep -c '^elasticrun: job .*: generation' "$TB_WORK/$job.out") == $(generation_count "$job") ]]
     as_user scancel "$job"
     wait_for 30 nothing_is_left_of "$job"
