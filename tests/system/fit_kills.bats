@@ -65,25 +65,38 @@ another_job() {
 
 # stopped: the runner stands at its step. $runner is its number.
 stopped() {
-    [[ -s $TB_WORK/stop.at ]] && runner=$(<"$TB_WORK/stop.at") && [[ $(<"/proc/$runner/stat") == *") T "* ]]
+    [[ -s $TB_WORK/stop.at ]] && runner=$(<"$TB_WORK/stop.at") && [[ $(ps -o stat= -p "$runner") == T* ]]
 }
 
 # kill_VICTIM ACTION [NEXT]: at that action. If another kill follows, no runner of before goes on: it might come there.
 
 kill_runner() { kill -KILL "$runner"; }
 
+# kill_both [PROCESS...]: the runner, and its leader before that one starts it again. In this order: the kernel has a stopped process
+# go on when its parent has ended.
+kill_both() {
+    # shellcheck disable=SC2046 # ps puts blanks before it
+    kill -KILL "$runner" $(ps -o ppid= -p "$runner") "$@" 2>/dev/null || true
+}
+
 # What stood at its step goes on, if it can: as a process that has been slow.
 goes_on() { kill -CONT "$runner" 2>/dev/null || true; }
 
 # Its parent, which is started again.
 kill_leader() {
-    kill -KILL "$(ps -o ppid= -p "$runner")"
-    if [[ ${2:-} ]]; then kill_runner; else goes_on; fi
+    if [[ ${2:-} ]]; then
+        kill_both
+        return
+    fi
+    # shellcheck disable=SC2046
+    kill -KILL $(ps -o ppid= -p "$runner")
+    goes_on
 }
 
 # The leader's and the runner's.
 kill_node() {
     crashed=$(tr '\0' '\n' <"/proc/$runner/environ" | sed -n 's/^SLURMD_NODENAME=//p')
+    kill_both
     "$TESTBED" crash --dir "$TB_DIR" "$crashed"
 }
 
@@ -104,7 +117,7 @@ kill_slurmctld() {
 # All that runs of it, with no time to clean up.
 kill_job() {
     mapfile -t pids < <(job_processes "$job")
-    kill -KILL "${pids[@]}" 2>/dev/null || true
+    kill_both "${pids[@]}"
     another_job
 }
 
