@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a fit consists of is killed at each step that is persisted, in both modes: it ends as it would have. This is a sample with
 # each step, and each victim, of both modes. All pairs: scripts/soak --fit
-# Takes 240 s
+# Takes 150 s
 
 load helpers
 load elastic
@@ -17,6 +17,7 @@ setup_file() {
     gcc -O1 -Wall -Wextra -shared -fPIC -o "$TB_WORK/fit_stop.so" "$TREE/tests/system/fit_stop.c"
     chmod 0755 "$TB_WORK/fit_stop.so"
     fit_file fit 2 'within: {start: 600s, fit: 600s, target: 600s}'
+    as_user sh -c 'mkdir first && printf 0 >first/model && selastic states push models/m first'
     begin_trainer -w n4
     begin_job
 }
@@ -64,25 +65,38 @@ another_job() {
 
 # stopped: the runner stands at its step. $runner is its number.
 stopped() {
-    [[ -s $TB_WORK/stop.at ]] && runner=$(<"$TB_WORK/stop.at") && [[ $(<"/proc/$runner/stat") == *") T "* ]]
+    [[ -s $TB_WORK/stop.at ]] && runner=$(<"$TB_WORK/stop.at") && [[ $(ps -o stat= -p "$runner") == T* ]]
 }
 
 # kill_VICTIM ACTION [NEXT]: at that action. If another kill follows, no runner of before goes on: it might come there.
 
 kill_runner() { kill -KILL "$runner"; }
 
+# kill_both [PROCESS...]: the runner, and its leader before that one starts it again. In this order: the kernel has a stopped process
+# go on when its parent has ended.
+kill_both() {
+    # shellcheck disable=SC2046 # ps puts blanks before it
+    kill -KILL "$runner" $(ps -o ppid= -p "$runner") "$@" 2>/dev/null || true
+}
+
 # What stood at its step goes on, if it can: as a process that has been slow.
 goes_on() { kill -CONT "$runner" 2>/dev/null || true; }
 
 # Its parent, which is started again.
 kill_leader() {
-    kill -KILL "$(ps -o ppid= -p "$runner")"
-    if [[ ${2:-} ]]; then kill_runner; else goes_on; fi
+    if [[ ${2:-} ]]; then
+        kill_both
+        return
+    fi
+    # shellcheck disable=SC2046
+    kill -KILL $(ps -o ppid= -p "$runner")
+    goes_on
 }
 
 # The leader's and the runner's.
 kill_node() {
     crashed=$(tr '\0' '\n' <"/proc/$runner/environ" | sed -n 's/^SLURMD_NODENAME=//p')
+    kill_both
     "$TESTBED" crash --dir "$TB_DIR" "$crashed"
 }
 
@@ -103,7 +117,7 @@ kill_slurmctld() {
 # All that runs of it, with no time to clean up.
 kill_job() {
     mapfile -t pids < <(job_processes "$job")
-    kill -KILL "${pids[@]}" 2>/dev/null || true
+    kill_both "${pids[@]}"
     another_job
 }
 
@@ -116,8 +130,8 @@ cancel_job() {
 
 # ---- a fit -----------------------------------------------------------------------------------------
 
-# served: as many replicas as there should be have the current state, if there is one.
-served() { [[ ! -L $TB_WORK/models/m/current ]] || serves_all "$(current)" 2; }
+# served: as many replicas as there should be have the current state.
+served() { serves_all "$(current)" 2; }
 
 # kills MODE END [ACTION:VICTIM]...: a fit in which they are killed, in this order. END is well, fails (the training does) or broken
 # (no server takes the new state).
@@ -131,8 +145,8 @@ kills() {
     fi
     wait_for 60 runs_it
     wait_for 60 served
-    before=$(current || true)
-    was=$(as_user cat "$TB_WORK/models/m/$before/model" 2>/dev/null) || was=
+    before=$(current)
+    was=$(as_user cat "$TB_WORK/models/m/$before/model")
     secret_data first "$BATS_TEST_NUMBER" "${end%s}"
     stop_at "$1"
     begin first "${options[@]}"
@@ -149,17 +163,17 @@ kills() {
         esac
     done
     wait_for 120 has_ended
-    now=$(current || true)
+    now=$(current)
     if [[ $end == well ]]; then
         ended_as SUCCESS
         [[ $(path_of) == "$path > SUCCESS" && $now != "$before" ]]
-        [[ $(as_user cat "$TB_WORK/models/m/$now/model") == "${was:+$was }$BATS_TEST_NUMBER" ]]
+        [[ $(as_user cat "$TB_WORK/models/m/$now/model") == "$was $BATS_TEST_NUMBER" ]]
     else
         ended_as FAILED
         [[ $(path_of) == "$path > FAILED" && $now == "$before" ]]
     fi
     # How many replicas there are is recorded before the first one is replaced.
-    [[ $end == fails || ! $was || $(fit_json | json_value 's["count"]') == 2 ]]
+    [[ $end == fails || $(fit_json | json_value 's["count"]') == 2 ]]
     wait_for 60 served
     nothing_is_left
 }
@@ -173,7 +187,7 @@ has_ended() { [[ $(fit_json 2>/dev/null | json_value 's["status"]') == [SFC][UA]
 nothing_is_left() {
     [[ $(partials) == 0 && -z $(find "$TB_WORK/models" -name '.incoming*') ]]
     [[ -z $(as_user sh -c "find ~/.slurm-elastic/services/$SERVICE/fits -name '*grant*.json'") ]]
-    [[ ! -L $TB_WORK/models/m/current ]] || as_user selastic states show "$TB_WORK/models/m" --verify
+    as_user selastic states show "$TB_WORK/models/m" --verify
     wait_for 30 trains_nobody
     wait_for 30 trainer_is_free
     all_closed
@@ -181,15 +195,18 @@ nothing_is_left() {
 
 # ---- the sample ------------------------------------------------------------------------------------
 
-@test "single, well: prepare:runner dedicate:slurmctld stage:leader" { kills single well prepare:runner dedicate:slurmctld stage:leader; }
-@test "single, well: fit:node complete:runner end-replica:slurmctld" { kills single well fit:node complete:runner end-replica:slurmctld; }
-@test "single, well: count:job point:leader" { kills single well count:job point:leader; }
-@test "single, well: replace:cancel nothing:runner" { kills single well replace:cancel nothing:runner; }
-@test "single, fails: discard:job end-replica:runner" { kills single fails discard:job end-replica:runner; }
-@test "single, broken: point-back:node restore:slurmctld" { kills single broken point-back:node restore:slurmctld; }
-@test "multi, well: prepare:job ensure:leader stage:runner" { kills multi well prepare:job ensure:leader stage:runner; }
-@test "multi, well: grant:node fit:slurmctld" { kills multi well grant:node fit:slurmctld; }
-@test "multi, well: complete:leader count:runner point:slurmctld" { kills multi well complete:leader count:runner point:slurmctld; }
-@test "multi, well: replace:node revoke:job nothing:runner" { kills multi well replace:node revoke:job nothing:runner; }
-@test "multi, fails: revoke:runner discard:leader" { kills multi fails revoke:runner discard:leader; }
-@test "multi, broken: revoke:slurmctld point-back:runner restore:cancel" { kills multi broken revoke:slurmctld point-back:runner restore:cancel; }
+@test "single, well: each step" {
+    kills single well prepare:slurmctld dedicate:leader stage:runner fit:node complete:runner \
+        end-replica:slurmctld count:job point:leader replace:runner nothing:runner
+}
+
+@test "single, fails: discard:runner end-replica:cancel" { kills single fails discard:runner end-replica:cancel; }
+@test "single, broken: point-back:leader restore:slurmctld" { kills single broken point-back:leader restore:slurmctld; }
+
+@test "multi, well: each step" {
+    kills multi well prepare:leader ensure:runner stage:slurmctld grant:node fit:runner complete:slurmctld \
+        count:runner point:job replace:leader revoke:slurmctld nothing:runner
+}
+
+@test "multi, fails: revoke:job discard:leader" { kills multi fails revoke:job discard:leader; }
+@test "multi, broken: revoke:runner point-back:slurmctld restore:cancel" { kills multi broken revoke:runner point-back:slurmctld restore:cancel; }
