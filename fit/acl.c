@@ -199,14 +199,14 @@ int acl_let(int fd, const char *path, uid_t uid, unsigned int rights, struct err
     return rc;
 }
 
-/* Only this user, and that one. */
-static acl_t acl_of_two(uid_t uid)
+/* Only the owner, and these users: own is this one's, who need not be the owner of what is made. */
+static acl_t acl_of_two(uid_t own, uid_t uid)
 {
     unsigned int all = ACL_R | ACL_W | ACL_X;
     acl_t acl = acl_init(6);
 
     if (acl == NULL || add(&acl, ACL_USER_OBJ, 0, all) != 0 ||
-        (uid != geteuid() && add(&acl, ACL_USER, geteuid(), all) != 0) ||
+        (uid != own && add(&acl, ACL_USER, own, all) != 0) ||
         add(&acl, ACL_USER, uid, all) != 0 || add(&acl, ACL_GROUP_OBJ, 0, 0) != 0 ||
         add(&acl, ACL_MASK, 0, all) != 0 || add(&acl, ACL_OTHER, 0, 0) != 0) {
         acl_free(acl);
@@ -217,14 +217,16 @@ static acl_t acl_of_two(uid_t uid)
 
 int acl_let_only(int fd, const char *path, uid_t uid, struct error *err)
 {
+    acl_t below = acl_of_two(geteuid(), uid), acl = acl_of_two(uid, uid);
     char of[FD_PATH_MAX];
-    acl_t acl = acl_of_two(uid);
     int rc;
 
     path_of(fd, of);
-    rc = acl != NULL && acl_set_file(of, ACL_TYPE_DEFAULT, acl) == 0 && acl_set_fd(fd, acl) == 0
+    rc = below != NULL && acl != NULL && acl_set_file(of, ACL_TYPE_DEFAULT, below) == 0 &&
+                 acl_set_fd(fd, acl) == 0
              ? 0
              : failed(path, err);
+    acl_free(below);
     acl_free(acl);
     return rc;
 }
@@ -269,8 +271,7 @@ int acl_withdraw_below(int fd, const char *path, uid_t uid, struct error *err)
     acl = acl_get_file(of, ACL_TYPE_DEFAULT);
     if (acl == NULL)
         return errno == ENOTSUP ? 0 : failed(path, err);
-    if (find(acl, ACL_USER, uid, &entry) &&
-        (take_out(acl, entry) != 0 || acl_set_file(of, ACL_TYPE_DEFAULT, acl) != 0))
+    if (find(acl, ACL_USER, uid, &entry) && acl_delete_def_file(of) != 0)
         rc = failed(path, err);
     acl_free(acl);
     return rc;

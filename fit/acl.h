@@ -32,7 +32,7 @@ int acl_let(int fd, const char *path, uid_t uid, unsigned int rights, struct err
 int acl_let_only(int fd, const char *path, uid_t uid, struct error *err);
 /* Take the user's entry away. Nobody else has more or less than before. */
 int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err);
-/* … of what is made in the directory. */
+/* … and of what is made in a directory of acl_let_only(): all is its own there. */
 int acl_withdraw_below(int fd, const char *path, uid_t uid, struct error *err);
 
 #endif
