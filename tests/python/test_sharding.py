@@ -128,7 +128,7 @@ for number, size in enumerate(sizes):
         members = stay + free[: size - len(stay)]
     worlds.append(members)
 
-state = None
+state, old, between = None, 0, 0
 for number, members in enumerate(worlds):
     samples, norms = [], []
     train(reference, STEPS, lambda drawn, norm: norms.append(norm))
@@ -151,10 +151,15 @@ for number, members in enumerate(worlds):
     kinds = [kind for kind, _, _ in state._sharding.parts().values()]
     def rows(kind, cut):
         return set() if cut is None else set(range(*_reshard.chunk(kind.rows, cut[1], cut[0])))
+    def size_of(cut):
+        return sum(len(rows(kind, cut)) * kind.row_bytes for kind, _, _ in state._sharding.parts().values())
     lacking = sum(len(rows(each, state._sharding.cut) - rows(each, before)) * each.row_bytes for each in kinds)
     # Where some come and others leave, rows of these may have gone to others before.
     if plain and number and not leaving:
         assert state._sharding.moved.received == lacking, (number, state._sharding.moved, lacking)
+    # Between two worlds a rank has its old and its new part at most.
+    new = size_of(state._sharding.cut)
+    assert leaving or not plain or between <= old + new, (number, between, old, new)
     assert identities in (None, [id(each) for each in state.model.parameters()])
     found = []
     train(state, STEPS, lambda drawn, norm: found.append((drawn, norm)))
@@ -180,15 +185,17 @@ for number, members in enumerate(worlds):
     assert not state.model.frozen.weight.requires_grad
     if number + 1 < len(worlds):
         following = worlds[number + 1]
+        old = size_of(state._sharding.cut)
         goes_on = process in following and "anew" not in kind
         if "saved" in kind:
             state.save()
         if plain:
             state._sharding.hand_over((following.index(process), len(following)) if goes_on else None)
         state._sharding.detach()
+        between = sum(each.tensor.nbytes for pieces in state._sharding._pieces.values() for each in pieces)
     _membership.end(state)
     if number + 1 < len(worlds) and not goes_on:
-        state = None
+        state, old, between = None, 0, 0
 """
 
 # Rank 1 is to leave, and is lost before it has given its part away.
