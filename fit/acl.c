@@ -206,9 +206,9 @@ static acl_t acl_of_two(uid_t own, uid_t uid)
     acl_t acl = acl_init(6);
 
     if (acl == NULL || add(&acl, ACL_USER_OBJ, 0, all) != 0 ||
-        (uid != own && add(&acl, ACL_USER, own, all) != 0) ||
-        add(&acl, ACL_USER, uid, all) != 0 || add(&acl, ACL_GROUP_OBJ, 0, 0) != 0 ||
-        add(&acl, ACL_MASK, 0, all) != 0 || add(&acl, ACL_OTHER, 0, 0) != 0) {
+        (uid != own && add(&acl, ACL_USER, own, all) != 0) || add(&acl, ACL_USER, uid, all) != 0 ||
+        add(&acl, ACL_GROUP_OBJ, 0, 0) != 0 || add(&acl, ACL_MASK, 0, all) != 0 ||
+        add(&acl, ACL_OTHER, 0, 0) != 0) {
         acl_free(acl);
         return NULL;
     }
