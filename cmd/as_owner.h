@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Root opens another user's files as that user: links there may lead anywhere, to devices too, and a
- * home directory on NFS may be closed to root. */
+/* Root opens another user's files as that user: links there may lead anywhere, to devices too, and
+ * a home directory on NFS may be closed to root. */
 #ifndef SELASTIC_AS_OWNER_H
 #define SELASTIC_AS_OWNER_H
 

@@ -24,9 +24,9 @@ struct survey_plan;
 struct survey_plan *survey_plan_create(const uid_t *users, int count, uid_t self);
 void survey_plan_destroy(struct survey_plan *plan); /* accepts NULL */
 
-/* The row to be asked now, in the order of the rows as far as that goes; each row once. It counts as
- * asked until survey_plan_done(). -1: none, or not now. *refused: that user's answers have been too
- * much, so it need not be asked. */
+/* The row to be asked now, in the order of the rows as far as that goes; each row once. It counts
+ * as asked until survey_plan_done(). -1: none, or not now. *refused: that user's answers have been
+ * too much, so it need not be asked. */
 int survey_plan_next(struct survey_plan *plan, bool *refused);
 
 /* A row has got its answer; NULL: none, or it was not asked. Returns whether the answer may be
