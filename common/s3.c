@@ -84,6 +84,7 @@ enum s3_result s3_put_text(struct s3 *s3, const char *key, const char *text, siz
                                  .key = key,
                                  .body = text,
                                  .body_len = len,
+                                 .object = true,
                                  .most = S3_ANSWER_MAX};
     struct s3_reply reply;
     enum s3_result result;
