@@ -147,6 +147,7 @@ static int add_row(struct haproxy_stat *stat, int shard, const struct cell *cell
         check.text += 2;
         check.length -= 2;
     }
+    row.untried = begins(check, "INI");
     row.checked = begins(check, "L7OK") || begins(check, "L6OK") || begins(check, "L4OK");
     if (!state_of(cells[where[STATUS]], &row.state) ||
         number_parse(scur.text, (size_t)scur.length, 0, PID_MAX, &sessions) != 0)

@@ -24,6 +24,7 @@ struct haproxy_row {
     char *name; /* of the server */
     enum haproxy_state state;
     bool checked; /* its latest check has succeeded */
+    bool untried; /* it has had no check yet */
     int64_t sessions;
 };
 

@@ -22,7 +22,8 @@ struct router_target {
 struct place {
     bool in_table, backend;
     int wanted, serving, serving_wanted; /* servers */
-    bool routed;                         /* a key goes there, or is about to */
+    int coming;  /* of the wanted ones: they will serve once their first check has succeeded */
+    bool routed; /* a key goes there, or is about to */
 };
 
 struct planner {
@@ -48,6 +49,15 @@ static bool is_serving(const struct router_target *target)
     return target->row != NULL && target->row->state == HAPROXY_IS_UP;
 }
 
+/* It does not serve yet, and no check has failed. */
+static bool is_coming(const struct router_target *target)
+{
+    const struct haproxy_row *row = target->row;
+
+    return row == NULL || row->state == HAPROXY_IN_MAINT ||
+           (row->state == HAPROXY_IN_DRAIN && (row->untried || row->checked));
+}
+
 static void add_target(struct planner *p, const struct router_target *target)
 {
     struct place *place = &p->places[target->shard];
@@ -55,6 +65,7 @@ static void add_target(struct planner *p, const struct router_target *target)
     place->wanted += target->wanted;
     place->serving += is_serving(target);
     place->serving_wanted += target->wanted && is_serving(target);
+    place->coming += target->wanted && is_coming(target);
     p->plan->targets[p->target_count++] = *target;
 }
 
@@ -224,12 +235,12 @@ static void tell(struct planner *p, enum haproxy_verb verb, const struct router_
     add_step(p, ROUTER_SERVER, verb, target);
 }
 
-/* It is the last that answers those who come. */
-static bool is_last(const struct planner *p, const struct router_target *target)
+/* It is the last that answers those who come, or those that replace it do not serve yet. */
+static bool is_needed(const struct planner *p, const struct router_target *target)
 {
     const struct place *place = &p->places[target->shard];
 
-    return place->routed && place->serving_wanted == 0 && is_serving(target);
+    return place->routed && is_serving(target) && (place->serving_wanted == 0 || place->coming > 0);
 }
 
 static void plan_wanted(struct planner *p, const struct router_target *target)
@@ -258,9 +269,9 @@ static void plan_leaving(struct planner *p, const struct router_target *target)
 
     switch (row->state) {
     case HAPROXY_IS_UP:
-        if (is_last(p, target))
-            wait_for(p, "%s goes on: no other replica of shard_%d is ready", target->name,
-                     target->shard);
+        if (is_needed(p, target))
+            wait_for(p, "%s goes on: no %sreplica of shard_%d is ready", target->name,
+                     place->coming > 0 ? "new " : "other ", target->shard);
         else
             tell(p, HAPROXY_DRAIN, target);
         return;
