@@ -100,6 +100,6 @@ def markdown(measures: Sequence[Dict]) -> str:
         lines.append(
             f"| {row['megabytes']} | {row['change']} | {row['received'] / 1e6:.0f} | "
             f"{row['least'] / 1e6:.0f} | {row['floor']:.2f} | {row['beyond']:.2f} | "
-            f"{row['grown'] / 1e6:.0f} | {row['part'] / 1e6:.0f} |"
+            f"{max(0, row['grown']) / 1e6:.0f} | {row['part'] / 1e6:.0f} |"
         )
     return "\n".join(lines) + "\n"
