@@ -73,12 +73,6 @@ teardown() {
     }
 }
 
-# as_other COMMAND...: as_user for the other user.
-as_other() {
-    TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
-        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
-}
-
 take_keys() {
     local line
     while read -r line; do export "${line?}"; done < <("$TREE/tests/system/radosgw" env "$RGW/server")

@@ -449,6 +449,7 @@ EXTRA_DIST += \
     tests/unit/machines/hybrid.xml \
     tests/unit/machines/one-package.xml
 
+noinst_HEADERS += tests/unit/fit_fixture.h
 noinst_HEADERS += tests/unit/roles_fixture.h
 noinst_HEADERS += tests/unit/selastic_fixture.h
 tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c tests/unit/selastic_fixture.c

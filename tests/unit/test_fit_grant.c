@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fit/grant: what a trainer of another user can open, and that it is closed again. */
-#include "tests/unit/support.h"
-
 #include <acl/libacl.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -19,34 +17,10 @@
 #include "fit/acl.h"
 #include "fit/grant.h"
 #include "lib/json_get.h"
+#include "tests/unit/fit_fixture.h"
 
 #define OTHER 1U /* daemon */
 #define THIRD "2"
-
-static char dir[] = "/tmp/test-grant-XXXXXX";
-
-/* A path there; it holds for the next call but one. */
-static const char *at(const char *name)
-{
-    static char paths[2][128];
-    static int which;
-
-    which = 1 - which;
-    snprintf(paths[which], sizeof(paths[which]), "%s/%s", dir, name);
-    return paths[which];
-}
-
-static void put(const char *name, const char *text)
-{
-    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
-}
-
-static void expect_error(int rc, const struct error *err, const char *text)
-{
-    assert_int_equal(rc, -1);
-    if (strstr(err->text, text) == NULL)
-        fail_msg("not \"%s\": %s", text, err->text);
-}
 
 /* ---- a fit ----------------------------------------------------------------------------------- */
 
@@ -58,7 +32,7 @@ static int make_grants(void **state)
     int64_t id;
 
     (void)state;
-    if (mkdtemp(dir) == NULL || chmod(dir, 0711) != 0 || setenv("HOME", dir, 1) != 0 ||
+    if (!make_dir() || chmod(dir, 0711) != 0 || setenv("HOME", dir, 1) != 0 ||
         home_open(&own_home, "s", NULL) != 0)
         return -1;
     put("data", "d");
@@ -74,8 +48,7 @@ static int make_grants(void **state)
 static int remove_grants(void **state)
 {
     (void)state;
-    assert_int_equal(dir_remove(dir, NULL), 0);
-    strcpy(dir, "/tmp/test-grant-XXXXXX");
+    remove_dir();
     return 0;
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fit/guests: what users of a trainer are answered; and lib/trainer_note. */
-#include "tests/unit/support.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -23,6 +21,7 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/trainer_note.h"
+#include "tests/unit/fit_fixture.h"
 
 /* ---- the comment ----------------------------------------------------------------------------- */
 
@@ -319,31 +318,6 @@ static void test_begun_by_nobody(void **state)
 
 /* ---- files of others ------------------------------------------------------------------------- */
 
-static char foreign_dir[] = "/tmp/test-foreign-XXXXXX";
-
-/* A path there; it holds for the next call but one. */
-static const char *at(const char *name)
-{
-    static char paths[2][128];
-    static int which;
-
-    which = 1 - which;
-    snprintf(paths[which], sizeof(paths[which]), "%s/%s", foreign_dir, name);
-    return paths[which];
-}
-
-static void put(const char *name, const char *text)
-{
-    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
-}
-
-static void expect_error(int rc, const struct error *err, const char *text)
-{
-    assert_int_equal(rc, -1);
-    if (strstr(err->text, text) == NULL)
-        fail_msg("not \"%s\": %s", text, err->text);
-}
-
 static struct foreign own(void)
 {
     return (struct foreign){.owner = geteuid()};
@@ -462,7 +436,7 @@ static void test_patience(void **state)
         skip();
     }
     snprintf(from, sizeof(from), "%s", at("tree"));
-    assert_int_equal(chmod(foreign_dir, 0777), 0);
+    assert_int_equal(chmod(dir, 0777), 0);
     assert_int_equal(mkdir(from, 0755), 0);
     put("tree/a", "a");
     put("tree/b", "b");
@@ -503,14 +477,13 @@ static void test_room(void **state)
 static int make_foreign(void **state)
 {
     (void)state;
-    return mkdtemp(foreign_dir) != NULL ? 0 : -1;
+    return make_dir() ? 0 : -1;
 }
 
 static int remove_foreign(void **state)
 {
     (void)state;
-    assert_int_equal(dir_remove(foreign_dir, NULL), 0);
-    strcpy(foreign_dir, "/tmp/test-foreign-XXXXXX");
+    remove_dir();
     return 0;
 }
 
@@ -522,7 +495,7 @@ static void test_scratch(void **state)
     struct error err;
 
     (void)state;
-    assert_int_equal(setenv("TMPDIR", foreign_dir, 1), 0);
+    assert_int_equal(setenv("TMPDIR", dir, 1), 0);
     assert_int_equal(training_scratch_make(&used, &err), 0);
     assert_int_equal(training_scratch_make(&left, &err), 0);
     snprintf(path, sizeof(path), "%.4000s/copy", left.path);

@@ -2,8 +2,6 @@
 /* What a trainer gets and puts on S3 for another user: fit/s3_box, s3_grant, s3_foreign and
  * put_list, with a server that is a JSON object and fails when it is told to. The real one is in
  * tests/system/fit_s3.bats. */
-#include "tests/unit/support.h"
-
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +22,7 @@
 #include "fit/s3_grant.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
+#include "tests/unit/fit_fixture.h"
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -181,23 +180,7 @@ int __wrap_s3_bucket_give(const struct s3_bucket_order *order, const struct s3_s
 
 #define ENDPOINT "http://127.0.0.1:1"
 
-static char dir[] = "/tmp/test-fit-s3-XXXXXX";
 static struct s3_box_key *key;
-
-static const char *at(const char *name)
-{
-    static char paths[3][128];
-    static int which;
-
-    which = (which + 1) % 3;
-    snprintf(paths[which], sizeof(paths[which]), "%s/%s", dir, name);
-    return paths[which];
-}
-
-static void put(const char *name, const char *text)
-{
-    assert_int_equal(file_replace(at(name), text, strlen(text), 0600, NULL), 0);
-}
 
 static bool has(const char *name)
 {
@@ -212,7 +195,7 @@ static int begin(void **state)
     opened = sessions = policies = 0;
     on_put = NULL;
     key = s3_box_key_create();
-    return key != NULL && mkdtemp(dir) != NULL && setenv("HOME", dir, 1) == 0 &&
+    return key != NULL && make_dir() && setenv("HOME", dir, 1) == 0 &&
                    setenv("AWS_ENDPOINT_URL", ENDPOINT, 1) == 0 &&
                    setenv("AWS_ACCESS_KEY_ID", "own", 1) == 0 &&
                    setenv("AWS_SECRET_ACCESS_KEY", "secret", 1) == 0 &&
@@ -226,16 +209,8 @@ static int end(void **state)
     (void)state;
     s3_box_key_destroy(key);
     json_object_put(objects);
-    assert_int_equal(dir_remove(dir, NULL), 0);
-    strcpy(dir, "/tmp/test-fit-s3-XXXXXX");
+    remove_dir();
     return 0;
-}
-
-static void expect_error(int rc, const struct error *err, const char *text)
-{
-    assert_int_equal(rc, -1);
-    if (strstr(err->text, text) == NULL)
-        fail_msg("not \"%s\": %s", text, err->text);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
