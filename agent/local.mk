@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # agent/: elasticrun. All but main() is a convenience library, for the tests.
-noinst_LTLIBRARIES += agent/libelasticagent.la
+noinst_LIBRARIES += agent/libelasticagent.a
 EXTRA_DIST += agent/leader/README.md
 
-agent_libelasticagent_la_SOURCES = \
+agent_libelasticagent_a_SOURCES = \
     agent/container.c \
     agent/container.h \
     agent/farewell.c \
@@ -265,16 +265,16 @@ agent_libelasticagent_la_SOURCES = \
 AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(HWLOC_CFLAGS) \
     -DLIBDIR='"$(libdir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
     -DPKGDATADIR='"$(pkgdatadir)"'
-agent_libelasticagent_la_CPPFLAGS = $(AGENT_CPPFLAGS)
-agent_libelasticagent_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-agent_libelasticagent_la_LIBADD = common/libelasticcommon.la common/libelasticcheckpoints.la $(HWLOC_LIBS) $(CURL_LIBS)
+agent_libelasticagent_a_CPPFLAGS = $(AGENT_CPPFLAGS)
+agent_libelasticagent_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+AGENT_LIBS = agent/libelasticagent.a common/libelasticcheckpoints.a $(COMMON_LIBS) $(HWLOC_LIBS) $(CURL_LIBS)
 
 bin_PROGRAMS += agent/elasticrun
 agent_elasticrun_SOURCES = agent/main.c
 agent_elasticrun_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_elasticrun_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-agent_elasticrun_LDFLAGS = $(PROGRAM_LDFLAGS)
-agent_elasticrun_LDADD = agent/libelasticagent.la
+agent_elasticrun_LINK = $(PROGRAM_LINK)
+agent_elasticrun_LDADD = $(AGENT_LIBS)
 
 EXTRA_DIST += \
     agent/README.md \

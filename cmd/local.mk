@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # cmd/: selastic. What is pure (arguments, JSON to text) is a library of its own, for the unit tests.
-noinst_LTLIBRARIES += cmd/libselastic.la
-cmd_libselastic_la_SOURCES = \
+noinst_LIBRARIES += cmd/libselastic.a
+cmd_libselastic_a_SOURCES = \
     cmd/argument_values.c \
     cmd/argument_values.h \
     cmd/arguments.c \
@@ -58,17 +58,19 @@ cmd_libselastic_la_SOURCES = \
     cmd/usage_picture.h \
     cmd/wait_rule.c \
     cmd/wait_rule.h
-cmd_libselastic_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-cmd_libselastic_la_LIBADD = lib/libelasticcore.la $(JSONC_LIBS) -lm
+cmd_libselastic_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+cmd_libselastic_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+CMD_LIBS = cmd/libselastic.a $(CORE_LIBS)
 
 # What a node is: hwloc, and nothing else of selastic.
-noinst_LTLIBRARIES += cmd/libmachine.la
-cmd_libmachine_la_SOURCES = \
+noinst_LIBRARIES += cmd/libmachine.a
+cmd_libmachine_a_SOURCES = \
     cmd/machine_find.c \
     cmd/machine_find.h \
     cmd/machine_link.c
-cmd_libmachine_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(HWLOC_CFLAGS)
-cmd_libmachine_la_LIBADD = lib/libelasticcore.la $(HWLOC_LIBS)
+cmd_libmachine_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(HWLOC_CFLAGS)
+cmd_libmachine_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+MACHINE_LIBS = cmd/libmachine.a $(CORE_LIBS) $(HWLOC_LIBS)
 
 bin_PROGRAMS += cmd/selastic
 cmd_selastic_SOURCES = \
@@ -142,8 +144,8 @@ cmd_selastic_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(MUNGE_C
     -DSLURM_PLUGINS='"$(slurmplugindir)"' \
     -DSLURM_SYSTEM_PLUGINS='"$(SLURM_SYSTEM_PLUGINDIR)"'
 cmd_selastic_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-cmd_selastic_LDFLAGS = $(PROGRAM_LDFLAGS)
-cmd_selastic_LDADD = cmd/libselastic.la cmd/libmachine.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS) \
+cmd_selastic_LINK = $(PROGRAM_LINK)
+cmd_selastic_LDADD = $(CMD_LIBS) $(MACHINE_LIBS) $(COMMON_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) \
     $(MUNGE_LIBS) $(NCURSES_LIBS)
 
 # bash-completion looks for a file with the name of the command.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # common/: what elasticrun and selastic share: log, files, connections, queries to Slurm.
-noinst_LTLIBRARIES += common/libelasticcommon.la
+noinst_LIBRARIES += common/libelasticcommon.a
 
-common_libelasticcommon_la_SOURCES = \
+common_libelasticcommon_a_SOURCES = \
     common/allowed_users.c \
     common/allowed_users.h \
     common/capture.c \
@@ -55,38 +55,41 @@ common_libelasticcommon_la_SOURCES = \
     common/tcp_sockets.h \
     common/yaml_file.c \
     common/yaml_file.h
-common_libelasticcommon_la_CPPFLAGS = \
+common_libelasticcommon_a_CPPFLAGS = \
     $(AM_CPPFLAGS) \
     $(JSONC_CFLAGS) \
     $(LIBUV_CFLAGS) \
     $(MUNGE_CFLAGS) \
     $(SODIUM_CFLAGS) \
     $(YAML_CFLAGS)
-# Slurm's first: libmunge.la would have the linker look where another libslurm may be (--with-slurm).
-common_libelasticcommon_la_LIBADD = \
-    lib/libelasticcore.la \
+common_libelasticcommon_a_CFLAGS = $(SHARED_CFLAGS)
+# Slurm's first: the others may lie where another libslurm is (--with-slurm).
+COMMON_LIBS = \
+    common/libelasticcommon.a \
+    lib/libelasticcore.a \
     $(SLURM_LIBS) \
     $(JSONC_LIBS) \
     $(LIBUV_LIBS) \
     $(MUNGE_LIBS) \
     $(SODIUM_LIBS) \
-    $(YAML_LIBS)
+    $(YAML_LIBS) \
+    -lm
 
 # Reading directories in which anything may lie, such as one of checkpoints: without Slurm, munge and a loop.
-noinst_LTLIBRARIES += common/libelasticcheckpoints.la
-common_libelasticcheckpoints_la_SOURCES = \
+noinst_LIBRARIES += common/libelasticcheckpoints.a
+common_libelasticcheckpoints_a_SOURCES = \
     common/checkpoints.c \
     common/checkpoints.h \
     common/entry.c \
     common/entry.h \
     common/stop.c \
     common/stop.h
-common_libelasticcheckpoints_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-common_libelasticcheckpoints_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+common_libelasticcheckpoints_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+common_libelasticcheckpoints_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 
 # S3, for processes that may wait: without Slurm, munge and a loop.
-noinst_LTLIBRARIES += common/libelastics3client.la
-common_libelastics3client_la_SOURCES = \
+noinst_LIBRARIES += common/libelastics3client.a
+common_libelastics3client_a_SOURCES = \
     common/crew.c \
     common/crew.h \
     common/files.c \
@@ -103,11 +106,12 @@ common_libelastics3client_la_SOURCES = \
     common/s3_session.c \
     common/s3_session.h \
     common/s3_upload.c
-common_libelastics3client_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS) $(CURL_CFLAGS)
-common_libelastics3client_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-common_libelastics3client_la_LIBADD = \
-    common/libelasticcheckpoints.la \
-    lib/libelastics3.la \
+common_libelastics3client_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS) $(CURL_CFLAGS)
+common_libelastics3client_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+S3_CLIENT_LIBS = \
+    common/libelastics3client.a \
+    common/libelasticcheckpoints.a \
+    $(S3_ANSWER_LIBS) \
     $(CURL_LIBS) \
     $(JSONC_LIBS) \
     $(SODIUM_LIBS)

@@ -103,4 +103,5 @@ dist_worlds_DATA = \
 check_PROGRAMS += examples/worlds/worlds
 examples_worlds_worlds_SOURCES = examples/worlds/worlds.c
 examples_worlds_worlds_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/client
+examples_worlds_worlds_LDFLAGS = $(AM_LDFLAGS)
 examples_worlds_worlds_LDADD = client/libelastic.la

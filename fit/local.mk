@@ -2,8 +2,8 @@
 #
 # fit/: elastic-fit, trainings of the models of a service: its runner, the replica that trains, and
 # `selastic fit`. What does not ask a leader is a library, for the tests.
-noinst_LTLIBRARIES += fit/libfit.la
-fit_libfit_la_SOURCES = \
+noinst_LIBRARIES += fit/libfit.a
+fit_libfit_a_SOURCES = \
     fit/acl.c \
     fit/acl.h \
     fit/foreign.c \
@@ -52,9 +52,9 @@ fit_libfit_la_SOURCES = \
     fit/training.h \
     fit/user_program.c \
     fit/user_program.h
-fit_libfit_la_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
-fit_libfit_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-fit_libfit_la_LIBADD = state/libstate.la common/libelasticcommon.la $(ACL_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
+fit_libfit_a_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+fit_libfit_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+FIT_LIBS = fit/libfit.a $(STATE_LIBS) $(COMMON_LIBS) $(ACL_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += fit/elastic-fit
 fit_elastic_fit_SOURCES = \
@@ -77,10 +77,10 @@ fit_elastic_fit_SOURCES = \
     fit/start.c \
     fit/trainer.c \
     fit/trainer_link.c
-fit_elastic_fit_CPPFLAGS = $(fit_libfit_la_CPPFLAGS) $(MUNGE_CFLAGS)
+fit_elastic_fit_CPPFLAGS = $(fit_libfit_a_CPPFLAGS) $(MUNGE_CFLAGS)
 fit_elastic_fit_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-fit_elastic_fit_LDFLAGS = $(PROGRAM_LDFLAGS)
-fit_elastic_fit_LDADD = fit/libfit.la cmd/libselastic.la common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS) \
+fit_elastic_fit_LINK = $(PROGRAM_LINK)
+fit_elastic_fit_LDADD = $(FIT_LIBS) $(CMD_LIBS) $(COMMON_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) \
     $(MUNGE_LIBS)
 
 EXTRA_DIST += fit/README.md

@@ -15,8 +15,8 @@ flush_elastic_flush_SOURCES = \
     flush/workers.h
 flush_elastic_flush_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_flush_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-flush_elastic_flush_LDFLAGS = $(PROGRAM_LDFLAGS)
-flush_elastic_flush_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
+flush_elastic_flush_LINK = $(PROGRAM_LINK)
+flush_elastic_flush_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 # What prolog and epilog start, as root.
 pkglibexec_PROGRAMS += flush/elastic-runs
@@ -36,8 +36,8 @@ flush_elastic_runs_SOURCES = \
     flush/sweep.h
 flush_elastic_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_runs_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-flush_elastic_runs_LDFLAGS = $(PROGRAM_LDFLAGS)
-flush_elastic_runs_LDADD = common/libelasticcheckpoints.la lib/libelasticcore.la $(JSONC_LIBS) $(SODIUM_LIBS)
+flush_elastic_runs_LINK = $(PROGRAM_LINK)
+flush_elastic_runs_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 # Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
 install-exec-hook:

@@ -3,8 +3,8 @@
 # http/: elasticrun-http, the HTTP interface of a job with roles. All but main() is a library, for the tests.
 EXTRA_DIST += http/README.md
 if HAVE_MICROHTTPD
-noinst_LTLIBRARIES += http/libhttp.la
-http_libhttp_la_SOURCES = \
+noinst_LIBRARIES += http/libhttp.a
+http_libhttp_a_SOURCES = \
     http/desk.c \
     http/desk.h \
     http/door.c \
@@ -13,31 +13,31 @@ http_libhttp_la_SOURCES = \
     http/fits.h \
     http/server.c \
     http/server.h
-http_libhttp_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)
-http_libhttp_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-http_libhttp_la_LIBADD = common/libelasticcommon.la $(MICROHTTPD_LIBS)
+http_libhttp_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) $(MICROHTTPD_CFLAGS)
+http_libhttp_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+HTTP_LIBS = http/libhttp.a $(COMMON_LIBS) $(MICROHTTPD_LIBS)
 
 pkglibexec_PROGRAMS += http/elasticrun-http
 http_elasticrun_http_SOURCES = http/main.c
-http_elasticrun_http_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
+http_elasticrun_http_CPPFLAGS = $(http_libhttp_a_CPPFLAGS)
 http_elasticrun_http_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-http_elasticrun_http_LDFLAGS = $(PROGRAM_LDFLAGS)
-http_elasticrun_http_LDADD = http/libhttp.la
+http_elasticrun_http_LINK = $(PROGRAM_LINK)
+http_elasticrun_http_LDADD = $(HTTP_LIBS)
 
 pkglibexec_PROGRAMS += http/elastic-exporter
 http_elastic_exporter_SOURCES = http/exporter.c
-http_elastic_exporter_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
+http_elastic_exporter_CPPFLAGS = $(http_libhttp_a_CPPFLAGS)
 http_elastic_exporter_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-http_elastic_exporter_LDFLAGS = $(PROGRAM_LDFLAGS)
-http_elastic_exporter_LDADD = http/libhttp.la common/libelasticcommon.la $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
+http_elastic_exporter_LINK = $(PROGRAM_LINK)
+http_elastic_exporter_LDADD = $(HTTP_LIBS) $(COMMON_LIBS) $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
 
 pkglibexec_PROGRAMS += http/elastic-page
 http_elastic_page_SOURCES = http/page.c
 nodist_http_elastic_page_SOURCES = http/page_files.h
-http_elastic_page_CPPFLAGS = $(http_libhttp_la_CPPFLAGS)
+http_elastic_page_CPPFLAGS = $(http_libhttp_a_CPPFLAGS)
 http_elastic_page_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-http_elastic_page_LDFLAGS = $(PROGRAM_LDFLAGS)
-http_elastic_page_LDADD = http/libhttp.la common/libelasticcommon.la $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
+http_elastic_page_LINK = $(PROGRAM_LINK)
+http_elastic_page_LDADD = $(HTTP_LIBS) $(COMMON_LIBS) $(LIBUV_LIBS) $(MICROHTTPD_LIBS)
 
 http/page_files.h: $(PAGE_FILES) http/page/embed
 	$(AM_V_GEN)$(MKDIR_P) http && $(SHELL) $(srcdir)/http/page/embed $(srcdir)/http/page >$@.new && mv $@.new $@

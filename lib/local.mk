@@ -2,9 +2,9 @@
 #
 # lib/: the pure core, a convenience library for everything else. Standard headers, json-c and libsodium.
 # What is loaded into Slurm's processes (spank/, plugins/) takes the files that it needs by name instead.
-noinst_LTLIBRARIES += lib/libelasticcore.la
+noinst_LIBRARIES += lib/libelasticcore.a
 
-lib_libelasticcore_la_SOURCES = \
+lib_libelasticcore_a_SOURCES = \
     lib/admission.c \
     lib/admission.h \
     lib/admission_extension.c \
@@ -291,15 +291,17 @@ lib_libelasticcore_la_SOURCES = \
     lib/world_names.c \
     lib/world_names.h \
     lib/world_list.c
-lib_libelasticcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
-lib_libelasticcore_la_LIBADD = $(JSONC_LIBS) $(SODIUM_LIBS) -lm
+lib_libelasticcore_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+lib_libelasticcore_a_CFLAGS = $(SHARED_CFLAGS)
+CORE_LIBS = lib/libelasticcore.a $(JSONC_LIBS) $(SODIUM_LIBS) -lm
 
 # What an S3 server answers: with expat, which nothing else needs.
-noinst_LTLIBRARIES += lib/libelastics3.la
-lib_libelastics3_la_SOURCES = \
+noinst_LIBRARIES += lib/libelastics3.a
+lib_libelastics3_a_SOURCES = \
     lib/s3_answer.c \
     lib/s3_answer.h
-lib_libelastics3_la_CPPFLAGS = $(AM_CPPFLAGS) $(EXPAT_CFLAGS)
-lib_libelastics3_la_LIBADD = lib/libelasticcore.la $(EXPAT_LIBS)
+lib_libelastics3_a_CPPFLAGS = $(AM_CPPFLAGS) $(EXPAT_CFLAGS)
+lib_libelastics3_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+S3_ANSWER_LIBS = lib/libelastics3.a $(EXPAT_LIBS) $(CORE_LIBS)
 
 EXTRA_DIST += lib/README.md

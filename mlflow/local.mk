@@ -8,7 +8,7 @@ mlflow_elastic_mlflow_SOURCES = \
     mlflow/main.c
 mlflow_elastic_mlflow_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 mlflow_elastic_mlflow_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-mlflow_elastic_mlflow_LDFLAGS = $(PROGRAM_LDFLAGS)
-mlflow_elastic_mlflow_LDADD = common/libelasticcommon.la $(CURL_LIBS)
+mlflow_elastic_mlflow_LINK = $(PROGRAM_LINK)
+mlflow_elastic_mlflow_LDADD = $(COMMON_LIBS) $(CURL_LIBS)
 
 EXTRA_DIST += mlflow/README.md

@@ -14,7 +14,7 @@ notice_elastic_notice_SOURCES = \
     notice/main.c
 notice_elastic_notice_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 notice_elastic_notice_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-notice_elastic_notice_LDFLAGS = $(PROGRAM_LDFLAGS)
-notice_elastic_notice_LDADD = lib/libelasticcore.la $(JSONC_LIBS) $(LIBUV_LIBS) $(CURL_LIBS)
+notice_elastic_notice_LINK = $(PROGRAM_LINK)
+notice_elastic_notice_LDADD = $(CORE_LIBS) $(JSONC_LIBS) $(LIBUV_LIBS) $(CURL_LIBS)
 
 EXTRA_DIST += notice/README.md

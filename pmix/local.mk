@@ -22,7 +22,7 @@ pmix_elasticrun_pmix_SOURCES = \
     pmix/space.h
 pmix_elasticrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 pmix_elasticrun_pmix_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-pmix_elasticrun_pmix_LDFLAGS = $(PROGRAM_LDFLAGS) -Wl,--export-dynamic-symbol=accept
-pmix_elasticrun_pmix_LDADD = common/libelasticcommon.la $(PMIX_LIBS)
+pmix_elasticrun_pmix_LINK = $(PROGRAM_LINK) -Wl,--export-dynamic-symbol=accept
+pmix_elasticrun_pmix_LDADD = $(COMMON_LIBS) $(PMIX_LIBS)
 
 EXTRA_DIST += pmix/README.md

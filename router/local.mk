@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # router/: elastic-router, the address of a service. All but main() is a library, for the tests.
-noinst_LTLIBRARIES += router/librouter.la
-router_librouter_la_SOURCES = \
+noinst_LIBRARIES += router/librouter.a
+router_librouter_a_SOURCES = \
     router/driver.c \
     router/driver.h \
     router/driver_private.h \
@@ -23,16 +23,16 @@ router_librouter_la_SOURCES = \
     router/talk.h \
     router/watch.c \
     router/watch.h
-router_librouter_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
-router_librouter_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-router_librouter_la_LIBADD = common/libelasticcommon.la common/libelasticcheckpoints.la $(LIBUV_LIBS) \
+router_librouter_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+router_librouter_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+ROUTER_LIBS = router/librouter.a common/libelasticcheckpoints.a $(COMMON_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += router/elastic-router
 router_elastic_router_SOURCES = router/main.c
-router_elastic_router_CPPFLAGS = $(router_librouter_la_CPPFLAGS)
+router_elastic_router_CPPFLAGS = $(router_librouter_a_CPPFLAGS)
 router_elastic_router_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-router_elastic_router_LDFLAGS = $(PROGRAM_LDFLAGS)
-router_elastic_router_LDADD = router/librouter.la
+router_elastic_router_LINK = $(PROGRAM_LINK)
+router_elastic_router_LDADD = $(ROUTER_LIBS)
 
 EXTRA_DIST += router/README.md

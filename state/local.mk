@@ -2,8 +2,8 @@
 #
 # state/: elastic-state, which keeps states of trainings in directories and on S3. It has no part in Slurm, PMIx or the
 # agent. All but main() is a library, for the tests.
-noinst_LTLIBRARIES += state/libstate.la
-state_libstate_la_SOURCES = \
+noinst_LIBRARIES += state/libstate.a
+state_libstate_a_SOURCES = \
     state/choose.c \
     state/command.h \
     state/digest.c \
@@ -25,15 +25,15 @@ state_libstate_la_SOURCES = \
     state/show.c \
     state/tree.c \
     state/tree.h
-state_libstate_la_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
-state_libstate_la_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-state_libstate_la_LIBADD = cmd/libselastic.la common/libelastics3client.la $(JSONC_LIBS) $(SODIUM_LIBS)
+state_libstate_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
+state_libstate_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+STATE_LIBS = state/libstate.a $(CMD_LIBS) $(S3_CLIENT_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += state/elastic-state
 state_elastic_state_SOURCES = state/main.c
-state_elastic_state_CPPFLAGS = $(state_libstate_la_CPPFLAGS)
+state_elastic_state_CPPFLAGS = $(state_libstate_a_CPPFLAGS)
 state_elastic_state_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-state_elastic_state_LDFLAGS = $(PROGRAM_LDFLAGS)
-state_elastic_state_LDADD = state/libstate.la
+state_elastic_state_LINK = $(PROGRAM_LINK)
+state_elastic_state_LDADD = $(STATE_LIBS)
 
 EXTRA_DIST += state/README.md

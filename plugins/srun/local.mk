@@ -8,6 +8,6 @@ pkglibexec_PROGRAMS += plugins/srun/elastic-node-fail
 plugins_srun_elastic_node_fail_SOURCES = plugins/srun/node_fail.c
 plugins_srun_elastic_node_fail_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS)
 plugins_srun_elastic_node_fail_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS) -Wno-shadow
-plugins_srun_elastic_node_fail_LDFLAGS = $(PROGRAM_LDFLAGS)
+plugins_srun_elastic_node_fail_LINK = $(PROGRAM_LINK)
 plugins_srun_elastic_node_fail_LDADD = $(SLURM_LIBS)
 endif

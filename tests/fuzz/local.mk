@@ -2,9 +2,9 @@
 #
 # tests/fuzz/: fuzz targets. `make check` runs each on its corpus, with a main of our own; scripts/fuzz links them
 # with libFuzzer instead. A target is one name in FUZZ_TARGETS and its two lines.
-FUZZ_MAIN = tests/fuzz/libreplay.la
-check_LTLIBRARIES += tests/fuzz/libreplay.la
-tests_fuzz_libreplay_la_SOURCES = tests/fuzz/replay.c
+FUZZ_MAIN = tests/fuzz/libreplay.a
+check_LIBRARIES += tests/fuzz/libreplay.a
+tests_fuzz_libreplay_a_SOURCES = tests/fuzz/replay.c
 noinst_HEADERS += tests/fuzz/fuzz.h tests/fuzz/write_policy.h
 
 FUZZ_TARGETS = \
@@ -36,7 +36,7 @@ check_PROGRAMS += $(FUZZ_TARGETS)
 TESTS += $(FUZZ_TARGETS)
 
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
-FUZZ_LIBS = lib/libelasticcore.la $(FUZZ_MAIN)
+FUZZ_LIBS = $(CORE_LIBS) $(FUZZ_MAIN)
 tests_fuzz_fuzz_admission_SOURCES = tests/fuzz/fuzz_admission.c
 tests_fuzz_fuzz_admission_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_admission_LDADD = $(FUZZ_LIBS)
@@ -51,7 +51,7 @@ tests_fuzz_fuzz_frame_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_frame_LDADD = $(FUZZ_LIBS) $(SODIUM_LIBS)
 tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c
 tests_fuzz_fuzz_history_CPPFLAGS = $(FUZZ_CPPFLAGS)
-tests_fuzz_fuzz_history_LDADD = cmd/libselastic.la $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_history_LDADD = $(CMD_LIBS) $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_http_SOURCES = tests/fuzz/fuzz_http.c
 tests_fuzz_fuzz_http_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_http_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
@@ -61,8 +61,8 @@ tests_fuzz_fuzz_json_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_leader_SOURCES = tests/fuzz/fuzz_leader.c tests/fuzz/quiet.c tests/sim/clock.c tests/sim/shared.c
 tests_fuzz_fuzz_leader_CPPFLAGS = $(AGENT_CPPFLAGS)
 # What the target defines instead of Slurm, files and connections comes first.
-tests_fuzz_fuzz_leader_LDFLAGS = -Wl,--allow-multiple-definition
-tests_fuzz_fuzz_leader_LDADD = agent/libelasticagent.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
+tests_fuzz_fuzz_leader_LINK = $(LINK) -Wl,--allow-multiple-definition
+tests_fuzz_fuzz_leader_LDADD = $(AGENT_LIBS) $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
 tests_fuzz_fuzz_ledger_SOURCES = tests/fuzz/fuzz_ledger.c
 tests_fuzz_fuzz_ledger_CPPFLAGS = $(FUZZ_CPPFLAGS)
@@ -70,14 +70,14 @@ tests_fuzz_fuzz_ledger_LDADD = $(FUZZ_LIBS)
 
 tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/quiet.c
 tests_fuzz_fuzz_link_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS) $(MUNGE_CFLAGS)
-tests_fuzz_fuzz_link_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
+tests_fuzz_fuzz_link_LDADD = $(COMMON_LIBS) $(FUZZ_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
 tests_fuzz_fuzz_notice_SOURCES = tests/fuzz/fuzz_notice.c
 tests_fuzz_fuzz_notice_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_notice_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_options_SOURCES = tests/fuzz/fuzz_options.c tests/fuzz/quiet.c agent/options.c agent/pattern.c
 tests_fuzz_fuzz_options_CPPFLAGS = $(FUZZ_CPPFLAGS)
-tests_fuzz_fuzz_options_LDADD = cmd/libselastic.la common/libelasticcommon.la $(FUZZ_LIBS)
+tests_fuzz_fuzz_options_LDADD = $(CMD_LIBS) $(COMMON_LIBS) $(FUZZ_LIBS)
 tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c
 tests_fuzz_fuzz_policy_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_policy_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
@@ -86,7 +86,7 @@ tests_fuzz_fuzz_prices_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_prices_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c
 tests_fuzz_fuzz_roles_CPPFLAGS = $(FUZZ_CPPFLAGS)
-tests_fuzz_fuzz_roles_LDADD = common/libelasticcommon.la $(FUZZ_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_roles_LDADD = $(COMMON_LIBS) $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_models_SOURCES = tests/fuzz/fuzz_models.c
 tests_fuzz_fuzz_models_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_models_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
@@ -107,7 +107,7 @@ tests_fuzz_fuzz_snapshot_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_snapshot_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)
 tests_fuzz_fuzz_states_SOURCES = tests/fuzz/fuzz_states.c
 tests_fuzz_fuzz_states_CPPFLAGS = $(FUZZ_CPPFLAGS)
-tests_fuzz_fuzz_states_LDADD = lib/libelastics3.la $(FUZZ_LIBS)
+tests_fuzz_fuzz_states_LDADD = $(S3_ANSWER_LIBS) $(FUZZ_LIBS)
 tests_fuzz_fuzz_values_SOURCES = tests/fuzz/fuzz_values.c
 tests_fuzz_fuzz_values_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_values_LDADD = $(FUZZ_LIBS) $(JSONC_LIBS)

@@ -83,7 +83,7 @@ needed() {
 }
 
 @test "plugins have all functions of ours that they call" {
-    nm "$top_builddir"/{lib/.libs/libelasticcore.a,common/.libs/libelasticcommon.a} 2>/dev/null |
+    nm "$top_builddir"/{lib/libelasticcore.a,common/libelasticcommon.a} 2>/dev/null |
         awk '$2 == "T" { print $3 }' | sort -u >"$BATS_TEST_TMPDIR/ours"
     (($(wc -l <"$BATS_TEST_TMPDIR/ours") > 500))
     for plugin in "$top_builddir"/{spank,plugins/job_submit,plugins/select}/.libs/*.so; do

@@ -30,12 +30,8 @@ NO_BUILD = 77
 
 
 def find_object(objects, part):
-    """The newest object of a part: libtool's, of a library or a program; None: there is none."""
-    found = [
-        path
-        for folder in (objects / ".libs", objects)
-        for path in (*folder.glob(f"*_la-{part}.o"), *folder.glob(f"{part}.o"))
-    ]
+    """The newest object of a part, of a library or a program; None: there is none."""
+    found = [*objects.glob(f"*_a-{part}.o"), *objects.glob(f"{part}.o")]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 

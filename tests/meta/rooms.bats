@@ -71,7 +71,7 @@ included() {
     echo 'void up(void); void low(void); void up(void) { low(); }' >room/upper.c
     echo 'void up(void); void low(void); void low(void) { up(); }' >room/lower.c
     for part in upper lower; do
-        gcc -c "room/$part.c" -o "room/libroom_la-$part.o"
+        gcc -c "room/$part.c" -o "room/libroom_a-$part.o"
     done
     run -1 python3 "$top_srcdir/tests/meta/calls.py" room room
     [ "${lines[0]}" = "parts that need each other: lower upper" ]
@@ -79,7 +79,7 @@ included() {
     [ "${lines[2]}" = "  upper -> lower: low" ]
     # Against a table of layers, without the circle.
     echo 'void low(void); void low(void) {}' >room/lower.c
-    gcc -c room/lower.c -o room/libroom_la-lower.o
+    gcc -c room/lower.c -o room/libroom_a-lower.o
     printf '| %s | `%s` |\n' one upper two lower >room/README.md
     run -0 python3 "$top_srcdir/tests/meta/calls.py" room room
     printf '| %s | `%s` |\n' one lower two upper three none >room/README.md
@@ -91,22 +91,42 @@ included() {
     [ "$output" = "not built: lower" ]
 }
 
-# The variables of all local.mk, one per line, with their continuation lines.
+# The variables of all makefiles, one per line, with their continuation lines.
 variables() {
-    tracked '*local.mk' | while read -r file; do
+    tracked Makefile.am '*local.mk' | while read -r file; do
         sed -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' "$file"
     done
 }
 
-# sources TARGET: of a program or library, with those of the libraries in it.
-sources() {
-    local name=${1//[^A-Za-z0-9]/_} library
+# value VARIABLE: its words, one per line.
+value() {
+    sed -nE "s/^$1 = (.*)/\1/p" "$BATS_TEST_TMPDIR/variables" | tr -s ' ' '\n'
+}
 
-    sed -nE "s/^${name}_SOURCES = (.*)/\1/p" "$BATS_TEST_TMPDIR/variables" | tr -s ' ' '\n'
-    sed -nE "s/^${name}_(LDADD|LIBADD) = (.*)/\2/p" "$BATS_TEST_TMPDIR/variables" |
-        tr -s ' ' '\n' | grep '\.la$' | while read -r library; do
-            sources "$library"
-        done
+# archives VARIABLE: those of ours in a list, and in lists of ours that it names.
+archives() {
+    local word
+    value "$1" | while read -r word; do
+        case $word in
+        *.a) echo "$word" ;;
+        '$('*)
+            word=${word#'$('}
+            archives "${word%)}"
+            ;;
+        esac
+    done
+}
+
+# sources TARGET: of a program or library, with those of the archives that it is linked with.
+sources() {
+    local name=${1//[^A-Za-z0-9]/_} list archive
+
+    value "${name}_SOURCES"
+    for list in "${name}_LDADD" "${name}_LIBADD"; do
+        archives "$list"
+    done | sort -u | while read -r archive; do
+        value "${archive//[^A-Za-z0-9]/_}_SOURCES"
+    done
 }
 
 @test "no program has two files of one name" {
@@ -114,6 +134,8 @@ sources() {
     programs=$(sed -nE 's/^(bin_PROGRAMS|pkglibexec_PROGRAMS|lib_LTLIBRARIES|slurmplugin_LTLIBRARIES) \+= //p' \
         "$BATS_TEST_TMPDIR/variables")
     [ "$(wc -l <<<"$programs")" -ge 8 ]
+    sources agent/elasticrun | grep -qxF lib/plan.c
+    sources agent/elasticrun | grep -qxF common/entry.c
     twice=$(for program in $programs; do
         sources "$program" | grep . | sort -u | sed 's|.*/||' | sort | uniq -d |
             sed "s|^|$program: |"

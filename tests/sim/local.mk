@@ -27,8 +27,8 @@ tests_sim_simulate_SOURCES = \
     tests/sim/workers.c
 tests_sim_simulate_CPPFLAGS = $(AGENT_CPPFLAGS)
 # What the simulator defines instead of the kernel, Slurm and the training comes first.
-tests_sim_simulate_LDFLAGS = -Wl,--allow-multiple-definition
-tests_sim_simulate_LDADD = agent/libelasticagent.la lib/libelasticcore.la $(LIBUV_LIBS) $(SODIUM_LIBS) \
+tests_sim_simulate_LINK = $(LINK) -Wl,--allow-multiple-definition
+tests_sim_simulate_LDADD = $(AGENT_LIBS) $(CORE_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) \
     $(JSONC_LIBS)
 TESTS += tests/sim/check
 # A directory is copied as it is.

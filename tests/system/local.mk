@@ -145,7 +145,7 @@ EXTRA_DIST += \
 check_PROGRAMS += tests/system/fake_leader
 tests_system_fake_leader_SOURCES = tests/system/fake_leader.c
 tests_system_fake_leader_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
-tests_system_fake_leader_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(JSONC_LIBS)
+tests_system_fake_leader_LDADD = $(COMMON_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS)
 
 # Programs of another release: the same objects, but for the one that says which release it is.
 OTHER_RELEASE_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -156,7 +156,7 @@ tests_system_other_elasticrun_LDADD = $(agent_elasticrun_OBJECTS) $(agent_elasti
 check_PROGRAMS += tests/system/other/elasticrun-pmix
 tests_system_other_elasticrun_pmix_SOURCES = tests/system/other_release.c
 tests_system_other_elasticrun_pmix_CPPFLAGS = $(OTHER_RELEASE_CPPFLAGS)
-tests_system_other_elasticrun_pmix_LDFLAGS = $(pmix_elasticrun_pmix_LDFLAGS)
+tests_system_other_elasticrun_pmix_LINK = $(pmix_elasticrun_pmix_LINK)
 tests_system_other_elasticrun_pmix_LDADD = \
     $(pmix_elasticrun_pmix_OBJECTS) $(pmix_elasticrun_pmix_LDADD)
 check_PROGRAMS += tests/system/other/selastic
@@ -171,11 +171,11 @@ tests_system_forge_LDADD = $(SLURM_LIBS)
 check_PROGRAMS += tests/system/router
 tests_system_router_SOURCES = tests/system/router.c
 tests_system_router_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_system_router_LDADD = lib/libelasticcore.la
+tests_system_router_LDADD = $(CORE_LIBS)
 
 check_PROGRAMS += tests/system/placement_model
 tests_system_placement_model_SOURCES = tests/system/placement_model.c
-tests_system_placement_model_LDADD = lib/libelasticcore.la
+tests_system_placement_model_LDADD = $(CORE_LIBS)
 
 # Compiled by the tests themselves.
 EXTRA_DIST += \
@@ -191,7 +191,7 @@ EXTRA_DIST += \
 
 check_PROGRAMS += tests/system/slurm_client_probe
 tests_system_slurm_client_probe_SOURCES = tests/system/slurm_client_probe.c
-tests_system_slurm_client_probe_LDADD = common/libelasticcommon.la
+tests_system_slurm_client_probe_LDADD = $(COMMON_LIBS)
 
 check_PROGRAMS += tests/system/pmix_publish
 tests_system_pmix_publish_SOURCES = tests/system/pmix/publish.c
@@ -206,4 +206,4 @@ tests_system_pmix_probe_LDADD = $(PMIX_LIBS)
 check_PROGRAMS += tests/system/s3_session
 tests_system_s3_session_SOURCES = tests/system/s3_session.c
 tests_system_s3_session_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
-tests_system_s3_session_LDADD = common/libelastics3client.la $(SODIUM_LIBS)
+tests_system_s3_session_LDADD = $(S3_CLIENT_LIBS) $(SODIUM_LIBS)

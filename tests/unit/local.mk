@@ -4,7 +4,7 @@
 #
 #   tests_unit_test_sizes_SOURCES = tests/unit/test_sizes.c
 #   tests_unit_test_sizes_LDADD = $(UNIT_LIBS)
-UNIT_LIBS = lib/libelasticcore.la $(CMOCKA_LIBS)
+UNIT_LIBS = $(CORE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS =
 noinst_HEADERS += tests/unit/support.h
@@ -28,7 +28,7 @@ tests_unit_test_error_SOURCES = tests/unit/test_error.c
 tests_unit_test_error_LDADD = $(UNIT_LIBS)
 tests_unit_test_files_SOURCES = tests/unit/test_files.c
 tests_unit_test_files_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_files_LDADD = common/libelasticcommon.la $(UNIT_LIBS)
+tests_unit_test_files_LDADD = $(COMMON_LIBS) $(UNIT_LIBS)
 tests_unit_test_frame_SOURCES = tests/unit/test_frame.c
 tests_unit_test_frame_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 tests_unit_test_frame_LDADD = $(UNIT_LIBS) $(SODIUM_LIBS)
@@ -83,7 +83,7 @@ tests_unit_test_wake_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_roles tests/unit/test_roles_base tests/unit/test_roles_keys \
     tests/unit/test_job_plan tests/unit/test_yaml_file
 ROLES_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-ROLES_LIBS = common/libelasticcommon.la $(UNIT_LIBS) $(JSONC_LIBS)
+ROLES_LIBS = $(COMMON_LIBS) $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_roles_SOURCES = tests/unit/test_roles.c
 tests_unit_test_roles_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_roles_LDADD = $(ROLES_LIBS)
@@ -92,7 +92,7 @@ tests_unit_test_roles_base_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_roles_base_LDADD = $(ROLES_LIBS)
 tests_unit_test_job_plan_SOURCES = tests/unit/test_job_plan.c
 tests_unit_test_job_plan_CPPFLAGS = $(ROLES_CPPFLAGS)
-tests_unit_test_job_plan_LDADD = cmd/libselastic.la $(ROLES_LIBS)
+tests_unit_test_job_plan_LDADD = $(CMD_LIBS) $(ROLES_LIBS)
 tests_unit_test_roles_keys_SOURCES = tests/unit/test_roles_keys.c
 tests_unit_test_roles_keys_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_roles_keys_LDADD = $(ROLES_LIBS)
@@ -132,7 +132,7 @@ UNIT_TESTS += tests/unit/test_base_job
 tests_unit_test_base_job_SOURCES = tests/unit/test_base_job.c plugins/job_submit/base_job.c
 tests_unit_test_base_job_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_base_job_CFLAGS = $(AM_CFLAGS) -ffunction-sections -Wno-shadow
-tests_unit_test_base_job_LDFLAGS = -Wl,--gc-sections
+tests_unit_test_base_job_LINK = $(LINK) -Wl,--gc-sections
 tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
 endif
 
@@ -142,10 +142,12 @@ UNIT_TESTS += tests/unit/test_drains tests/unit/test_watch
 tests_unit_test_drains_SOURCES = tests/unit/test_drains.c plugins/job_submit/drains.c
 tests_unit_test_drains_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_drains_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_drains_LINK = $(LINK)
 tests_unit_test_drains_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
 tests_unit_test_watch_SOURCES = tests/unit/test_watch.c plugins/job_submit/watch.c
 tests_unit_test_watch_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_watch_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_watch_LINK = $(LINK)
 tests_unit_test_watch_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
 endif
 
@@ -155,7 +157,7 @@ UNIT_TESTS += tests/unit/test_select_jobs
 tests_unit_test_select_jobs_SOURCES = tests/unit/test_select_jobs.c plugins/select/jobs.c
 tests_unit_test_select_jobs_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_select_jobs_CFLAGS = $(AM_CFLAGS) -Wno-shadow
-tests_unit_test_select_jobs_LDFLAGS = -Wl,--wrap=slurm_bit_or
+tests_unit_test_select_jobs_LINK = $(LINK) -Wl,--wrap=slurm_bit_or
 tests_unit_test_select_jobs_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
 endif
 
@@ -165,6 +167,7 @@ UNIT_TESTS += tests/unit/test_waiting
 tests_unit_test_waiting_SOURCES = tests/unit/test_waiting.c plugins/select/waiting.c
 tests_unit_test_waiting_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_waiting_CFLAGS = $(AM_CFLAGS) -Wno-shadow
+tests_unit_test_waiting_LINK = $(LINK)
 tests_unit_test_waiting_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
 endif
 
@@ -242,15 +245,15 @@ tests_unit_test_shapes_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_container
 tests_unit_test_container_SOURCES = tests/unit/test_container.c
-tests_unit_test_container_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
+tests_unit_test_container_LDADD = $(AGENT_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
 
 UNIT_TESTS += tests/unit/test_pattern
 tests_unit_test_pattern_SOURCES = tests/unit/test_pattern.c
-tests_unit_test_pattern_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
+tests_unit_test_pattern_LDADD = $(AGENT_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
 
 UNIT_TESTS += tests/unit/test_reclaim
 tests_unit_test_reclaim_SOURCES = tests/unit/test_reclaim.c
-tests_unit_test_reclaim_LDADD = agent/libelasticagent.la $(UNIT_LIBS) $(LIBUV_LIBS)
+tests_unit_test_reclaim_LDADD = $(AGENT_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
 
 UNIT_TESTS += tests/unit/test_succession
 tests_unit_test_succession_SOURCES = tests/unit/test_succession.c
@@ -279,7 +282,7 @@ tests_unit_test_job_record_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_state_dir
 tests_unit_test_state_dir_SOURCES = tests/unit/test_state_dir.c
 tests_unit_test_state_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_state_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_state_dir_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_release
 tests_unit_test_release_SOURCES = tests/unit/test_release.c
@@ -298,7 +301,7 @@ UNIT_TESTS += tests/unit/test_pmix_accept
 tests_unit_test_pmix_accept_SOURCES = \
     tests/unit/test_pmix_accept.c \
     pmix/accept.c
-tests_unit_test_pmix_accept_LDADD = common/libelasticcommon.la $(CMOCKA_LIBS)
+tests_unit_test_pmix_accept_LDADD = $(COMMON_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_pmix_environment
 tests_unit_test_pmix_environment_SOURCES = \
@@ -309,7 +312,7 @@ tests_unit_test_pmix_environment_LDADD = $(CMOCKA_LIBS)
 UNIT_TESTS += tests/unit/test_slurm_queue
 tests_unit_test_slurm_queue_SOURCES = tests/unit/test_slurm_queue.c tests/unit/support.h
 tests_unit_test_slurm_queue_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_slurm_queue_LDADD = common/libelasticcommon.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_slurm_queue_LDADD = $(COMMON_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_srun_port
 tests_unit_test_srun_port_SOURCES = tests/unit/test_srun_port.c agent/srun_port.c
@@ -355,33 +358,33 @@ UNIT_TESTS += tests/unit/test_fit_files tests/unit/test_fit_crash tests/unit/tes
 FIT_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 tests_unit_test_fit_files_SOURCES = tests/unit/test_fit_files.c
 tests_unit_test_fit_files_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_files_LDFLAGS = -Wl,--wrap=kill
-tests_unit_test_fit_files_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_files_LINK = $(LINK) -Wl,--wrap=kill
+tests_unit_test_fit_files_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_grant_SOURCES = tests/unit/test_fit_grant.c
 tests_unit_test_fit_grant_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_grant_LDADD = fit/libfit.la $(ACL_LIBS) $(UNIT_LIBS)
+tests_unit_test_fit_grant_LDADD = $(FIT_LIBS) $(ACL_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
 tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_guests_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_guests_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_s3_SOURCES = tests/unit/test_fit_s3.c
 tests_unit_test_fit_s3_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_s3_LDFLAGS = -Wl,--wrap=s3_open -Wl,--wrap=s3_close -Wl,--wrap=s3_put_file \
+tests_unit_test_fit_s3_LINK = $(LINK) -Wl,--wrap=s3_open -Wl,--wrap=s3_close -Wl,--wrap=s3_put_file \
     -Wl,--wrap=s3_put_text -Wl,--wrap=s3_get_text -Wl,--wrap=s3_get -Wl,--wrap=s3_list \
     -Wl,--wrap=s3_session_begin -Wl,--wrap=s3_bucket_give
-tests_unit_test_fit_s3_LDADD = fit/libfit.la $(SODIUM_LIBS) $(UNIT_LIBS)
+tests_unit_test_fit_s3_LDADD = $(FIT_LIBS) $(SODIUM_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_crash_LDFLAGS = -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take \
+tests_unit_test_fit_crash_LINK = $(LINK) -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take \
     -Wl,--wrap=dir_remove
-tests_unit_test_fit_crash_LDADD = fit/libfit.la $(UNIT_LIBS)
+tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_crew
 tests_unit_test_crew_SOURCES = tests/unit/test_crew.c
-tests_unit_test_crew_LDADD = common/libelastics3client.la $(UNIT_LIBS)
+tests_unit_test_crew_LDADD = $(S3_CLIENT_LIBS) $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_s3_text tests/unit/test_states
 tests_unit_test_s3_text_SOURCES = tests/unit/test_s3_text.c
-tests_unit_test_s3_text_LDADD = lib/libelastics3.la $(UNIT_LIBS)
+tests_unit_test_s3_text_LDADD = $(S3_ANSWER_LIBS) $(UNIT_LIBS)
 tests_unit_test_states_SOURCES = tests/unit/test_states.c
 tests_unit_test_states_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_states_LDADD = $(UNIT_LIBS)
@@ -407,7 +410,7 @@ UNIT_TESTS += \
     tests/unit/test_selastic_top \
     tests/unit/test_selastic_usage \
     tests/unit/test_selastic_wait
-SELASTIC_LIBS = cmd/libselastic.la $(UNIT_LIBS)
+SELASTIC_LIBS = $(CMD_LIBS) $(UNIT_LIBS)
 tests_unit_test_selastic_arguments_SOURCES = tests/unit/test_selastic_arguments.c
 tests_unit_test_selastic_arguments_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_ask_SOURCES = tests/unit/test_selastic_ask.c cmd/ask.c
@@ -439,10 +442,10 @@ UNIT_TESTS += \
     tests/unit/test_topology
 tests_unit_test_machine_SOURCES = tests/unit/test_machine.c
 tests_unit_test_machine_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(HWLOC_CFLAGS)
-tests_unit_test_machine_LDADD = cmd/libmachine.la common/libelasticcommon.la $(UNIT_LIBS) $(JSONC_LIBS) $(HWLOC_LIBS)
+tests_unit_test_machine_LDADD = $(MACHINE_LIBS) $(COMMON_LIBS) $(UNIT_LIBS) $(JSONC_LIBS) $(HWLOC_LIBS)
 tests_unit_test_topology_SOURCES = tests/unit/test_topology.c
 tests_unit_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_topology_LDADD = cmd/libmachine.la $(SELASTIC_LIBS) $(JSONC_LIBS)
+tests_unit_test_topology_LDADD = $(MACHINE_LIBS) $(SELASTIC_LIBS) $(JSONC_LIBS)
 EXTRA_DIST += \
     tests/unit/machines/dual-socket-8gpu.xml \
     tests/unit/machines/four-numa.xml \
@@ -521,15 +524,15 @@ LINK_TEST_CPPFLAGS = \
     $(MUNGE_CFLAGS) \
     $(SODIUM_CFLAGS)
 LINK_TEST_FIXTURE = tests/unit/link_fixture.c tests/unit/link_fixture.h
-LINK_TEST_LIBS = common/libelasticcommon.la $(UNIT_LIBS)
+LINK_TEST_LIBS = $(COMMON_LIBS) $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_member
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(LINK_TEST_FIXTURE)
 tests_unit_test_member_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
-tests_unit_test_member_LDADD = agent/libelasticagent.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+tests_unit_test_member_LDADD = $(AGENT_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
 tests_unit_test_farewell_SOURCES = tests/unit/test_farewell.c $(LINK_TEST_FIXTURE)
 tests_unit_test_farewell_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_farewell_LDADD = agent/libelasticagent.la $(LINK_TEST_LIBS)
+tests_unit_test_farewell_LDADD = $(AGENT_LIBS) $(LINK_TEST_LIBS)
 tests_unit_test_link_SOURCES = tests/unit/test_link.c $(LINK_TEST_FIXTURE)
 tests_unit_test_link_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_LDADD = $(LINK_TEST_LIBS)
@@ -560,10 +563,10 @@ UNIT_TESTS += \
     tests/unit/test_options
 tests_unit_test_extension_argv_SOURCES = tests/unit/test_extension_argv.c
 tests_unit_test_extension_argv_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_extension_argv_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_extension_argv_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_options_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_options_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_world
 tests_unit_test_world_SOURCES = tests/unit/test_world.c tests/unit/support.h
@@ -583,37 +586,37 @@ UNIT_TESTS += \
     tests/unit/test_supervise
 tests_unit_test_binding_SOURCES = tests/unit/test_binding.c tests/unit/support.h
 tests_unit_test_binding_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_binding_LDADD = agent/libelasticagent.la $(HWLOC_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_binding_LDADD = $(AGENT_LIBS) $(HWLOC_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_event_agent_SOURCES = tests/unit/test_event_agent.c tests/unit/support.h
 tests_unit_test_event_agent_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_event_agent_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_event_agent_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_leader_places_SOURCES = tests/unit/test_leader_places.c tests/unit/support.h
 tests_unit_test_leader_places_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_leader_places_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_leader_places_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_node_room_SOURCES = tests/unit/test_node_room.c tests/unit/support.h
 tests_unit_test_node_room_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_node_room_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_node_room_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_memory_SOURCES = tests/unit/test_memory.c tests/unit/support.h
 tests_unit_test_memory_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_memory_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_memory_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_port_SOURCES = tests/unit/test_port.c tests/unit/support.h
 tests_unit_test_port_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_port_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_port_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_supervise_SOURCES = tests/unit/test_supervise.c tests/unit/support.h
 tests_unit_test_supervise_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_supervise_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_supervise_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_store_server_SOURCES = tests/unit/test_store_server.c tests/unit/support.h
 tests_unit_test_store_server_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_store_server_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(JSONC_LIBS) \
+tests_unit_test_store_server_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) \
     $(CMOCKA_LIBS)
 tests_unit_test_scribe_SOURCES = tests/unit/test_scribe.c tests/unit/support.h
 tests_unit_test_scribe_CPPFLAGS = $(AGENT_CPPFLAGS)
 # Its file system comes first.
-tests_unit_test_scribe_LDFLAGS = -Wl,--allow-multiple-definition
-tests_unit_test_scribe_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_scribe_LINK = $(LINK) -Wl,--allow-multiple-definition
+tests_unit_test_scribe_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_output_SOURCES = tests/unit/test_output.c tests/unit/support.h
 tests_unit_test_output_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_output_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_output_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += \
     tests/unit/test_probe \
@@ -623,16 +626,16 @@ UNIT_TESTS += \
 WORKERS_FIXTURE = tests/unit/workers_fixture.c tests/unit/workers_fixture.h tests/unit/support.h
 tests_unit_test_probe_SOURCES = tests/unit/test_probe.c $(WORKERS_FIXTURE)
 tests_unit_test_probe_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_probe_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_probe_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_replicas_SOURCES = tests/unit/test_replicas.c $(WORKERS_FIXTURE)
 tests_unit_test_replicas_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_replicas_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_replicas_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_worker_faults_SOURCES = tests/unit/test_worker_faults.c $(WORKERS_FIXTURE)
 tests_unit_test_worker_faults_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_worker_faults_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_worker_faults_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_workers_SOURCES = tests/unit/test_workers.c $(WORKERS_FIXTURE)
 tests_unit_test_workers_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_workers_LDADD = agent/libelasticagent.la $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_workers_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 # Libelastic, with what it does not export.
 CLIENT_SOURCES_OF_TESTS = \
@@ -656,13 +659,13 @@ EVENT_FIXTURE = \
     $(CLIENT_SOURCES_OF_TESTS)
 tests_unit_test_event_SOURCES = tests/unit/test_event.c $(EVENT_FIXTURE)
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_event_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_event_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_event_page_SOURCES = tests/unit/test_event_page.c $(EVENT_FIXTURE)
 tests_unit_test_event_page_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_event_page_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_event_page_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_event_worlds_SOURCES = tests/unit/test_event_worlds.c $(EVENT_FIXTURE)
 tests_unit_test_event_worlds_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_event_worlds_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_event_worlds_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_guard
 tests_unit_test_guard_SOURCES = tests/unit/test_guard.c flush/guard.c flush/guard.h
@@ -670,14 +673,14 @@ tests_unit_test_guard_LDADD = $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_run_dir
 tests_unit_test_run_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_run_dir_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_run_dir_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_snapshot_client
 tests_unit_test_snapshot_client_SOURCES = \
     tests/unit/test_snapshot_client.c \
     $(CLIENT_SOURCES_OF_TESTS)
 tests_unit_test_snapshot_client_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_snapshot_client_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS) $(SODIUM_LIBS)
+tests_unit_test_snapshot_client_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(SODIUM_LIBS)
 
 UNIT_TESTS += tests/unit/test_sockets
 tests_unit_test_sockets_SOURCES = \
@@ -695,6 +698,7 @@ tests_unit_test_shield_SOURCES = tests/unit/test_shield.c tests/unit/support.h
 tests_unit_test_shield_LDADD = $(CMOCKA_LIBS)
 tests_unit_shield_program_SOURCES = tests/unit/shield_program.c
 tests_unit_shield_program_CFLAGS = $(PLAIN_FLAGS)
+tests_unit_shield_program_LINK = $(LINK)
 tests_unit_shield_program_LDADD = -lpthread
 
 UNIT_TESTS += tests/unit/test_store_client
@@ -713,7 +717,7 @@ tests_unit_test_worlds_SOURCES = \
     client/term_guard.c \
     client/term_signal.c
 tests_unit_test_worlds_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_worlds_LDADD = agent/libelasticagent.la $(CMOCKA_LIBS)
+tests_unit_test_worlds_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
@@ -809,19 +813,19 @@ tests_unit_test_haproxy_answers_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_haproxy_answers_LDADD = $(UNIT_LIBS)
 tests_unit_test_route_table_SOURCES = tests/unit/test_route_table.c
 tests_unit_test_route_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
-tests_unit_test_route_table_LDADD = router/librouter.la $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_route_table_LDADD = $(ROUTER_LIBS) $(UNIT_LIBS) $(JSONC_LIBS)
 tests_unit_test_router_plan_SOURCES = tests/unit/test_router_plan.c
 tests_unit_test_router_plan_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_router_plan_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
 UNIT_TESTS += tests/unit/test_router_files
 tests_unit_test_router_files_SOURCES = tests/unit/test_router_files.c
 tests_unit_test_router_files_CPPFLAGS = $(AM_CPPFLAGS) $(LIBUV_CFLAGS)
-tests_unit_test_router_files_LDFLAGS = -Wl,--wrap=getuid
-tests_unit_test_router_files_LDADD = router/librouter.la $(UNIT_LIBS) $(LIBUV_LIBS)
+tests_unit_test_router_files_LINK = $(LINK) -Wl,--wrap=getuid
+tests_unit_test_router_files_LDADD = $(ROUTER_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
 UNIT_TESTS += tests/unit/test_router_sources
 tests_unit_test_router_sources_SOURCES = tests/unit/test_router_sources.c $(LINK_TEST_FIXTURE)
 tests_unit_test_router_sources_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_router_sources_LDADD = router/librouter.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+tests_unit_test_router_sources_LDADD = $(ROUTER_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
 tests_unit_test_haproxy_text_SOURCES = tests/unit/test_haproxy_text.c
 tests_unit_test_haproxy_text_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -865,7 +869,7 @@ UNIT_TESTS += tests/unit/test_http
 endif
 tests_unit_test_http_SOURCES = tests/unit/test_http.c $(LINK_TEST_FIXTURE)
 tests_unit_test_http_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
-tests_unit_test_http_LDADD = http/libhttp.la agent/libelasticagent.la $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+tests_unit_test_http_LDADD = $(HTTP_LIBS) $(AGENT_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
 
 UNIT_TESTS += tests/unit/test_doctor
@@ -874,4 +878,4 @@ tests_unit_test_doctor_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_program
 tests_unit_test_program_SOURCES = tests/unit/test_program.c
-tests_unit_test_program_LDADD = common/libelasticcommon.la $(UNIT_LIBS)
+tests_unit_test_program_LDADD = $(COMMON_LIBS) $(UNIT_LIBS)
