@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # lib/: the pure core, a convenience library for everything else. Standard headers, json-c and libsodium.
-# What is loaded into Slurm's processes (spank/, plugins/) takes the files that it needs by name instead.
+# What is loaded into Slurm's processes (spank/, plugins/) takes only the objects of it that it calls.
 noinst_LIBRARIES += lib/libelasticcore.a
 
 lib_libelasticcore_a_SOURCES = \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# plugins/select/: select/elastic_cons_tres, only with the Slurm source. It takes what it needs of
-# lib/ and common/ by name, as job_submit/elastic does.
+# plugins/select/: select/elastic_cons_tres, only with the Slurm source. It takes of lib/ and common/
+# what it calls, as job_submit/elastic does.
 EXTRA_DIST += \
     plugins/select/cluster.c \
     plugins/select/cluster.h \
@@ -24,31 +24,6 @@ if HAVE_SLURM_SOURCE
 slurmplugin_LTLIBRARIES += plugins/select/select_elastic_cons_tres.la
 plugins_select_select_elastic_cons_tres_la_SOURCES = \
     plugins/slurmctld.h \
-    common/conf_file.c \
-    common/files.c \
-    lib/admission_job.c \
-    lib/amount.c \
-    lib/conf.c \
-    lib/conf_check.c \
-    lib/conf_value.c \
-    lib/cover.c \
-    lib/error.c \
-    lib/json_get.c \
-    lib/json_text.c \
-    lib/nearest.c \
-    lib/number.c \
-    lib/placement.c \
-    lib/policy.c \
-    lib/policy_json.c \
-    lib/recovery.c \
-    lib/shapes.c \
-    lib/sizes.c \
-    lib/switch_tree.c \
-    lib/text.c \
-    lib/wake.c \
-    lib/when.c \
-    lib/world.c \
-    lib/world_list.c \
     plugins/select/cluster.c \
     plugins/select/cluster.h \
     plugins/select/compat.h \
@@ -72,4 +47,5 @@ plugins_select_select_elastic_cons_tres_la_CFLAGS = $(EXPORTING_FLAGS) -Wno-shad
 plugins_select_select_elastic_cons_tres_la_LDFLAGS = $(PLUGIN_LINKING) \
     -export-symbols-regex '^(plugin_(name|type|version|id)|init|fini|select_p_[a-z_]+)$$'
 plugins_select_select_elastic_cons_tres_la_LIBADD = $(JSONC_LIBS)
+EXTRA_plugins_select_select_elastic_cons_tres_la_DEPENDENCIES = $(PLUGIN_ARCHIVES)
 endif

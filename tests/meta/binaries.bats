@@ -102,6 +102,18 @@ needed() {
     done
 }
 
+@test "plugins name the libraries that they call" {
+    for name in spank_elastic.so job_submit_elastic.so select_elastic_cons_tres.so; do
+        if file=$(installed $name 2>/dev/null); then
+            nm -D --undefined-only "$file" | grep -q ' json_object_'
+            needed "$file" | grep -q '^libjson-c\.'
+        fi
+    done
+    file=$(installed spank_elastic.so)
+    nm -D --undefined-only "$file" | grep -q ' yaml_'
+    needed "$file" | grep -q '^libyaml-'
+}
+
 @test "no directory of the build is left in what is installed" {
     found=$(find "$prefix" -type f ! -name '*.la' | while read -r file; do
         copy=$BATS_TEST_TMPDIR/copy

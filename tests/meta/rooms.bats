@@ -122,7 +122,7 @@ sources() {
     local name=${1//[^A-Za-z0-9]/_} list archive
 
     value "${name}_SOURCES"
-    for list in "${name}_LDADD" "${name}_LIBADD"; do
+    for list in "${name}_LDADD" "EXTRA_${name}_DEPENDENCIES"; do
         archives "$list"
     done | sort -u | while read -r archive; do
         value "${archive//[^A-Za-z0-9]/_}_SOURCES"
@@ -136,6 +136,7 @@ sources() {
     [ "$(wc -l <<<"$programs")" -ge 8 ]
     sources agent/elasticrun | grep -qxF lib/plan.c
     sources agent/elasticrun | grep -qxF common/entry.c
+    sources spank/spank_elastic.la | grep -qxF lib/policy.c
     twice=$(for program in $programs; do
         sources "$program" | grep . | sort -u | sed 's|.*/||' | sort | uniq -d |
             sed "s|^|$program: |"
