@@ -9,6 +9,35 @@ UNIT_LIBS = $(CORE_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS =
 noinst_HEADERS += tests/unit/support.h
 
+# What several tests need. They stand first in LDADD.
+tests_unit_libfixtures_a_SOURCES = \
+    tests/unit/change_fixture.c \
+    tests/unit/change_fixture.h \
+    tests/unit/cloud.c \
+    tests/unit/cloud.h \
+    tests/unit/event_fixture.c \
+    tests/unit/event_fixture.h \
+    tests/unit/link_fixture.c \
+    tests/unit/link_fixture.h \
+    tests/unit/plan_fixture.c \
+    tests/unit/plan_fixture.h \
+    tests/unit/selastic_fixture.c \
+    tests/unit/selastic_fixture.h \
+    tests/unit/workers_fixture.c \
+    tests/unit/workers_fixture.h
+tests_unit_libfixtures_a_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
+# Libelastic, with what it does not export.
+tests_unit_libclient_a_SOURCES = \
+    client/elastic.c \
+    client/event.c \
+    client/nodes.c \
+    client/snapshot.c \
+    client/sockets.c \
+    client/store.c \
+    client/term_guard.c \
+    client/term_signal.c
+tests_unit_libclient_a_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
+
 UNIT_TESTS += tests/unit/test_text
 tests_unit_test_text_SOURCES = tests/unit/test_text.c
 tests_unit_test_text_LDADD = $(UNIT_LIBS)
@@ -59,14 +88,13 @@ tests_unit_test_admitted_SOURCES = tests/unit/test_admitted.c
 tests_unit_test_admitted_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_change tests/unit/test_change_roles tests/unit/test_change_table
-noinst_HEADERS += tests/unit/change_fixture.h
-tests_unit_test_change_SOURCES = tests/unit/test_change.c tests/unit/change_fixture.c
+tests_unit_test_change_SOURCES = tests/unit/test_change.c
 tests_unit_test_change_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_change_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_change_LDADD = tests/unit/libfixtures.a $(UNIT_LIBS) $(JSONC_LIBS)
 
-tests_unit_test_change_roles_SOURCES = tests/unit/test_change_roles.c tests/unit/change_fixture.c
+tests_unit_test_change_roles_SOURCES = tests/unit/test_change_roles.c
 tests_unit_test_change_roles_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_change_roles_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
+tests_unit_test_change_roles_LDADD = tests/unit/libfixtures.a $(UNIT_LIBS) $(JSONC_LIBS)
 
 tests_unit_test_change_table_SOURCES = tests/unit/test_change_table.c
 tests_unit_test_change_table_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -176,9 +204,8 @@ tests_unit_test_cover_SOURCES = tests/unit/test_cover.c
 tests_unit_test_cover_LDADD = $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_pools
-noinst_HEADERS += tests/unit/cloud.h
-tests_unit_test_pools_SOURCES = tests/unit/test_pools.c tests/unit/cloud.c
-tests_unit_test_pools_LDADD = $(UNIT_LIBS)
+tests_unit_test_pools_SOURCES = tests/unit/test_pools.c
+tests_unit_test_pools_LDADD = tests/unit/libfixtures.a $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_ledger tests/unit/test_speed tests/unit/test_spending
 tests_unit_test_ledger_SOURCES = tests/unit/test_ledger.c
@@ -324,13 +351,12 @@ tests_unit_test_tcp_sockets_LDADD = $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_plan tests/unit/test_plan_drop tests/unit/test_plan_units
 UNIT_TESTS += tests/unit/test_setbacks
-noinst_HEADERS += tests/unit/plan_fixture.h
-tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/plan_fixture.c
-tests_unit_test_plan_LDADD = $(UNIT_LIBS)
-tests_unit_test_plan_drop_SOURCES = tests/unit/test_plan_drop.c tests/unit/plan_fixture.c
-tests_unit_test_plan_drop_LDADD = $(UNIT_LIBS)
-tests_unit_test_plan_units_SOURCES = tests/unit/test_plan_units.c tests/unit/plan_fixture.c
-tests_unit_test_plan_units_LDADD = $(UNIT_LIBS)
+tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
+tests_unit_test_plan_LDADD = tests/unit/libfixtures.a $(UNIT_LIBS)
+tests_unit_test_plan_drop_SOURCES = tests/unit/test_plan_drop.c
+tests_unit_test_plan_drop_LDADD = tests/unit/libfixtures.a $(UNIT_LIBS)
+tests_unit_test_plan_units_SOURCES = tests/unit/test_plan_units.c
+tests_unit_test_plan_units_LDADD = tests/unit/libfixtures.a $(UNIT_LIBS)
 tests_unit_test_setbacks_SOURCES = tests/unit/test_setbacks.c
 tests_unit_test_setbacks_LDADD = $(UNIT_LIBS)
 
@@ -422,14 +448,12 @@ tests_unit_test_selastic_deadline_LDADD = $(SELASTIC_LIBS)
 tests_unit_test_selastic_history_SOURCES = tests/unit/test_selastic_history.c
 tests_unit_test_selastic_history_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_history_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
-tests_unit_test_selastic_top_SOURCES = tests/unit/test_selastic_top.c tests/unit/selastic_fixture.c \
-    tests/unit/selastic_fixture.h
+tests_unit_test_selastic_top_SOURCES = tests/unit/test_selastic_top.c
 tests_unit_test_selastic_top_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_selastic_top_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
-tests_unit_test_selastic_usage_SOURCES = tests/unit/test_selastic_usage.c \
-    tests/unit/selastic_fixture.c tests/unit/selastic_fixture.h
+tests_unit_test_selastic_top_LDADD = tests/unit/libfixtures.a $(SELASTIC_LIBS) $(JSONC_LIBS)
+tests_unit_test_selastic_usage_SOURCES = tests/unit/test_selastic_usage.c
 tests_unit_test_selastic_usage_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_selastic_usage_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
+tests_unit_test_selastic_usage_LDADD = tests/unit/libfixtures.a $(SELASTIC_LIBS) $(JSONC_LIBS)
 tests_unit_test_selastic_wait_SOURCES = tests/unit/test_selastic_wait.c
 tests_unit_test_selastic_wait_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_wait_LDADD = $(SELASTIC_LIBS) $(JSONC_LIBS)
@@ -454,13 +478,12 @@ EXTRA_DIST += \
 
 noinst_HEADERS += tests/unit/fit_fixture.h
 noinst_HEADERS += tests/unit/roles_fixture.h
-noinst_HEADERS += tests/unit/selastic_fixture.h
-tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c tests/unit/selastic_fixture.c
+tests_unit_test_selastic_render_SOURCES = tests/unit/test_selastic_render.c
 tests_unit_test_selastic_render_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_selastic_render_LDADD = $(SELASTIC_LIBS)
-tests_unit_test_selastic_roles_SOURCES = tests/unit/test_selastic_roles.c tests/unit/selastic_fixture.c
+tests_unit_test_selastic_render_LDADD = tests/unit/libfixtures.a $(SELASTIC_LIBS)
+tests_unit_test_selastic_roles_SOURCES = tests/unit/test_selastic_roles.c
 tests_unit_test_selastic_roles_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
-tests_unit_test_selastic_roles_LDADD = $(SELASTIC_LIBS)
+tests_unit_test_selastic_roles_LDADD = tests/unit/libfixtures.a $(SELASTIC_LIBS)
 tests_unit_test_selastic_samples_SOURCES = tests/unit/test_selastic_samples.c
 tests_unit_test_selastic_samples_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_selastic_samples_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
@@ -523,40 +546,39 @@ LINK_TEST_CPPFLAGS = \
     $(LIBUV_CFLAGS) \
     $(MUNGE_CFLAGS) \
     $(SODIUM_CFLAGS)
-LINK_TEST_FIXTURE = tests/unit/link_fixture.c tests/unit/link_fixture.h
 LINK_TEST_LIBS = $(COMMON_LIBS) $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_member
-tests_unit_test_member_SOURCES = tests/unit/test_member.c $(LINK_TEST_FIXTURE)
+tests_unit_test_member_SOURCES = tests/unit/test_member.c
 tests_unit_test_member_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
-tests_unit_test_member_LDADD = $(AGENT_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+tests_unit_test_member_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
-tests_unit_test_farewell_SOURCES = tests/unit/test_farewell.c $(LINK_TEST_FIXTURE)
+tests_unit_test_farewell_SOURCES = tests/unit/test_farewell.c
 tests_unit_test_farewell_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_farewell_LDADD = $(AGENT_LIBS) $(LINK_TEST_LIBS)
-tests_unit_test_link_SOURCES = tests/unit/test_link.c $(LINK_TEST_FIXTURE)
+tests_unit_test_farewell_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LINK_TEST_LIBS)
+tests_unit_test_link_SOURCES = tests/unit/test_link.c
 tests_unit_test_link_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_LDADD = $(LINK_TEST_LIBS)
-tests_unit_test_link_faults_SOURCES = tests/unit/test_link_faults.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
+tests_unit_test_link_faults_SOURCES = tests/unit/test_link_faults.c
 tests_unit_test_link_faults_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_faults_LDADD = $(LINK_TEST_LIBS)
-tests_unit_test_link_find_SOURCES = tests/unit/test_link_find.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_faults_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
+tests_unit_test_link_find_SOURCES = tests/unit/test_link_find.c
 tests_unit_test_link_find_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_find_LDADD = $(LINK_TEST_LIBS)
-tests_unit_test_link_ipv6_SOURCES = tests/unit/test_link_ipv6.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_find_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
+tests_unit_test_link_ipv6_SOURCES = tests/unit/test_link_ipv6.c
 tests_unit_test_link_ipv6_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_ipv6_LDADD = $(LINK_TEST_LIBS)
-tests_unit_test_link_pair_SOURCES = tests/unit/test_link_pair.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_ipv6_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
+tests_unit_test_link_pair_SOURCES = tests/unit/test_link_pair.c
 tests_unit_test_link_pair_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_pair_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_pair_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
 tests_unit_test_link_ports_SOURCES = tests/unit/test_link_ports.c
 tests_unit_test_link_ports_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_ports_LDADD = $(LINK_TEST_LIBS)
-tests_unit_test_link_relay_SOURCES = tests/unit/test_link_relay.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_relay_SOURCES = tests/unit/test_link_relay.c
 tests_unit_test_link_relay_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_relay_LDADD = $(LINK_TEST_LIBS)
-tests_unit_test_link_users_SOURCES = tests/unit/test_link_users.c $(LINK_TEST_FIXTURE)
+tests_unit_test_link_relay_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
+tests_unit_test_link_users_SOURCES = tests/unit/test_link_users.c
 tests_unit_test_link_users_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_link_users_LDADD = $(LINK_TEST_LIBS)
+tests_unit_test_link_users_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
 
 UNIT_TESTS += \
     tests/unit/test_extension_argv \
@@ -623,49 +645,32 @@ UNIT_TESTS += \
     tests/unit/test_replicas \
     tests/unit/test_worker_faults \
     tests/unit/test_workers
-WORKERS_FIXTURE = tests/unit/workers_fixture.c tests/unit/workers_fixture.h tests/unit/support.h
-tests_unit_test_probe_SOURCES = tests/unit/test_probe.c $(WORKERS_FIXTURE)
+tests_unit_test_probe_SOURCES = tests/unit/test_probe.c
 tests_unit_test_probe_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_probe_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_replicas_SOURCES = tests/unit/test_replicas.c $(WORKERS_FIXTURE)
+tests_unit_test_probe_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_replicas_SOURCES = tests/unit/test_replicas.c
 tests_unit_test_replicas_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_replicas_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_worker_faults_SOURCES = tests/unit/test_worker_faults.c $(WORKERS_FIXTURE)
+tests_unit_test_replicas_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_worker_faults_SOURCES = tests/unit/test_worker_faults.c
 tests_unit_test_worker_faults_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_worker_faults_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_workers_SOURCES = tests/unit/test_workers.c $(WORKERS_FIXTURE)
+tests_unit_test_worker_faults_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_workers_SOURCES = tests/unit/test_workers.c
 tests_unit_test_workers_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_workers_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
-
-# Libelastic, with what it does not export.
-CLIENT_SOURCES_OF_TESTS = \
-    client/elastic.c \
-    client/event.c \
-    client/nodes.c \
-    client/snapshot.c \
-    client/sockets.c \
-    client/store.c \
-    client/term_guard.c \
-    client/term_signal.c
+tests_unit_test_workers_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += \
     tests/unit/test_event \
     tests/unit/test_event_page \
     tests/unit/test_event_worlds
-EVENT_FIXTURE = \
-    tests/unit/event_fixture.c \
-    tests/unit/event_fixture.h \
-    tests/unit/support.h \
-    $(CLIENT_SOURCES_OF_TESTS)
-tests_unit_test_event_SOURCES = tests/unit/test_event.c $(EVENT_FIXTURE)
+tests_unit_test_event_SOURCES = tests/unit/test_event.c
 tests_unit_test_event_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_event_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_event_page_SOURCES = tests/unit/test_event_page.c $(EVENT_FIXTURE)
+tests_unit_test_event_LDADD = tests/unit/libfixtures.a tests/unit/libclient.a $(AGENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_event_page_SOURCES = tests/unit/test_event_page.c
 tests_unit_test_event_page_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_event_page_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_event_worlds_SOURCES = tests/unit/test_event_worlds.c $(EVENT_FIXTURE)
+tests_unit_test_event_page_LDADD = tests/unit/libfixtures.a tests/unit/libclient.a $(AGENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_event_worlds_SOURCES = tests/unit/test_event_worlds.c
 tests_unit_test_event_worlds_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_event_worlds_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_event_worlds_LDADD = tests/unit/libfixtures.a tests/unit/libclient.a $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_guard
 tests_unit_test_guard_SOURCES = tests/unit/test_guard.c flush/guard.c flush/guard.h
@@ -676,17 +681,13 @@ tests_unit_test_run_dir_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_run_dir_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_snapshot_client
-tests_unit_test_snapshot_client_SOURCES = \
-    tests/unit/test_snapshot_client.c \
-    $(CLIENT_SOURCES_OF_TESTS)
+tests_unit_test_snapshot_client_SOURCES = tests/unit/test_snapshot_client.c
 tests_unit_test_snapshot_client_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
-tests_unit_test_snapshot_client_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(SODIUM_LIBS)
+tests_unit_test_snapshot_client_LDADD = tests/unit/libclient.a $(AGENT_LIBS) $(CMOCKA_LIBS) $(SODIUM_LIBS)
 
 UNIT_TESTS += tests/unit/test_sockets
-tests_unit_test_sockets_SOURCES = \
-    tests/unit/test_sockets.c \
-    client/sockets.c
-tests_unit_test_sockets_LDADD = $(CMOCKA_LIBS)
+tests_unit_test_sockets_SOURCES = tests/unit/test_sockets.c
+tests_unit_test_sockets_LDADD = tests/unit/libclient.a $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_shield_environment
 tests_unit_test_shield_environment_SOURCES = tests/unit/test_shield_environment.c
@@ -702,24 +703,16 @@ tests_unit_shield_program_LINK = $(LINK)
 tests_unit_shield_program_LDADD = -lpthread
 
 UNIT_TESTS += tests/unit/test_store_client
-tests_unit_test_store_client_SOURCES = \
-    tests/unit/test_store_client.c \
-    client/event.c \
-    client/store.c \
-    client/term_guard.c \
-    client/term_signal.c
-tests_unit_test_store_client_LDADD = $(UNIT_LIBS)
+tests_unit_test_store_client_SOURCES = tests/unit/test_store_client.c
+tests_unit_test_store_client_LDADD = tests/unit/libclient.a $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_worlds
-tests_unit_test_worlds_SOURCES = \
-    tests/unit/test_worlds.c \
-    client/event.c \
-    client/term_guard.c \
-    client/term_signal.c
+tests_unit_test_worlds_SOURCES = tests/unit/test_worlds.c
 tests_unit_test_worlds_CPPFLAGS = $(AGENT_CPPFLAGS)
-tests_unit_test_worlds_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_worlds_LDADD = tests/unit/libclient.a $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 if HAVE_CMOCKA
+check_LIBRARIES += tests/unit/libclient.a tests/unit/libfixtures.a
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 endif
@@ -823,9 +816,9 @@ tests_unit_test_router_files_CPPFLAGS = $(AM_CPPFLAGS) $(LIBUV_CFLAGS)
 tests_unit_test_router_files_LINK = $(LINK) -Wl,--wrap=getuid
 tests_unit_test_router_files_LDADD = $(ROUTER_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
 UNIT_TESTS += tests/unit/test_router_sources
-tests_unit_test_router_sources_SOURCES = tests/unit/test_router_sources.c $(LINK_TEST_FIXTURE)
+tests_unit_test_router_sources_SOURCES = tests/unit/test_router_sources.c
 tests_unit_test_router_sources_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
-tests_unit_test_router_sources_LDADD = $(ROUTER_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+tests_unit_test_router_sources_LDADD = tests/unit/libfixtures.a $(ROUTER_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
 tests_unit_test_haproxy_text_SOURCES = tests/unit/test_haproxy_text.c
 tests_unit_test_haproxy_text_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -867,9 +860,9 @@ tests_unit_test_reports_LDADD = $(ROLES_LIBS)
 if HAVE_MICROHTTPD
 UNIT_TESTS += tests/unit/test_http
 endif
-tests_unit_test_http_SOURCES = tests/unit/test_http.c $(LINK_TEST_FIXTURE)
+tests_unit_test_http_SOURCES = tests/unit/test_http.c
 tests_unit_test_http_CPPFLAGS = $(AGENT_CPPFLAGS) $(MUNGE_CFLAGS)
-tests_unit_test_http_LDADD = $(HTTP_LIBS) $(AGENT_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
+tests_unit_test_http_LDADD = tests/unit/libfixtures.a $(HTTP_LIBS) $(AGENT_LIBS) $(LINK_TEST_LIBS) $(LIBUV_LIBS) \
     $(JSONC_LIBS) $(SODIUM_LIBS)
 
 UNIT_TESTS += tests/unit/test_doctor
