@@ -58,3 +58,10 @@ char *role_time_format(double seconds, char *buf, size_t size)
         snprintf(buf, size, "%" PRId64 "ms", time);
     return buf;
 }
+
+const char *role_time_examples(int least)
+{
+    static const char examples[] = "500ms, 30s, 10m, 2h";
+
+    return least > 0 && least <= 500 ? examples : strchr(examples, ' ') + 1;
+}

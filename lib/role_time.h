@@ -12,4 +12,8 @@ int64_t role_time_parse(const char *text, size_t len);
 /* The shortest text in s or ms that role_time_parse() reads as the same. Returns buf. */
 char *role_time_format(double seconds, char *buf, size_t size);
 
+/* "500ms, 30s, 10m, 2h" for a key that takes `least` milliseconds and more. Without the first where
+ * none are taken, or where nobody wants so few. */
+const char *role_time_examples(int least);
+
 #endif

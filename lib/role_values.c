@@ -24,7 +24,6 @@
 #define MEMORY_MAX (INT64_C(1) << 30) /* MiB */
 
 #define POOL_FORM "write 1 to 63 letters, digits and _ - . +, a letter, digit or _ first"
-#define TIME_FORM "write a time such as 500ms, 30s, 10m, 2h or 1d"
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -238,9 +237,10 @@ static int set_time(const struct roles_reader *reader, const struct roles_part *
         return -1;
     time = role_time_parse(text, strlen(text));
     if (time < key->min)
-        return roles_fail(reader, part, "'%s' is not a time from %s to 365 days; " TIME_FORM,
-                          error_value(text).text,
-                          role_time_format(key->min / 1e3, least, sizeof(least)));
+        return roles_fail(
+            reader, part, "'%s' is not a time from %s to 365 days; write a time such as %s or 1d",
+            error_value(text).text, role_time_format(key->min / 1e3, least, sizeof(least)),
+            role_time_examples(key->min));
     *seconds = (double)time / 1e3;
     return 0;
 }

@@ -427,9 +427,9 @@ static void test_role_refusals(void **state)
         {"drain: {signal: none}", "drain.signal: 'none' is not a signal that a program can catch, "
                                   "by its name such as TERM or INT, or by its number"},
         {"drain: {within: 1 week}", "drain.within: '1 week' is not a time from 0s to 365 days; "
-                                    "write a time such as 500ms, 30s, 10m, 2h or 1d"},
+                                    "write a time such as 30s, 10m, 2h or 1d"},
         {"drain: {within: 366d}", "drain.within: '366d' is not a time from 0s to 365 days; write a "
-                                  "time such as 500ms, 30s, 10m, 2h or 1d"},
+                                  "time such as 30s, 10m, 2h or 1d"},
         {"restart: {max: x}", "restart.max: 'x' is not a number of restarts; write N, from 0 to "
                               "1000000, or N/SECONDS for N within any so many seconds"},
         {"restart: {backoff: 60s..1s}",

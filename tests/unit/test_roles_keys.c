@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/yaml_file.h"
+#include "lib/role_time.h"
 #include "lib/roles_private.h"
 #include "lib/text.h"
 #include "tests/unit/support.h"
@@ -64,8 +65,6 @@ static const char *fixed_values(const struct role_key *key)
     switch (key->kind) {
     case ROLES_KIND_MEMORY:
         return "such as 512M, 3G";
-    case ROLES_KIND_TIME:
-        return "such as 500ms, 30s, 10m, 2h";
     case ROLES_KIND_YES_NO:
         return "`yes`, `no`";
     case ROLES_KIND_LABEL:
@@ -113,6 +112,9 @@ static void append_values(const struct role_key *key, char *row)
         break;
     case ROLES_KIND_SHARDS:
         text_append(row, ROW_MAX, "N or 1:N, %d to %d", key->min, key->max);
+        break;
+    case ROLES_KIND_TIME:
+        text_append(row, ROW_MAX, "such as %s", role_time_examples(key->min));
         break;
     case ROLES_KIND_FLAG:
     case ROLES_KIND_WORD:
