@@ -266,7 +266,7 @@ static bool any_come(const struct plan_input *in, const struct plan_output *out)
 
 /* "1 node", "3 nodes". */
 struct count_text {
-    char text[24];
+    char text[48];
 };
 
 static struct count_text count_nodes_text(int nodes)
@@ -274,6 +274,16 @@ static struct count_text count_nodes_text(int nodes)
     struct count_text text;
 
     snprintf(text.text, sizeof(text.text), "%d node%s", nodes, nodes == 1 ? "" : "s");
+    return text;
+}
+
+/* The same of an extension, which may bring less than a unit: see ask_pool(). */
+static struct count_text extension_text(const struct plan_input *in, int nodes)
+{
+    struct count_text text = count_nodes_text(nodes);
+
+    if (nodes % plan_unit(in) != 0)
+        text_append(text.text, sizeof(text.text), " to complete a unit");
     return text;
 }
 
@@ -341,17 +351,17 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
                  "no pool to grow into: name one with --elastic-pool or in elastic.conf");
     else if (first != NULL && first->state == PLAN_BOOTING)
         snprintf(buf, size, "extension job %u (%s) is powering up, %.0f s", first->job,
-                 count_nodes_text(first->nodes).text, in->now - first->since);
+                 extension_text(in, first->nodes).text, in->now - first->since);
     else if (first != NULL && first->state == PLAN_STARTING)
         snprintf(buf, size, "extension job %u (%s) has started, its agents are joining", first->job,
-                 count_nodes_text(first->nodes).text);
+                 extension_text(in, first->nodes).text);
     else if (first != NULL && plan_is_waiting(first) && first->begin > in->now)
         snprintf(buf, size,
                  "the next extension (%s) becomes eligible in %.0f s (grow-delay, snooze)",
-                 count_nodes_text(first->nodes).text, first->begin - in->now);
+                 extension_text(in, first->nodes).text, first->begin - in->now);
     else if (first != NULL && first->state == PLAN_PENDING)
         snprintf(buf, size, "extension job %u (%s, pool %s) is pending: %s", first->job,
-                 count_nodes_text(first->nodes).text, first->pool != NULL ? first->pool : "?",
+                 extension_text(in, first->nodes).text, first->pool != NULL ? first->pool : "?",
                  first->reason != NULL ? first->reason : "just submitted");
     else if (plan_count_nodes(in, out) - in->surplus >= in->target)
         snprintf(buf, size, "the job has the %s that it may have, and leaves some out",
@@ -362,7 +372,7 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
         snprintf(buf, size, "sbatch refused the last extension: %s", in->submit_error);
     else if (first != NULL && first->state == PLAN_SUBMITTING)
         snprintf(buf, size, "an extension of %s is being submitted",
-                 count_nodes_text(first->nodes).text);
+                 extension_text(in, first->nodes).text);
     else if (in->no_room != NULL)
         snprintf(buf, size, "%s", in->no_room);
     else if (in->retry_at > in->now)

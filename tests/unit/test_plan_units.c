@@ -142,6 +142,22 @@ static void test_what_the_user_reads(void **state)
     assert_true(out.change && out.urgent);
     assert_string_equal(out.why_size, "2 of 3 nodes: the largest allowed size (2:4:2, in units of "
                                       "2)");
+    assert_int_equal(out.submit, 1);
+    plan_clear(&out);
+
+    scene_add_extension(&s, 10, 1, PLAN_PENDING, 5)->pool = "spot";
+    out = scene_decide(&s);
+    assert_string_equal(out.why_not_more, "extension job 10 (1 node to complete a unit, pool spot) "
+                                          "is pending: just submitted");
+    plan_clear(&out);
+
+    scene_init(&s, "2:4:2");
+    s.in.replica = 2;
+    scene_add_word(&s, 1, "HH");
+    scene_add_extension(&s, 10, 2, PLAN_PENDING, 5)->pool = "spot";
+    out = scene_decide(&s);
+    assert_string_equal(out.why_not_more, "extension job 10 (2 nodes, pool spot) is pending: just "
+                                          "submitted");
     plan_clear(&out);
 }
 
