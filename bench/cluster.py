@@ -124,7 +124,9 @@ class Cluster:
         for source in (
             "train.py",
             "train_sharded.py",
+            "train_torchft.py",
             "boundary.py",
+            "torchft-node.sh",
             "torchrun-node.sh",
             "torchrun_keep_alive.py",
             "resubmit.sh",

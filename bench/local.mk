@@ -38,11 +38,13 @@ EXTRA_DIST += \
     bench/serve_replica.py \
     bench/spot \
     bench/spot_traces.py \
+    bench/torchft-node.sh \
     bench/torchrun-node.sh \
     bench/torchrun_keep_alive.py \
     bench/traffic \
     bench/train.py \
     bench/train_sharded.py \
+    bench/train_torchft.py \
     bench/trial.py
 
 # Those that are compiled by make: bench/sched and bench/memory take theirs from the build directory.

@@ -25,6 +25,7 @@ class Peer:
     title = ""
     on_demand = False  # only if --only names it
     notice = "signal"
+    survives = False  # what a node that is lost knew, is elsewhere: it needs no checkpoints
     python = sys.executable  # of the workers
     script = "train.py"
     sharded = False  # what it trains, and so whom it is compared with
@@ -85,6 +86,7 @@ class ElasticLive(Elastic):
     name = "live"
     title = "slurm-elastic, live mode"
     notice = "live"
+    survives = True
     options = []
     kind_seconds = 26
 
@@ -164,7 +166,7 @@ class Torchrun(Peer):
     kind_seconds = 75
 
     def start(self):
-        self._endpoint = f"127.0.0.1:{free_port()}"
+        self._port = free_port()
         self._submit("base", "batch", MIN)
         self.prepare_growth()
 
@@ -172,11 +174,15 @@ class Torchrun(Peer):
         for _ in range(nodes):
             self._submit("added", "elastic", 1)
 
-    def _submit(self, role, partition, nodes):
-        command = [
-            *("srun", "./torchrun-node.sh", role, f"{MIN}:{MAX}", self._endpoint, self.settings),
-            *(self.python, *self.launcher, "--", *self.training()),
+    def _step(self, role):
+        """The command of a job, as srun takes it."""
+        return [
+            *("./torchrun-node.sh", role, f"{MIN}:{MAX}", f"127.0.0.1:{self._port}"),
+            *(self.settings, self.python, *self.launcher, "--", *self.training()),
         ]
+
+    def _submit(self, role, partition, nodes):
+        command = ["srun", *self._step(role)]
         options = [f"--nodes={nodes}", f"--partition={partition}", "--time=20"]
         self.cluster.submit(
             self.directory, *options, "--job-name=train", f"--wrap={words(command)}"
@@ -198,6 +204,27 @@ class TorchrunKeepAlive(TorchrunTuned):
     launcher = ["torchrun_keep_alive.py", "--monitor_interval=0.1"]
     on_demand = True
     kind_seconds = 36
+
+
+class Torchft(Newer, Torchrun):
+    """Each node is a replica group, and has a torchrun of its own. Jobs are those of torchrun."""
+
+    name = "torchft"
+    title = "torchft, settings of its documentation"
+    notice = "none"
+    survives = True
+    script = "train_torchft.py"
+    settings = "--min_replicas 1 --quorum_tick_ms 100 --join_timeout_ms 10000"
+
+    def _step(self, role):
+        lighthouse = f"{self._port} {self.settings}"
+        return ["./torchft-node.sh", role, lighthouse, self.python, *self.training()]
+
+
+class TorchftTuned(Torchft):
+    name = "torchft-tuned"
+    title = "torchft, the same and a lost group after 1 s"
+    settings = f"{Torchft.settings} --heartbeat_timeout_ms 1000"
 
 
 class Resubmit(Peer):
@@ -262,6 +289,8 @@ PEERS = {
         Torchrun,
         TorchrunTuned,
         TorchrunKeepAlive,
+        Torchft,
+        TorchftTuned,
         Resubmit,
         ShardedLive,
         ShardedTorchrun,

@@ -110,9 +110,13 @@ class Training:
 
     def step(self, kind, forward):
         work(kind, WORK * self._share_among / dist.get_world_size() if self._share_among else WORK)
+        self.differentiate(forward)
+        self.optimizer.step()
+
+    def differentiate(self, forward):
+        """Gradients of this rank's part."""
         self.optimizer.zero_grad()
         forward(self._x).square().mean().backward()
-        self.optimizer.step()
 
 
 def work(kind, seconds):

@@ -189,9 +189,8 @@ def measured(name, args, measure_all):
     """
     measures, stopped, where = [], None, page.machine()
     try:
-        where["torch"] = torch_of(
-            newer_python() if getattr(args, "sharded", False) else sys.executable
-        )
+        newer = getattr(args, "sharded", False) or getattr(args, "newer", False)
+        where["torch"] = torch_of(newer_python() if newer else sys.executable)
         page.check(args, name)
         if where["load"] > 0.5:
             say(

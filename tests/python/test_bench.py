@@ -442,6 +442,41 @@ class Gpus(unittest.TestCase):
                 )
 
 
+class Chaos(unittest.TestCase):
+    """bench/chaos ends with one line before it starts anything."""
+
+    def said(self, *options):
+        done = subprocess.run(
+            [sys.executable, os.path.join(sys.path[0], "chaos"), *options],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((done.returncode != 0, done.stdout), (True, ""))
+        return done.stderr.splitlines()[-1]
+
+    def test_peers_of_other_versions(self):
+        for options in (["--only=torchft"], ["--newer", "--only=live"]):
+            with self.subTest(options):
+                self.assertIn("with --newer and only with it", self.said(*options))
+        self.assertIn(
+            "with --sharded and only with it", self.said("--newer", "--only=sharded-live")
+        )
+
+    def test_another_schedule(self):
+        schedule = {"every": 30, "away": 10, "minutes": 4, "step": "sleep", "megabytes": 1}
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"schedule": schedule, "measures": []}, file)
+            file.flush()
+            self.assertIn(
+                f"--add={file.name}: measured with {schedule}",
+                self.said("--newer", "--minutes=5", f"--add={file.name}"),
+            )
+            file.truncate(10)
+            self.assertIn(
+                f"--add={file.name}: ", self.said("--newer", "--minutes=4", f"--add={file.name}")
+            )
+
+
 class Requests(unittest.TestCase):
     """bench/serve --preempted: what hey prints."""
 
