@@ -3,8 +3,8 @@
 no restart.
 
 Needs PyTorch 2.13 and torchft 0.2.0, whose lighthouse TORCHFT_LIGHTHOUSE names. Its manager is
-called by hand. With its DistributedDataParallel and this PyTorch, each survivor of a lost node ends
-at an assertion.
+called by hand: in its DistributedDataParallel (0.2.0, ddp.py) each survivor ends at an assertion
+when a sum of gradients fails because a node is lost.
 
 A group that joins gets its state from another one. The lowest rank of each quorum appends to the
 log, and only steps that the manager has committed. Such a quorum is a world.
