@@ -59,6 +59,14 @@ line() { grep -qx -- "$1" <<<"$output"; }
     [[ ${lines[-2]} == 'unstable: tests/unit/shaky' ]]
 }
 
+@test "bats ends at once when a system test fails, though the test had fifteen minutes" {
+    mkdir "$tree/tests/system"
+    cp "$top_srcdir/tests/system/helpers.bash" "$tree/tests/system/"
+    printf 'load helpers\n@test "bad" { false; }\n' >"$tree/tests/system/bad.bats"
+    run -1 env -u BATS_TEST_TIMEOUT -u BATS_RUN_TMPDIR timeout 60 bats --tap "$tree/tests/system/bad.bats"
+    [[ $output == *"not ok 1 bad"* ]]
+}
+
 @test "a file that fails twice has failed" {
     fake bad 'echo "not ok 1 - never"'
     check

@@ -28,6 +28,12 @@ export PYTHON=${PYTHON:-/usr/bin/python3}
 # A test that passes does not get near it, however slow the machine is.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-900}
 
+# After a test that has failed, bats 1.13 does not know any more which process counts its time, and waits
+# for the end of that time. This process is the first that a test has in the background.
+if [[ $(printf '%s\n' 1.13 "$BATS_VERSION" | sort -V | head -n 1) == 1.13 ]]; then
+    bats_abort_timeout_countdown() { kill "${BATS_killer_pid:-$(jobs -p %1)}" 2>/dev/null || true; }
+fi
+
 # testbed_up OPTION...: starts the file's testbed; the options are those of scripts/testbed up.
 # Exports TB_DIR, TB_USER, TB_WORK. scripts/check names the installation ($prefix) and, when it is
 # run by root, may name the ordinary user ($ELASTIC_TEST_USER). The form is the realistic one where the machine allows it:
