@@ -87,7 +87,29 @@ newer_tools() { [[ $(pkg-config --modversion pmix) != 4.* ]]; }
 # OpenPMIx 5 write some of them below the key, with blanks before.
 values() { sed -nE 's/.*Value: ([^ ]+)$/\1/p; s/^    ([^ ]+)$/\1/p' <<<"$1" | tr , '\n' | sort -V | paste -sd ' '; }
 
+# pquery of OpenPMIx 7.0.0rc1 frees the keys that it asks for before it asks, also where no server is (since openpmix's pull request 3984).
+asks_with_freed_keys() {
+    [[ $(pkg-config --modversion pmix) == 7.0.0rc1 ]] || return 1
+    run timeout 200 env -i PATH="$PATH" "$TB_WORK/pquery" PMIX_QUERY_NAMESPACES
+    ((status != 0)) && [[ $output == *PMIX_ERR_BAD_PARAM* ]]
+}
+
+@test "no pquery but that of OpenPMIx 7.0.0rc1 is excused, and only while it is broken" {
+    TB_WORK=$BATS_TEST_TMPDIR
+    printf '#!/bin/sh\necho "PMIx_Query_info returned: PMIX_ERR_BAD_PARAM"\nexit 229\n' >"$TB_WORK/pquery"
+    chmod +x "$TB_WORK/pquery"
+    pkg-config() { echo "$version"; }
+    version=7.0.0rc1 && asks_with_freed_keys
+    for version in 4.2.2 5.0.7 6.1.0 7.0.0rc2 7.0.0; do
+        run ! asks_with_freed_keys
+    done
+    printf '#!/bin/sh\necho "PMIX_QUERY_NAMESPACES:"\n' >"$TB_WORK/pquery"
+    version=7.0.0rc1
+    run ! asks_with_freed_keys
+}
+
 @test "pquery asks for names and sizes, for what the leader knows, and for a table of processes" {
+    ! asks_with_freed_keys || skip "this pquery asks with keys that it has freed"
     space=$(space_of)
     uri=$(head -n 1 "$RUN_DIR/pmix/pmix.n1.tool.elasticrun")
     pid=$(basename "$RUN_DIR"/pmix/pmix.n1.tool.[0-9]*)
