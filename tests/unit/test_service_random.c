@@ -943,7 +943,7 @@ static void begin(struct sim *m, uint64_t seed, bool in_place)
 }
 
 /* Its job ends, and its replicas with it: it asks for nothing, but says that they go. */
-static void stop(struct sim *m)
+static void stop_models(struct sim *m)
 {
     struct service_replica list[REPLICAS];
     bool again = true;
@@ -966,7 +966,7 @@ static void stop(struct sim *m)
 
 static void end(struct sim *m)
 {
-    stop(m);
+    stop_models(m);
     service_destroy(m->s);
     for (int i = 0; i < m->table_count; i++)
         json_object_put(m->tables[i].json);
