@@ -98,7 +98,7 @@ reason_is() { says "$TB_DIR/log/slurmctld.log" "reason set to: .Code:$1"; }
 
 @test "down leaves nothing of nodes that boot, also if nobody is there any more who boots them" {
     other=$TB_HOME/other
-    "$TESTBED" up --dir "$other" --stock --nodes 1 --cloud 2
+    "$TESTBED" up ${ELASTIC_TESTBED:+"$ELASTIC_TESTBED"} --dir "$other" --stock --nodes 1 --cloud 2
     eval "$("$TESTBED" env --dir "$other")"
     salloc --quiet --no-shell -p cloud -N2 &
     wait_for 20 says "$other/log/cloud.out" 'n3 boots'
