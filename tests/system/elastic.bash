@@ -46,6 +46,18 @@ PY
 steps_are_fast() { touch "$TB_WORK/paced/fast"; }
 steps_are_slow() { rm -f "$TB_WORK/paced/fast"; }
 
+# mpi_up OPTION...: testbed_up for programs of Open MPI. Exports MPI_NETWORK, by which processes of different nodes talk. Open MPI 6 takes
+# no address of a peer that the own node has as well (its pull request 14371). So there each node has an address of its own.
+mpi_up() {
+    local -a own=()
+    export MPI_NETWORK=lo
+    if ! printf '%s\n' "$(ompi_info --version | sed -n 's/^Open MPI v//p')" 6 | sort -VC; then
+        ((UID == 0)) || skip "Open MPI 6 needs nodes with addresses of their own, which only root can make"
+        MPI_NETWORK=198.18.0.0/15 own=(--netns)
+    fi
+    testbed_up "${own[@]}" "$@"
+}
+
 # compile COMPILER SOURCE TARGET [PACKAGE...]: a program of tests/system that needs these packages, for the ordinary user to run.
 compile() {
     local -a flags=()

@@ -6,7 +6,7 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 4
+    mpi_up --nodes 4
     patient
     mkdir "$TB_WORK/mpi"
     cp "$TREE"/tests/system/mpi/*.py "$TB_WORK/mpi/"
@@ -21,7 +21,7 @@ teardown() { cancel_all; }
 # mpirun_on NODES COMMAND...: two processes on each. (More processes than cores, and each of them waits by looking.) srun is quiet: where it has to
 # wait for nodes that the last job is just leaving, it would say so.
 mpirun_on() {
-    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout 300 srun --quiet -N"$1" --ntasks-per-node=2 --exclusive elasticrun \
+    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include="$MPI_NETWORK" timeout 300 srun --quiet -N"$1" --ntasks-per-node=2 --exclusive elasticrun \
         --elastic="$1:$1" "${@:2}"
 }
 
@@ -36,7 +36,7 @@ mpirun_on() {
 }
 
 @test "a program that was built for nobody in particular: NetPIPE between two nodes" {
-    run -0 as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout 300 srun -N2 --ntasks-per-node=1 --exclusive elasticrun \
+    run -0 as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include="$MPI_NETWORK" timeout 300 srun -N2 --ntasks-per-node=1 --exclusive elasticrun \
         --elastic=2:2 NPopenmpi -u 4096 -n 20 -o "$TB_WORK/np.out"
     echo "$output"
     [[ $output == *"4096 bytes"*"Mbps"* ]]
@@ -52,7 +52,7 @@ mpirun_on() {
 }
 
 @test "a running program is started again in the larger world and in the smaller one" {
-    job=$(submit --elastic=2:4 --elastic-grow-delay=2 -N2 --ntasks-per-node=2 --exclusive -t 10 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
+    job=$(submit --elastic=2:4 --elastic-grow-delay=2 -N2 --ntasks-per-node=2 --exclusive -t 10 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=$MPI_NETWORK
         srun elasticrun $TB_WORK/mpi/collectives $TB_WORK/log.resize 100000 0.2")
     wait_for 60 says "$TB_WORK/log.resize" ' 8$'
     rival=$(submit -N1 --exclusive -t 30 --wrap 'sleep 1800')

@@ -6,7 +6,7 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 4
+    mpi_up --nodes 4
     patient
     compile mpicc.openmpi pmix/resizer.c "$TB_WORK/resizer" pmix
 }
@@ -20,7 +20,7 @@ nodes_of() { as_user squeue -h -t R -o %N | tr '\n' ' '; }
 slurm_says() { [[ $(as_user squeue -h -t R -o %D | awk '{ n += $1 } END { print n }') == "$1" ]]; }
 
 @test "an MPI program asks for two nodes, goes on from its checkpoint on four, and gives one back by name" {
-    job=$(submit --elastic=2:4 --elastic-grow=ask --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 30 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
+    job=$(submit --elastic=2:4 --elastic-grow=ask --elastic-grow-delay=1 -N2 --ntasks-per-node=1 --exclusive -t 30 --wrap "export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=$MPI_NETWORK
         srun elasticrun $TB_WORK/resizer $TB_WORK/checkpoint $TB_WORK/log n4")
     wait_for 60 says "$TB_WORK/log" '^more: SUCCESS'
     wait_for 60 says "$TB_WORK/log" '^4 nodes, step'

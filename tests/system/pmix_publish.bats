@@ -6,7 +6,7 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 2 --cpus-per-node 64
+    mpi_up --nodes 2 --cpus-per-node 64
     install -m 0755 "${top_builddir:-$TREE/build}/tests/system/pmix_publish" "$TB_WORK/"
     compile mpicc.openmpi mpi/names.c "$TB_WORK/names"
 }
@@ -17,7 +17,7 @@ teardown() { cancel_all; }
 
 # run_on_both OPTION... COMMAND...: two processes on each of two nodes.
 run_on_both() {
-    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout 300 srun -N2 --ntasks-per-node=2 --exclusive elasticrun --elastic=2:2 "$@"
+    as_user OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include="$MPI_NETWORK" timeout 300 srun -N2 --ntasks-per-node=2 --exclusive elasticrun --elastic=2:2 "$@"
 }
 
 # Whether that line is there so many times.
