@@ -107,9 +107,11 @@ YAML
     after=$(gpus_of "$job")
     echo "$after"
     each_has_its_own "$after"
-    [[ $(wc -l <<<"$after") == 10 && $(grep -cE '^(pair-1|server-[23]) . n[34] ' <<<"$after") == 4 ]]
+    # The base has GPUs 0 to 2 of n2. Slurm 26.05 gives the extension of a server GPU 3 of n2.
+    [[ $(wc -l <<<"$after") == 10 && $(grep -cE '^(pair-1 . n[34] |server-[23] . (n[34] |n2 3$))' <<<"$after") == 4 ]]
     for extension in $(extensions_of "$job"); do
         job_field "$extension" TresPerTask
     done >"$TB_HOME/asked"
-    [[ $(sort "$TB_HOME/asked" | tail -n 1) == *gpu:2 && $(sort "$TB_HOME/asked" | head -n 1) == *gpu:1 ]]
+    cat "$TB_HOME/asked" # gres:gpu:2 or, since 24.11, cpu=2,gres/gpu=2
+    [[ $(grep -oE 'gpu[:=][0-9]+' "$TB_HOME/asked" | sed 's/.*[:=]//' | sort -u | xargs) == '1 2' ]]
 }

@@ -50,6 +50,7 @@ refused() {
 }
 
 @test "what is wrong is refused at once, with its place in the file" {
+    need_plugin job_submit_elastic
     job_file bad.yaml $'roles:\n  a: {leads: yes, run: [a]}\n  b: {run: [b], cpus: many}'
     refused "$TB_WORK/bad.yaml:3:17: roles.b.cpus: 'many' is not a whole number" \
         sbatch --elastic-roles=bad.yaml --wrap true
@@ -83,7 +84,7 @@ refused() {
         env >script.env
         sbatch -o nested.out --wrap env
         srun elasticrun')
-    [[ $(job_field "$fail" AdminComment) == elastic=roles ]]
+    ! has_plugin job_submit_elastic || [[ $(job_field "$fail" AdminComment) == elastic=roles ]]
     for job in "$odd" "$long"; do
         wait_for 30 job_is "$job" COMPLETED
     done
@@ -119,6 +120,7 @@ refused() {
 }
 
 @test "a job with roles waits, is requeued and keeps its job file; a program is refused" {
+    need_plugin job_submit_elastic
     job_file twice.yaml '{group: sweep, roles: {a: {leads: yes, run: [sh, -c, "echo run $SLURM_RESTART_COUNT; exec sleep 3"]}}}'
     # Outside of elasticrun, so that it is the same for each run.
     job=$(submit -H --requeue --elastic-roles=twice.yaml --wrap '
@@ -141,6 +143,7 @@ refused() {
 }
 
 @test "an extension of a job with roles has its own tasks, and no more nodes than are left" {
+    need_plugin job_submit_elastic
     job_file stay.yaml $'max-nodes: 3\nroles: {a: {leads: yes, run: [sleep, "600"]}}'
     base=$(submit --elastic-roles=stay.yaml -w n1 -t 60 --wrap 'srun elasticrun')
     wait_for 20 job_is "$base" RUNNING
