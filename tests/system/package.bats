@@ -67,7 +67,7 @@ with open("workers", "a") as file:
     print(os.environ["ELASTIC_NODES"], sys.prefix, slurm_elastic.__file__, slurm_elastic.init(), file=file)
 runpy.run_path("steps.py", run_name="__main__")
 PY
-    job=$(answer=$(as_user_alone sbatch --parsable --elastic=2:4 --elastic-grow-delay=1 --exclusive -t 10 \
+    job=$(answer=$(as_user_alone sbatch --parsable -N2 --elastic=2:4 --elastic-grow-delay=1 --exclusive -t 10 \
         --output="$TB_WORK/%j.out" job.sh) && printf '%s\n' "${answer%%;*}")
     wait_for 60 size_is "$job" 4
     wait_for 30 steps_made_by "$job" "$(generation_of "$job")"
