@@ -82,6 +82,8 @@ common_libelasticcheckpoints_a_SOURCES = \
     common/checkpoints.h \
     common/entry.c \
     common/entry.h \
+    common/state_list.c \
+    common/state_list.h \
     common/stop.c \
     common/stop.h
 common_libelasticcheckpoints_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)

@@ -11,6 +11,7 @@
 
 #include "common/entry.h"
 #include "common/files.h"
+#include "common/state_list.h"
 #include "common/stop.h"
 #include "state/partial.h"
 #include "state/place_private.h"
@@ -76,59 +77,6 @@ static int64_t size_of(const char *file, void *arg)
     return fd >= 0 ? bytes : -1;
 }
 
-static void judge(int base, struct state *state)
-{
-    struct error err = {""};
-    struct stat st;
-    size_t len = 0;
-    char *text = NULL;
-    int fd, manifest = -1, dir = entry_open(base, state->name, S_IFDIR, &st, &err);
-
-    if (dir >= 0)
-        manifest = entry_open(dir, STATE_MANIFEST, S_IFREG, &st, &err);
-    fd = manifest;
-    if (manifest >= 0)
-        text = entry_text(fd, STATE_MANIFEST_MAX, &len, &err);
-    if (text != NULL)
-        states_judge(state, text, len, size_of, &dir);
-    else
-        states_judge_torn(state, err.text);
-    free(text);
-    if (manifest >= 0)
-        close(manifest);
-    if (dir >= 0)
-        close(dir);
-}
-
-static int64_t read_pointer(int base)
-{
-    char target[STATE_NAME_SIZE];
-    ssize_t len = readlinkat(base, STATE_POINTER, target, sizeof(target));
-
-    return len > 0 && (size_t)len < sizeof(target) ? state_pointer_number(target, (size_t)len) : 0;
-}
-
-static int list_open(int base, struct states *states, struct error *err)
-{
-    DIR *list = entry_list(base);
-    const char *name;
-    int rc = 0;
-
-    if (list == NULL)
-        return error_set(err, "%s", strerror(errno));
-    while (rc == 0 && (name = entry_next(list)) != NULL)
-        rc = states_add(states, name, err);
-    closedir(list);
-    if (rc != 0)
-        return -1;
-    states_sort(states);
-    states->current = read_pointer(base);
-    for (size_t i = 0; i < states->count && !stop_asked(); i++)
-        if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL)
-            judge(base, &states->list[i]);
-    return stop_asked() ? error_set(err, "stopped, or out of time") : 0;
-}
-
 static int list_directory(void *arg, struct states *states, struct error *err)
 {
     struct directory *own = arg;
@@ -136,7 +84,7 @@ static int list_directory(void *arg, struct states *states, struct error *err)
 
     if (base < 0)
         return errno == ENOENT ? 0 : -1;
-    rc = list_open(base, states, err);
+    rc = state_list_read(base, size_of, states, err);
     if (rc != 0)
         error_prefix(err, "%s", error_path(own->path).text);
     close(base);
@@ -309,7 +257,7 @@ static enum place_result use_state(void *arg, int64_t from, const struct state *
 
     if (base < 0)
         return PLACE_FAILED;
-    if (read_pointer(base) != from) {
+    if (state_list_pointer(base) != from) {
         close(base);
         error_set(err, "%s/" STATE_POINTER ": somebody else has changed it meanwhile",
                   error_path(own->path).text);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/state_list.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/states.h"
@@ -46,51 +47,6 @@ static int64_t size_of(const char *file, void *arg)
     return fstatat(*(const int *)arg, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
                ? (int64_t)st.st_size
                : -1;
-}
-
-static void judge(int base, struct state *state)
-{
-    struct error err = {""};
-    struct stat st;
-    size_t len = 0;
-    char *text = NULL;
-    int manifest = -1, dir = entry_open(base, state->name, S_IFDIR, &st, &err);
-
-    if (dir >= 0)
-        manifest = entry_open(dir, STATE_MANIFEST, S_IFREG, &st, &err);
-    if (manifest >= 0)
-        text = entry_text(manifest, STATE_MANIFEST_MAX, &len, &err);
-    if (text != NULL)
-        states_judge(state, text, len, size_of, &dir);
-    else
-        states_judge_torn(state, err.text);
-    free(text);
-    if (manifest >= 0)
-        close(manifest);
-    if (dir >= 0)
-        close(dir);
-}
-
-static int list_states(int base, struct states *states)
-{
-    char target[STATE_NAME_SIZE];
-    DIR *list = entry_list(base);
-    const char *name;
-    ssize_t len;
-    int rc = list != NULL ? 0 : -1;
-
-    while (rc == 0 && (name = entry_next(list)) != NULL)
-        rc = states_add(states, name, NULL);
-    if (list != NULL)
-        closedir(list);
-    states_sort(states);
-    len = readlinkat(base, STATE_POINTER, target, sizeof(target));
-    if (len > 0 && (size_t)len < sizeof(target))
-        states->current = state_pointer_number(target, (size_t)len);
-    for (size_t i = 0; rc == 0 && i < states->count; i++)
-        if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL)
-            judge(base, &states->list[i]);
-    return rc;
 }
 
 /* ---- a model --------------------------------------------------------------------------------- */
@@ -136,11 +92,12 @@ static void read_model_file(int base, struct service_model *model, char *why, si
 static void read_model(int base, struct service_model *model)
 {
     struct states states = {0};
+    struct error err = {""};
     const struct state *latest = NULL, *newest = NULL;
     char why[sizeof(struct error)] = "";
 
     read_model_file(base, model, why, sizeof(why));
-    if (list_states(base, &states) == 0) {
+    if (state_list_read(base, size_of, &states, &err) == 0) {
         latest = states_latest(&states);
         newest = states.count > 0 ? &states.list[states.count - 1] : NULL;
     }
