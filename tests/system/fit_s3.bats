@@ -10,25 +10,20 @@ load elastic
 load roles
 load serve
 load fit
+load s3
 
 ROLE=arn:aws:iam:::role/fit
 
 setup_file() {
-    local line
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
-    RGW=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-fit-s3.XXXXXX")
-    export RGW SERVICE=h$$ TRAINER=k$$
-    /usr/bin/python3 -c 'import boto3' 2>/dev/null || skip "boto3 is not installed (scripts/setup --s3)"
-    status=0
-    why=$("$TREE/tests/system/radosgw" up "$RGW/server") || status=$?
-    ((status != 77)) || skip "$why"
-    ((status == 0)) || { echo "$why" && return 1; }
+    export SERVICE=h$$ TRAINER=k$$
+    s3_up elastic-fit-s3
     testbed_up --nodes 1 --cpus-per-node 8
     sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
     echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
     cd "$RGW" || return 1
-    python3 "$TREE/tests/system/s3_proxy.py" "$(<server/endpoint)" port log "keep:0:GET:/data/first" \
+    /usr/bin/python3 "$TREE/tests/system/s3_proxy.py" "$(<server/endpoint)" port log "keep:0:GET:/data/first" \
         "wait:0:PUT:/p/m/0.*partNumber=2" 3>&- 2>proxy.err &
     echo $! >proxy.pid
     wait_for 20 test -e port
@@ -61,8 +56,7 @@ teardown_file() {
     as_user sh -c "rm -rf ~/.slurm-elastic/services/$SERVICE" || true
     testbed_down
     end_process "$RGW/proxy.pid" TERM
-    [[ ! -e $RGW/server ]] || "$TREE/tests/system/radosgw" down "$RGW/server"
-    rm -rf -- "$RGW"
+    s3_down
 }
 
 teardown() {
@@ -75,7 +69,7 @@ teardown() {
 
 take_keys() {
     local line
-    while read -r line; do export "${line?}"; done < <("$TREE/tests/system/radosgw" env "$RGW/server")
+    while read -r line; do export "${line?}"; done < <(server_env)
     AWS_ENDPOINT_URL=http://127.0.0.1:$(<"$RGW/port")
 }
 
@@ -91,8 +85,6 @@ begin_job() {
         AWS_ACCESS_KEY_ID=$AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY=$AWS_SECRET_ACCESS_KEY; \
         srun elasticrun --roles=$TB_WORK/fit.yaml" >"$TB_WORK/job"
 }
-
-second() { /usr/bin/python3 "$TREE/tests/system/s3_object.py" "$@"; }
 
 # data KEY WORDS...: what a model is trained on.
 data() {

@@ -61,6 +61,7 @@ EXTRA_DIST += \
     tests/system/mpi/names.c \
     tests/system/package.bats \
     tests/system/radosgw \
+    tests/system/s3.bash \
     tests/system/s3.bats \
     tests/system/s3_object.py \
     tests/system/s3_proxy.py \

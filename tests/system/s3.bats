@@ -8,15 +8,10 @@ load elastic
 load roles
 load serve
 load fit
+load s3
 
 setup_file() {
-    RGW=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-s3.XXXXXX")
-    export RGW
-    /usr/bin/python3 -c 'import boto3' 2>/dev/null || skip "boto3 is not installed (scripts/setup --s3)"
-    status=0
-    why=$("$TREE/tests/system/radosgw" up "$RGW/server") || status=$?
-    ((status != 77)) || skip "$why"
-    ((status == 0)) || { echo "$why" && return 1; }
+    s3_up elastic-s3
     take_keys
     second bucket states
     head -c 21000000 /dev/urandom >"$RGW/random"
@@ -27,8 +22,7 @@ setup_file() {
 
 teardown_file() {
     testbed_down
-    [[ ! -e $RGW/server ]] || "$TREE/tests/system/radosgw" down "$RGW/server"
-    rm -rf -- "$RGW"
+    s3_down
 }
 
 setup() {
@@ -46,10 +40,8 @@ teardown() {
 take_keys() {
     local line
     unset AWS_SESSION_TOKEN AWS_PROFILE
-    while read -r line; do export "${line?}"; done < <("$TREE/tests/system/radosgw" env "$RGW/server")
+    while read -r line; do export "${line?}"; done < <(server_env)
 }
-
-second() { /usr/bin/python3 "$TREE/tests/system/s3_object.py" "$@"; }
 
 states() { "${prefix:-$TREE/build/inst}/bin/selastic" states "$@" 3>&-; }
 
@@ -58,7 +50,7 @@ through() {
     local rules=("$@")
     stop_proxy
     rm -f port log
-    python3 "$TREE/tests/system/s3_proxy.py" "$(cat "$RGW/server/endpoint")" port log "${rules[@]}" \
+    /usr/bin/python3 "$TREE/tests/system/s3_proxy.py" "$(cat "$RGW/server/endpoint")" port log "${rules[@]}" \
         3>&- 2>proxy.err &
     proxy=$!
     wait_for 20 test -e port
@@ -89,17 +81,14 @@ make_large() {
     cp "$RGW/random" "$1/large"
 }
 
-# field JSON_PATH: of the list of states, by python: [s["state"] for s in states]
+# listed EXPRESSION: of the list of states, which is s.
 listed() {
-    states list "$PLACE" --json | python3 -c "
-import json, sys
-all = json.load(sys.stdin)
-print($1)"
+    states list "$PLACE" --json | json_value "$1"
 }
 
-complete() { listed "*[s['state'] for s in all['states'] if s['kind'] == 'complete']"; }
-kinds() { listed "*[s['state'] + '=' + s['kind'] for s in all['states']]"; }
-current() { listed "all['current']"; }
+complete() { listed "*[x['state'] for x in s['states'] if x['kind'] == 'complete']"; }
+kinds() { listed "*[x['state'] + '=' + x['kind'] for x in s['states']]"; }
+current() { listed "s['current']"; }
 
 # fails TEXT COMMAND...: with status 1 and one line, which has the text.
 fails() {
@@ -145,7 +134,7 @@ ends() {
     [[ $output == *"Files:    1001, 0 bytes"* ]]
     [ "$(second keys states "$BATS_TEST_NUMBER/000001/" | wc -l)" = 1002 ]
     second put-many states "$BATS_TEST_NUMBER/000002/x" 1001
-    python3 -c 'import json
+    /usr/bin/python3 -c 'import json
 print(json.dumps({"format": 1, "files": {f"x{n:04d}": 1 for n in range(1001)}}))' >other/complete.json
     second put states "$BATS_TEST_NUMBER/000002/complete.json" other/complete.json
     [ "$(complete)" = "000001 000002" ]
@@ -458,7 +447,7 @@ killed() {
 keeper() {
     local place=$1 keys
     shift
-    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
+    keys=$(server_env | tr '\n' ' ')
     submit --elastic=1:1 --elastic-grow=ask --exclusive -t 60 --requeue --open-mode=append --wrap \
         "export $keys; srun --mpi=none elasticrun --checkpoint-dir=$place \
             /usr/bin/python3 $TB_WORK/snapshots.py $TB_WORK/log-\$SLURM_JOB_ID 10 $*"
@@ -494,7 +483,7 @@ has_begun_again() { [[ -n $(began_again "$1") ]]; }
 
 @test "a fit goes on from the state on S3, and writes the next one there; a failed one changes nothing" {
     local keys
-    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | tr '\n' ' ')
+    keys=$(server_env | tr '\n' ' ')
     export SERVICE=s3-$$
     fit_file s3 1 "states: $PLACE/" 'within: {start: 60s, fit: 60s, target: 60s}' 'keep: 2'
     submit -N1 --exclusive -t 10 --wrap "export $keys; srun elasticrun --roles=$TB_WORK/s3.yaml" >job
@@ -586,7 +575,7 @@ YAML
     chmod 0644 "$TB_WORK/s3.yaml"
     make_files a
     states push "$PLACE/one" a
-    keys=$("$TREE/tests/system/radosgw" env "$RGW/server" | grep -v _KEY | tr '\n' ' ')
+    keys=$(server_env | grep -v _KEY | tr '\n' ' ')
     secret=$AWS_SECRET_ACCESS_KEY
     write_keys "$secret"
     job=$(submit -N1 --exclusive -t 10 --wrap "export $keys AWS_SHARED_CREDENTIALS_FILE=$TB_WORK/keys; srun --mpi=none elasticrun --roles=$TB_WORK/s3.yaml")

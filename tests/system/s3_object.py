@@ -12,25 +12,42 @@
     uploads BUCKET            print keys of uploads that were begun and not ended
     policy BUCKET [FILE]      print the policy of a bucket, or make it that of a file
     session BUCKET PREFIX     credentials for this prefix only, as NAME=VALUE lines
+    serve SOCKET              do what others ask for, each in a process of its own
+    ask SOCKET COMMAND ...    have one of these commands done there
 
-Server and keys are those of the environment.
+Server and keys are those of the environment. To import boto3 takes ten times as long as most
+commands do: who serves has done it once.
 """
 
-import concurrent.futures
-import json
 import os
-import pathlib
+import signal
 import sys
+from _socket import AF_UNIX, CMSG_LEN, SCM_RIGHTS, SOL_SOCKET, socket
 
-import boto3
-import botocore.config
+MOST = 100_000  # bytes of a command
 
-ENDPOINT = os.environ["AWS_ENDPOINT_URL"]
-CONFIG = botocore.config.Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1})
+
+def import_boto3():
+    global boto3, botocore, concurrent, json, pathlib
+    import concurrent.futures
+    import json
+    import pathlib
+
+    import boto3
+    import botocore.config
 
 
 def client(name):
-    return boto3.client(name, endpoint_url=ENDPOINT, config=CONFIG, region_name="us-east-1")
+    return boto3.client(
+        name,
+        endpoint_url=os.environ["AWS_ENDPOINT_URL"],
+        config=botocore.config.Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}),
+        region_name="us-east-1",
+        # What boto3 finds by itself it remembers, and the next command may have other keys.
+        aws_access_key_id=os.environ["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
+        aws_session_token=os.environ.get("AWS_SESSION_TOKEN"),
+    )
 
 
 def objects(bucket, prefix):
@@ -78,7 +95,7 @@ def session(bucket, prefix):
     print(f"AWS_SESSION_TOKEN={answer['SessionToken']}")
 
 
-def main(command, *arguments):
+def do(command, *arguments):
     s3 = client("s3")
     if command == "bucket":
         s3.create_bucket(Bucket=arguments[0])
@@ -113,4 +130,79 @@ def main(command, *arguments):
         sys.exit(f"no command {command}")
 
 
-main(*sys.argv[1:])
+# ---- one process for many commands ---------------------------------------------------------------
+
+
+def keys():
+    return {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+
+
+def ask(path, *words):
+    """The command gets our directory, our output, and our keys; ends with its status."""
+    there = socket(AF_UNIX)
+    there.connect(path)
+    here = os.open(".", os.O_PATH)
+    rights = b"".join(number.to_bytes(4, sys.byteorder) for number in (here, 1, 2))
+    there.sendmsg([repr((keys(), words)).encode()], [(SOL_SOCKET, SCM_RIGHTS, rights)])
+    there.shutdown(1)
+    status = there.recv(1)
+    sys.exit(status[0] if status else "no answer")
+
+
+def answer(there):
+    """In a process of its own: does what is asked for, and says how it has ended."""
+    import ast
+    import traceback
+
+    text, rights, _, _ = there.recvmsg(MOST, CMSG_LEN(12))
+    numbers = [rights[0][2][at : at + 4] for at in (0, 4, 8)]
+    here, out, err = (int.from_bytes(number, sys.byteorder) for number in numbers)
+    os.fchdir(here)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    environment, words = ast.literal_eval(text.decode())
+    for name in keys():
+        del os.environ[name]
+    os.environ.update(environment)
+    status = 1
+    try:
+        do(*words)
+        sys.stdout.flush()
+        status = 0
+    except SystemExit as end:
+        print(end, file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    sys.stderr.flush()
+    there.send(bytes([status]))
+    os._exit(0)
+
+
+def serve(path):
+    import_boto3()
+    # So each command finds them read.
+    os.environ.update(
+        AWS_ENDPOINT_URL="http://none", AWS_ACCESS_KEY_ID="none", AWS_SECRET_ACCESS_KEY="none"
+    )
+    client("s3"), client("sts")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    listening = socket(AF_UNIX)
+    listening.bind(path + ".new")
+    listening.listen(8)
+    os.rename(path + ".new", path)
+    while True:
+        number, _ = listening._accept()
+        there = socket(AF_UNIX, 1, 0, number)
+        if os.fork() == 0:
+            answer(there)
+        there.close()
+
+
+command, *arguments = sys.argv[1:]
+if command == "ask":
+    ask(*arguments)
+elif command == "serve":
+    serve(*arguments)
+else:
+    import_boto3()
+    do(command, *arguments)
