@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import faulthandler
 import math
 import os
@@ -99,7 +98,9 @@ def _candidates() -> Iterator[str]:
     if named:
         yield named
     yield os.path.join(os.path.dirname(os.path.abspath(__file__)), "libelastic.so.0")
-    found = ctypes.util.find_library("elastic")
+    from ctypes.util import find_library  # seldom needed, and dear: it imports subprocess
+
+    found = find_library("elastic")
     if found:
         yield found
 

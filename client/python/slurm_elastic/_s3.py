@@ -10,11 +10,8 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
 import stat
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Iterable, Iterator, Optional, Set
@@ -47,6 +44,9 @@ def _pass_on(notes: Iterable[str]) -> None:
 
 def _run(*arguments: str) -> Optional[str]:
     """What it prints; None where there are no states yet."""
+    import shutil
+    import subprocess
+
     program = shutil.which("selastic")
     if program is None:
         raise S3Error("checkpoints on S3 need the command selastic, which is not in PATH")
@@ -93,6 +93,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _scratch() -> Path:
     """The same directory in all processes of this user, and so of this job, on this node."""
+    import tempfile
+
     base = Path(tempfile.gettempdir())
     usual = base / f"slurm-elastic-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
@@ -102,6 +104,8 @@ def _scratch() -> Path:
 
 def _spare(base: Path, name: str) -> Path:
     """Somebody else has taken the usual name. One that is there already is used again."""
+    import tempfile
+
     run = _world.value("ELASTIC_RUN_DIR")
     with _locked(Path(run) / "s3.lock") if run else contextlib.nullcontext():
         found = sorted(path for path in base.glob(f"{name}-*") if _is_own(path))
@@ -109,6 +113,8 @@ def _spare(base: Path, name: str) -> Path:
 
 
 def _remove_unlocked(path: Path, lock: str) -> None:
+    import shutil
+
     with contextlib.suppress(OSError), open(path / lock, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)
@@ -129,6 +135,9 @@ def _remove_leftovers(scratch: Path) -> None:
 @contextlib.contextmanager
 def new_directory() -> Iterator[Path]:
     """For what is written before it goes to S3. It is removed at the end."""
+    import shutil
+    import tempfile
+
     scratch = _scratch()
     with _locked(scratch / "lock"):
         _remove_leftovers(scratch)

@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import sys
 import threading
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from . import _events, _flat, _left_behind, _memory
 from ._world import generation, incarnation, is_elastic, value
-from .checkpoint import checkpoint_dir
+from .checkpoint import checkpoint_dir, remove_tree
 
 _FORMAT = 1
 _STATE = "state.flat"
@@ -79,7 +78,7 @@ def empty(buffer: Path) -> None:
     """Remove a buffer, which is not complete from the beginning on."""
     with contextlib.suppress(FileNotFoundError):
         (buffer / _MANIFEST).unlink()
-    shutil.rmtree(buffer, ignore_errors=True)
+    remove_tree(buffer)
 
 
 def write_file(path: Path, size: int, write: Callable[[Callable[[Any], None]], None]) -> Any:
@@ -154,7 +153,7 @@ class _Writer:
         try:
             self._fill(buffer, found, {**place, "checkpoint": checkpoint})
         except OSError as error:
-            shutil.rmtree(buffer, ignore_errors=True)
+            remove_tree(buffer)
             self._say(f"no snapshot: {error}")
         else:
             self._buffer = 1 - self._buffer

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import inspect
 import operator
 import sys
 from typing import Any, Callable, Dict, Iterator, List
@@ -118,6 +117,8 @@ def load(path: str, map_location: Any) -> Any:
     weights_only is there since 1.13. Its default became True in 2.6, which refuses optimizer states
     with numpy in them.
     """
+    import inspect
+
     import torch
 
     options: Dict[str, Any] = {"map_location": map_location}
@@ -356,6 +357,8 @@ def data_parallel(model: Any, options: Dict[str, Any], broadcast: bool = True) -
     Newer versions of 2.x have the argument init_sync for that. All before make the broadcast by
     _sync_module_states, a name in torch.nn.parallel.distributed since 1.11.
     """
+    import inspect
+
     import torch.nn.parallel.distributed as module
 
     made = module.DistributedDataParallel

@@ -20,15 +20,12 @@ the memory of nodes stays in STATE_DIR until the next checkpoint is on S3.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import errno
 import hashlib
 import json
 import os
 import pickle
-import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
@@ -170,14 +167,14 @@ def _new_checkpoint(
     base = place
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_leftovers(base)
-    temporary = base / f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}"
+    temporary = base / f"{_TEMPORARY}{os.uname().nodename}-{os.getpid()}"
     temporary.mkdir(mode=0o700)
     try:
         yield temporary
         _seal(temporary, step)
         number = _publish(base, temporary)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove_tree(temporary)
         raise
     _point_latest(base, number)
     _prune(base, number, keep)
@@ -203,7 +200,7 @@ def _drop_flushed(newer: Path) -> None:
         path = Path(base) / _name(number)
         before = _key(path)
         if before is not None and before[0] == key[0] and before < key:
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
 
 
 def _prune(base: Path, number: int, keep: int) -> None:
@@ -215,7 +212,7 @@ def _prune(base: Path, number: int, keep: int) -> None:
     for each in _newest_first(base, _numbers(base)):
         path = base / _name(each)
         if usable >= keep and each < number:
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
         elif str(path.absolute()) not in _bad and _incomplete(path) is None:
             usable += 1
 
@@ -230,6 +227,13 @@ def _numbers(base: Path) -> List[int]:
         return sorted((int(n) for n in os.listdir(base) if n.isdecimal()), reverse=True)
     except FileNotFoundError:
         return []
+
+
+def remove_tree(path: Path) -> None:
+    """As far as that is possible."""
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _flush(path: Path) -> None:
@@ -257,6 +261,8 @@ def _seal(path: Path, step: Optional[int]) -> None:
 
     Digests are computed meanwhile, while the files are still in memory.
     """
+    import concurrent.futures
+
     files: Dict[str, int] = {}
     digests: Dict[str, concurrent.futures.Future[str]] = {}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
@@ -336,7 +342,7 @@ def _newest_first(base: Path, numbers: List[int]) -> List[int]:
 
 
 def _point_latest(base: Path, number: int) -> None:
-    link = base / f"{_TEMPORARY}latest-{socket.gethostname()}-{os.getpid()}"
+    link = base / f"{_TEMPORARY}latest-{os.uname().nodename}-{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
         link.unlink()
     os.symlink(_name(number), link)
@@ -354,7 +360,7 @@ def _remove_leftovers(base: Path) -> None:
         if name.startswith(_TEMPORARY):
             path = base / name
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
             else:
                 with contextlib.suppress(OSError):
                     path.unlink()
@@ -392,7 +398,7 @@ def _copy_of(url: str) -> Optional[Path]:
             return copy
         print(f"slurm_elastic: {copy} is copied again: {damage}", file=sys.stderr, flush=True)
         _bad.discard(str(copy.absolute()))
-        shutil.rmtree(copy, ignore_errors=True)
+        remove_tree(copy)
     raise CheckpointError(f"{url}: the copy on this node is damaged each time: {damage}")
 
 
