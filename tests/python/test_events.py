@@ -372,7 +372,9 @@ def main():
     multiprocessing.set_start_method(sys.argv[1])
     data = TensorDataset(torch.arange(100000))
     sampler = slurm_elastic.ElasticSampler(data, 10)
-    loader = DataLoader(data, batch_sampler=sampler, num_workers=2, persistent_workers=len(sys.argv) > 2)
+    loader = DataLoader(
+        data, batch_sampler=sampler, num_workers=int(sys.argv[2]), persistent_workers=len(sys.argv) > 3
+    )
     for batch in loader:
         sampler.commit()
         time.sleep(0.005)
@@ -396,7 +398,13 @@ class Signals(unittest.TestCase):
 
     @tap.needs_torch
     def test_slurms_sigterm_does_not_end_loaders_before_the_agreed_step(self):
-        for arguments in (["fork"], ["fork", "persistent"], ["forkserver"], ["spawn"]):
+        # Those that are not forked from the worker import PyTorch each.
+        for arguments in (
+            ["fork", "2"],
+            ["fork", "2", "persistent"],
+            ["forkserver", "1"],
+            ["spawn", "1"],
+        ):
             with self.subTest(arguments), tempfile.TemporaryDirectory() as directory:
                 script = pathlib.Path(directory, "train.py")
                 script.write_text(LOADERS)
