@@ -130,21 +130,26 @@ as_user() {
             LOGNAME="$TB_USER" LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" \
             ELASTIC_CONF="$ELASTIC_CONF" \
             ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \
-            ${PYTHONPATH:+PYTHONPATH="$PYTHONPATH"} ${USE_LIBUV:+USE_LIBUV="$USE_LIBUV"} "$@"
+            ${PYTHONPATH:+PYTHONPATH="$PYTHONPATH"} ${USE_LIBUV:+USE_LIBUV="$USE_LIBUV"} \
+            ${PYTORCH_DISABLE_LIBRARY:+PYTORCH_DISABLE_LIBRARY="$PYTORCH_DISABLE_LIBRARY"} "$@"
     )
 }
 
 # What as_user needs to know of the ordinary user.
 know_user() {
+    local torch
     TB_BECOME=
     if [[ $(id -un) != "$TB_USER" ]]; then
         TB_BECOME="setpriv --reuid=$TB_USER --regid=$(id -g "$TB_USER") --init-groups --"
     fi
     IFS=: read -r _ _ _ _ _ TB_USER_HOME TB_USER_SHELL < <(getent passwd "$TB_USER")
     export TB_BECOME TB_USER_HOME TB_USER_SHELL
-    # Debian builds PyTorch 2 without libuv, and it wants to use it if nobody says that it must not.
     # shellcheck disable=SC2016 # dpkg-query's own field
-    [[ $(dpkg-query -W -f '${Version}' python3-torch 2>/dev/null) != 2.* ]] || export USE_LIBUV=0
+    torch=$(dpkg-query -W -f '${Version}' python3-torch 2>/dev/null) || true
+    # Debian builds PyTorch 2 without libuv, and it wants to use it if nobody says that it must not.
+    [[ $torch != 2.* ]] || export USE_LIBUV=0
+    # A tenth of the import of PyTorch 1.13 is what it computes with tensors that have no data. No training here has some.
+    [[ $PYTHON != /usr/bin/python3 || $torch != 1.* ]] || export PYTORCH_DISABLE_LIBRARY=1
 }
 
 # submit SBATCH-ARGUMENT...: as the ordinary user; prints the job id. Output goes to
