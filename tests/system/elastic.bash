@@ -214,10 +214,11 @@ waited_less() {
 
 # agent_of JOB [NODE]: the pid of its elasticrun there, not of srun, not of the one that only waits for it and not of a worker's shim.
 agent_of() {
-    local pid
+    local pid name
+    local -a words
     for pid in $(job_processes "$@"); do
-        if [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) =~ ^[^\ ]*/bin/elasticrun\  ]] &&
-            [[ $(<"/proc/$pid/comm") != elasticrun-wait ]] &&
+        { mapfile -d '' -t words <"/proc/$pid/cmdline" && read -r name <"/proc/$pid/comm"; } 2>/dev/null || continue
+        if [[ ${words[0]:-} == */bin/elasticrun && $name != elasticrun-wait ]] &&
             grep -qz ^SLURM_STEP_ID= "/proc/$pid/environ" 2>/dev/null &&
             ! grep -qz ^ELASTIC_GENERATION= "/proc/$pid/environ" 2>/dev/null; then
             echo "$pid"
@@ -229,11 +230,9 @@ agent_of() {
 # Processes, run directories and extension jobs of a base.
 remains_of() {
     extensions_of "$1" | sed 's/^/extension job /'
-    grep -lsz "^ELASTIC_JOB_ID=$1\$" /proc/[0-9]*/environ 2>/dev/null | while read -r file; do
-        # The number is another testbed's too: only processes of this one count.
-        if tr '\0' '\n' <"$file" 2>/dev/null | grep -q "^SLURM_CONF=$TB_DIR/"; then
-            echo "process ${file//[^0-9]/}: $(tr '\0' ' ' <"${file%environ}cmdline" 2>/dev/null)"
-        fi
+    # The number is another testbed's too: only processes of this one count.
+    processes_with "ELASTIC_JOB_ID=$1" | while read -r pid; do
+        echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
     done
     find "$TB_DIR/snapshots" /dev/shm -maxdepth 1 -name "elastic-*-$1.*" 2>/dev/null
 }

@@ -216,15 +216,20 @@ job_ended() {
 }
 
 # job_processes ID [NODE]: prints the pids of that job's processes, on that node if one is named.
-job_processes() {
+job_processes() { processes_with "SLURM_JOB_ID=$1" ${2:+"SLURMD_NODENAME=$2"}; }
+
+# processes_with NAME=VALUE...: prints the pids of this testbed's processes that have all this in their environment. Each look at an
+# environment costs, so there is one at each.
+processes_with() {
     local pid
-    grep -lzxF -e "SLURM_CONF=$TB_DIR/etc/slurm.conf" /proc/[0-9]*/environ 2>/dev/null |
-        cut -d/ -f3 | while read -r pid; do
-        if grep -qzxF -e "SLURM_JOB_ID=$1" "/proc/$pid/environ" 2>/dev/null &&
-            { [[ -z ${2:-} ]] || grep -qzxF -e "SLURMD_NODENAME=$2" "/proc/$pid/environ"; }; then
+    local -a marks=("SLURM_CONF=$TB_DIR/etc/slurm.conf" "$@")
+    local -A found=()
+    while IFS=/ read -r -d '' _ _ pid _; do
+        found[$pid]+=x
+        if ((${#found[$pid]} == ${#marks[@]})); then
             printf '%s\n' "$pid"
         fi
-    done
+    done < <(grep -HszxF "${marks[@]/#/--regexp=}" /proc/[0-9]*/environ)
 }
 
 # nodes_are COUNT STATE: whether so many nodes are in that state (idle, allocated, mixed, ...).
