@@ -41,22 +41,34 @@ YAML
     } | job_file "$1"
 }
 
-# living JOB: lines "NAME.TASK NODE PID" of the tasks and of the workers that live, whoever knows of them.
+# living JOB: lines "NAME.TASK NODE PID" of the tasks and of the workers that live, whoever knows of them. It is called while tests
+# wait, again and again: it must be cheap.
 living() {
-    local file name pid
+    local file name pid line
+    local -A names=() lives=() nodes=()
+    local -a files
     for file in "$TB_WORK/log-$1"/*; do
         name=${file##*/}
+        # What has no line yet has not begun.
         if [[ $name =~ ^([a-z]+-[0-9]+\.[0-9]+)\.[0-9]+$ ]]; then
-            name=${BASH_REMATCH[1]} pid=$(<"$file")
+            name=${BASH_REMATCH[1]} && read -r pid <"$file" || continue
         elif [[ $name =~ ^rank-[0-9]+-([0-9]+)$ ]]; then
-            name=learner.${BASH_REMATCH[1]} pid=$(sed -n 's/^start .* pid=//p' "$file")
+            name=learner.${BASH_REMATCH[1]} && read -r line <"$file" && pid=${line##* pid=} || continue
         else
             continue
         fi
-        if grep -qzxF -e "LOG=$TB_WORK/log-$1" "/proc/$pid/environ" 2>/dev/null; then
-            echo "$name $(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^SLURMD_NODENAME=//p') $pid"
-        fi
-    done | sort
+        names[$pid]=$name
+    done
+    ((${#names[@]})) || return 0
+    files=("${!names[@]}")
+    files=("${files[@]/#//proc/}")
+    while IFS=/ read -r -d '' _ _ pid line; do
+        case $line in
+        environ:LOG=*) lives[$pid]=1 ;;
+        *) nodes[$pid]=${line#*=} ;;
+        esac
+    done < <(grep -zxHs -e "LOG=$TB_WORK/log-$1" -e 'SLURMD_NODENAME=.*' "${files[@]/%//environ}")
+    for pid in "${!lives[@]}"; do echo "${names[$pid]} ${nodes[$pid]} $pid"; done | sort
 }
 
 # NAME.TASK of all that is to live, with faults_file.
