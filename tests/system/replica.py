@@ -5,15 +5,12 @@ Each start writes a file NAME.TASK.START with its process id into $LOG, and NAME
 when SIGTERM has asked it to end. A server with a file NAME.TASK.START.sick answers with status 503.
 """
 
-import http.server
 import os
 import signal
 import socket
 import sys
 import time
 from pathlib import Path
-
-from slurm_elastic import roles
 
 LOG = Path(os.environ["LOG"])
 ME = ".".join(os.environ[f"ELASTIC_{name}"] for name in ("REPLICA", "TASK", "START"))
@@ -30,17 +27,6 @@ def end(_number, _frame):
     sys.exit(0)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        """Everything is found; the answer is our name."""
-        self.send_response(503 if (LOG / f"{ME}.sick").exists() else 200)
-        self.end_headers()
-        self.wfile.write(ME.encode())
-
-    def log_message(self, *_arguments):
-        """Nothing is logged."""
-
-
 def lead():
     """Ends with the status that the file says. For a moment the file is there and empty."""
     while not ((LOG / "end").exists() and (said := (LOG / "end").read_text())):
@@ -48,12 +34,27 @@ def lead():
     sys.exit(int(said))
 
 
+# Each imports what it needs: that is most of what its start costs.
 def serve(port):
+    import http.server
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            """Everything is found; the answer is our name."""
+            self.send_response(503 if (LOG / f"{ME}.sick").exists() else 200)
+            self.end_headers()
+            self.wfile.write(ME.encode())
+
+        def log_message(self, *_arguments):
+            """Nothing is logged."""
+
     http.server.ThreadingHTTPServer(("0.0.0.0", port), Handler).serve_forever()
 
 
 def gang():
     """All tasks meet at MASTER_PORT of rank 0, and then stay."""
+    from slurm_elastic import roles
+
     where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if os.environ["RANK"] == "0":
         with socket.create_server(("", where[1])) as server:
