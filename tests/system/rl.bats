@@ -58,7 +58,7 @@ learns_on() {
 
 # Each rank of each step has made it once.
 each_step_once() {
-    python3 - "$TB_WORK/learner.log" <<'PY'
+    /usr/bin/python3 - "$TB_WORK/learner.log" <<'PY'
 import collections, json, sys
 ranks = collections.defaultdict(list)
 for line in open(sys.argv[1]):
@@ -73,13 +73,18 @@ sys.exit(wrong != {} or steps != everything)
 PY
 }
 
+# learned JOB: an episode of who knows nothing takes 20 steps. How far it goes from there is the example's affair, and costs time.
+learned() {
+    wait_for 200 job_is "$1" COMPLETED
+    grep -E 'reward=(1[5-9]|[2-4][0-9])[0-9] samples=[0-9]+ seconds=[0-9]+' "$TB_WORK/$1.out"
+}
+
 @test "the pole stands: the coordinator asks for more collectors" {
     # So slow that two of them cannot feed the learners, however slow this machine makes these.
-    job=$(STEP_TIME=0.02 rl --reward 300)
-    wait_for 200 job_is "$job" COMPLETED
+    job=$(STEP_TIME=0.02 rl --reward 150)
+    learned "$job"
     says "$TB_WORK/$job.out" 'update 1: '
     says "$TB_WORK/$job.out" 'of ([4-9]|1[0-2]) collectors'
-    grep -E 'reward=[34][0-9][0-9] samples=[0-9]+ seconds=[0-9]+' "$TB_WORK/$job.out"
     each_step_once
     wait_for 10 nothing_is_left_of "$job"
 }
@@ -110,12 +115,11 @@ PY
 }
 
 @test "all learners are killed: others go on from the checkpoint, and the pole stands in the end" {
-    job=$(rl --reward 250)
+    job=$(rl --reward 150)
     wait_for 60 eval "((\$(updates_of $job) > 5))"
     # At once: the training does not go on for long.
     pgrep -f '^/usr/bin/python3 learner\.py' | while read -r pid; do
         grep -qzxF -e "SLURM_CONF=$TB_DIR/etc/slurm.conf" "/proc/$pid/environ" && echo "$pid"
     done | xargs kill -9
-    wait_for 200 job_is "$job" COMPLETED
-    grep -E 'reward=[2-4][0-9][0-9] ' "$TB_WORK/$job.out"
+    learned "$job"
 }
