@@ -104,6 +104,7 @@ common_libelastics3client_a_SOURCES = \
     common/s3_bucket_policy.h \
     common/s3_download.c \
     common/s3_private.h \
+    common/s3_remove.c \
     common/s3_request.c \
     common/s3_session.c \
     common/s3_session.h \

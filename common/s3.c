@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Objects of a bucket (s3.h). Files are put by s3_upload.c, and got by s3_download.c. */
+/* Objects of a bucket (s3.h). Files are put by s3_upload.c, and got by s3_download.c. What is below
+ * a prefix goes by s3_remove.c. */
 #include "common/s3.h"
 
 #include <stdio.h>
@@ -153,13 +154,13 @@ static enum s3_result list_page(struct s3 *s3, const char *prefix, bool shallow,
     return result;
 }
 
-static int check_length(int pages, size_t entries, struct error *err)
+static int check_length(int pages, size_t entries, size_t most, struct error *err)
 {
     if (stop_asked())
         return error_set(err, "stopped, or out of time");
-    if (pages < PAGES_MAX && entries <= ENTRIES_MAX)
-        return 0;
-    return error_set(err, "the listing of s3 has no end, or more than %d keys", ENTRIES_MAX);
+    if (pages >= PAGES_MAX)
+        return error_set(err, "the listing of s3 has no end");
+    return entries <= most ? 0 : error_set(err, "the listing of s3 has more than %zu keys", most);
 }
 
 /* Whoever lists in order to delete must not be given keys that were not asked for. */
@@ -179,9 +180,10 @@ static int hand_over(const struct s3_listing *listing, const char *prefix,
     return 0;
 }
 
-enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
-                       int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
-                       void *arg, struct error *err)
+static enum s3_result list_pages(struct s3 *s3, const char *prefix, bool shallow, size_t most,
+                                 int (*each)(const struct s3_entry *entry, void *arg,
+                                             struct error *err),
+                                 void *arg, struct error *err)
 {
     enum s3_result result = S3_OK;
     size_t entries = 0;
@@ -192,11 +194,25 @@ enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
 
         result = list_page(s3, prefix, shallow, &next, &listing, err);
         entries += listing.count;
-        if (result == S3_OK && (check_length(pages, entries, err) != 0 ||
+        if (result == S3_OK && (check_length(pages, entries, most, err) != 0 ||
                                 hand_over(&listing, prefix, each, arg, err) != 0))
             result = S3_FAILED;
         s3_listing_clear(&listing);
     }
     free(next);
     return result;
+}
+
+enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
+                       int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
+                       void *arg, struct error *err)
+{
+    return list_pages(s3, prefix, shallow, ENTRIES_MAX, each, arg, err);
+}
+
+enum s3_result s3_list_all(struct s3 *s3, const char *prefix, bool shallow,
+                           int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
+                           void *arg, struct error *err)
+{
+    return list_pages(s3, prefix, shallow, SIZE_MAX, each, arg, err);
 }

@@ -92,10 +92,25 @@ enum s3_result s3_list(struct s3 *s3, const char *prefix, bool shallow,
                        int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
                        void *arg, struct error *err);
 
-/* End all uploads in parts below a prefix that were begun and not ended, so that their parts go. */
-enum s3_result s3_give_up_below(struct s3 *s3, const char *prefix, struct error *err);
+/* The same, however many keys there are: for whoever keeps none of them. */
+enum s3_result s3_list_all(struct s3 *s3, const char *prefix, bool shallow,
+                           int (*each)(const struct s3_entry *entry, void *arg, struct error *err),
+                           void *arg, struct error *err);
 
 /* Delete an object; one that is not there is deleted. */
 enum s3_result s3_delete(struct s3 *s3, const char *key, struct error *err);
+
+/* A key below a prefix that cannot be removed, for the reason in err. 0: the others are; -1 with
+ * err: that is the end of it. s3 is a lane; several threads call it. */
+typedef int s3_stuck(struct s3 *s3, const char *key, void *arg, struct error *err);
+
+/* Delete all objects below a prefix, a page of the listing at a time. stuck NULL: what cannot be
+ * deleted is the end of it. */
+enum s3_result s3_delete_below(struct s3 *s3, const char *prefix, s3_stuck *stuck, void *arg,
+                               struct error *err);
+
+/* End all uploads in parts below a prefix that were begun and not ended, so that their parts go. */
+enum s3_result s3_give_up_below(struct s3 *s3, const char *prefix, s3_stuck *stuck, void *arg,
+                                struct error *err);
 
 #endif

@@ -46,6 +46,9 @@ enum s3_result s3_ask(struct s3 *s3, const struct s3_request *request, struct s3
                       struct error *err);
 void s3_reply_clear(struct s3_reply *reply);
 
+/* Give up an upload in parts that was begun. One that is not there is given up. */
+enum s3_result s3_end_upload(struct s3 *s3, const char *key, const char *id, struct error *err);
+
 /* The service that gives session credentials: of its requests the key is for messages only. */
 struct s3 *s3_open_sts(const struct s3_account *account, const struct s3_limits *limits,
                        struct error *err);

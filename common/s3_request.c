@@ -231,7 +231,7 @@ static void set_request(struct attempt *attempt, const char *url, struct curl_sl
     curl_easy_setopt(easy, CURLOPT_URL, url);
     /* Else libcurl would resolve a ".." that a server has in a listing. Since 8 libcurl refuses to
      * sign such a request; so no other one is marked. */
-    if (key != NULL && key[0] != '\0' && !s3_key_ok(key))
+    if (key != NULL && s3_key_has_dots(key))
         curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);

@@ -14,10 +14,9 @@
 #include "common/stop.h"
 #include "lib/s3_parts.h"
 
-#define PART_LINE        320 /* bytes of the XML about one part */
-#define NUMBER           16
-#define UPLOAD_PAGES_MAX 1000
-#define CLEAN_UP         10 /* seconds, after a signal or the end of the time */
+#define PART_LINE 320 /* bytes of the XML about one part */
+#define NUMBER    16
+#define CLEAN_UP  10 /* seconds, after a signal or the end of the time */
 
 struct upload {
     struct s3 *s3;
@@ -118,29 +117,12 @@ static enum s3_result begin(struct upload *upload, struct error *err)
 }
 
 /* One that is not there any more is ended. */
-static enum s3_result end_upload(struct s3 *s3, const char *key, const char *id, struct error *err)
-{
-    const struct s3_parameter parameters[] = {{"uploadId", id}, {0}};
-    const struct s3_request request = {.what = "give up",
-                                       .method = "DELETE",
-                                       .key = key,
-                                       .parameters = parameters,
-                                       .most = S3_ANSWER_MAX};
-    struct s3_reply reply;
-    enum s3_result result = s3_ask(s3, &request, &reply, err);
-
-    if (strcmp(reply.fault.code, "NoSuchUpload") == 0)
-        result = S3_OK;
-    s3_reply_clear(&reply);
-    return result == S3_ABSENT ? S3_OK : result;
-}
-
 /* What is left of an upload would cost its owner for ever. */
 static void give_up(struct upload *upload)
 {
     if (stop_asked())
         stop_watch(CLEAN_UP);
-    end_upload(upload->s3, upload->key, upload->id, NULL);
+    s3_end_upload(upload->s3, upload->key, upload->id, NULL);
 }
 
 static char *describe_parts(const struct upload *upload)
@@ -241,47 +223,5 @@ enum s3_result s3_put_file(struct s3 *s3, const char *key, int fd, int64_t bytes
         free(upload.buffers[i]);
     free(upload.id);
     free(upload.etags);
-    return result;
-}
-
-/* ---- uploads of others ----------------------------------------------------------------------- */
-
-static enum s3_result list_uploads(struct s3 *s3, const char *prefix, struct s3_uploads *uploads,
-                                   struct error *err)
-{
-    const struct s3_parameter parameters[] = {
-        {"uploads", ""}, {"encoding-type", "url"}, {"prefix", prefix}, {0}};
-    const struct s3_request request = {.what = "list uploads of",
-                                       .method = "GET",
-                                       .key = "",
-                                       .parameters = parameters,
-                                       .most = S3_ANSWER_MAX};
-    struct s3_reply reply;
-    enum s3_result result = s3_ask(s3, &request, &reply, err);
-
-    *uploads = (struct s3_uploads){0};
-    if (result == S3_OK &&
-        s3_uploads_parse(reply.text != NULL ? reply.text : "", reply.len, uploads, err) != 0)
-        result = S3_FAILED;
-    s3_reply_clear(&reply);
-    return result == S3_ABSENT ? S3_FAILED : result;
-}
-
-/* A page of those that are left is the first one again. */
-enum s3_result s3_give_up_below(struct s3 *s3, const char *prefix, struct error *err)
-{
-    enum s3_result result = S3_OK;
-    bool more = true;
-
-    for (int pages = 0; result == S3_OK && more && pages < UPLOAD_PAGES_MAX; pages++) {
-        struct s3_uploads uploads;
-
-        result = list_uploads(s3, prefix, &uploads, err);
-        for (size_t i = 0; result == S3_OK && i < uploads.count; i++)
-            if (strncmp(uploads.list[i].key, prefix, strlen(prefix)) == 0)
-                result = end_upload(s3, uploads.list[i].key, uploads.list[i].id, err);
-        more = uploads.more && uploads.count > 0;
-        s3_uploads_clear(&uploads);
-    }
     return result;
 }

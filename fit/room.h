@@ -9,7 +9,6 @@
 #include "lib/error.h"
 
 #define ROOM_FILES_MAX 200000 /* of one user's data, or state */
-#define ROOM_DEPTH_MAX 32     /* directories below each other */
 
 struct room {
     int64_t bytes, files; /* that there is room for */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/files.h"
+#include "common/log.h"
 #include "common/s3.h"
 #include "common/stop.h"
 #include "fit/put_list.h"
@@ -19,10 +21,11 @@
 #include "lib/s3_place.h"
 #include "state/tree.h"
 
-#define SPARE   5  /* seconds that keys have to last */
-#define AGAIN   10 /* … between two tries of new keys that cannot be used yet */
-#define LOOK_NS 300000000L
-#define KEY_MAX (S3_KEY_MAX + 1)
+#define SPARE     5  /* seconds that keys have to last */
+#define AGAIN     10 /* … between two tries of new keys that cannot be used yet */
+#define LOOK_NS   300000000L
+#define KEY_MAX   (S3_KEY_MAX + 1)
+#define LEFT_SAID 10 /* objects that stay, one line each */
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -119,7 +122,8 @@ struct store {
     double tried; /* when later keys could not be used */
     int dir;      /* of the files */
     struct put_list put;
-    /* What a listing has found, or is to be removed. */
+    json_object *wanted; /* names; NULL: all are */
+    /* What a listing has found of these. */
     struct found {
         char *key;
         int64_t bytes;
@@ -222,12 +226,16 @@ static void store_close(struct store *store)
         free(store->found[i].key);
     free(store->found);
     put_list_clear(&store->put);
+    json_object_put(store->wanted);
     if (store->dir >= 0)
         close(store->dir);
 }
 
 static int add_found(struct store *store, const char *key, int64_t bytes, struct error *err)
 {
+    if (store->count == ROOM_FILES_MAX)
+        return error_set(err, "s3://%s/%s: there are more than %d objects", store->where.bucket,
+                         error_path(store->where.prefix).text, ROOM_FILES_MAX);
     if (store->count == store->room) {
         size_t room = store->room > 0 ? 2 * store->room : 64;
         struct found *grown = reallocarray(store->found, room, sizeof(*grown));
@@ -241,15 +249,27 @@ static int add_found(struct store *store, const char *key, int64_t bytes, struct
     return store->found[store->count++].key != NULL ? 0 : error_set(err, "out of memory");
 }
 
+/* Each of the names once: what is left of them was not found. */
+static bool is_wanted(struct store *store, const char *name)
+{
+    if (store->wanted == NULL)
+        return true;
+    if (json_object_object_get(store->wanted, name) == NULL)
+        return false;
+    json_object_object_del(store->wanted, name);
+    return true;
+}
+
 /* What some clients make for a directory is no file. */
 static int on_entry(const struct s3_entry *entry, void *arg, struct error *err)
 {
     struct store *store = arg;
     size_t len = strlen(entry->key);
 
-    return len > 0 && entry->key[len - 1] == '/' && entry->bytes == 0
-               ? 0
-               : add_found(store, entry->key, entry->bytes, err);
+    if ((len > 0 && entry->key[len - 1] == '/' && entry->bytes == 0) ||
+        !is_wanted(store, entry->key + strlen(store->prefix)))
+        return 0;
+    return add_found(store, entry->key, entry->bytes, err);
 }
 
 static int list(struct store *store, struct error *err)
@@ -280,7 +300,7 @@ static bool is_path(const char *path)
 
     for (const char *at = path; *at != '\0'; at++)
         deep += *at == '/';
-    return s3_key_ok(path) && deep <= ROOM_DEPTH_MAX;
+    return s3_key_ok(path) && deep <= TREE_DEPTH_MAX;
 }
 
 static int get_one(struct store *store, const char *key, int64_t bytes, const char *path,
@@ -308,9 +328,6 @@ static int check_room(const struct store *store, struct error *err)
     struct room room;
     int rc = room_find(store->dir, &room, err);
 
-    if (rc == 0 && store->count > ROOM_FILES_MAX)
-        rc = error_set(err, "s3://%s/%s: there are more than %d objects", store->where.bucket,
-                       store->where.prefix, ROOM_FILES_MAX);
     for (size_t i = 0; rc == 0 && i < store->count; i++)
         rc = room_take(&room, store->found[i].key + prefix, store->found[i].bytes, err);
     return rc;
@@ -463,32 +480,20 @@ static json_object *set_of(const struct store *store)
 }
 
 /* What the list names has to be there, and nothing else is looked at. */
-static int choose(struct store *store, struct error *err)
+static int list_wanted(struct store *store, struct error *err)
 {
-    json_object *set = set_of(store);
-    size_t prefix = strlen(store->prefix), kept = 0;
     const char *absent = NULL;
 
-    for (size_t i = 0; i < store->count; i++) {
-        struct found one = store->found[i];
-
-        store->found[i].key = NULL;
-        if (json_object_object_get(set, one.key + prefix) == NULL) {
-            free(one.key);
-            continue;
-        }
-        json_object_object_del(set, one.key + prefix);
-        store->found[kept++] = one;
-    }
-    store->count = kept;
-    json_object_object_foreach (set, name, value) {
+    store->wanted = set_of(store);
+    if (list(store, err) != 0)
+        return -1;
+    json_object_object_foreach (store->wanted, name, value) {
         (void)value;
         absent = name;
     }
-    if (absent != NULL)
-        error_set(err, "the trainer has not put what it names: \"%s\"", error_value(absent).text);
-    json_object_put(set);
-    return absent == NULL ? 0 : -1;
+    return absent == NULL ? 0
+                          : error_set(err, "the trainer has not put what it names: \"%s\"",
+                                      error_value(absent).text);
 }
 
 int s3_foreign_take(const char *url, const char *to, struct error *err)
@@ -505,28 +510,58 @@ int s3_foreign_take(const char *url, const char *to, struct error *err)
     if (rc == 0)
         enter_attempt(&store);
     if (rc == 0)
-        rc = list(&store, err);
-    if (rc == 0)
-        rc = choose(&store, err);
+        rc = list_wanted(&store, err);
     if (rc == 0)
         rc = get_found(&store, err);
     store_close(&store);
     return rc;
 }
 
+/* ---- removing -------------------------------------------------------------------------------- */
+
+struct clearing {
+    char list[KEY_MAX]; /* a key that can be deleted, if any can */
+    atomic_int left;    /* so many stay */
+};
+
+/* If the list can be deleted, the server is there and takes the keys: then it is a matter of this
+ * one object, such as of a name that libcurl does not sign. Nobody waits for it. */
+static int leave(struct s3 *s3, const char *key, void *arg, struct error *err)
+{
+    struct clearing *clearing = arg;
+    struct error why = *err;
+
+    if (s3_delete(s3, clearing->list, err) != S3_OK)
+        return -1;
+    if (atomic_fetch_add(&clearing->left, 1) < LEFT_SAID)
+        log_error("%s stays: %s", error_path(key).text, why.text);
+    return 0;
+}
+
+/* Whoever may not list uploads cannot end them either. */
+static int clear(const struct store *store, struct clearing *clearing, struct error *err)
+{
+    struct s3 *s3 = store->session->s3;
+
+    if (s3_give_up_below(s3, store->prefix, leave, clearing, err) != S3_OK &&
+        leave(s3, store->prefix, clearing, err) != 0)
+        return -1;
+    return s3_delete_below(s3, store->prefix, leave, clearing, err) == S3_OK ? 0 : -1;
+}
+
 int s3_foreign_clear(const char *url, struct error *err)
 {
     struct store store = {.dir = -1};
+    struct clearing clearing = {.left = 0};
     int rc = store_begin(&store, url, err);
 
     if (rc == 0)
         rc = store_open(&store, err);
+    snprintf(clearing.list, sizeof(clearing.list), "%s" PUT_LIST_FILE, store.prefix);
     if (rc == 0)
-        rc = s3_give_up_below(store.session->s3, store.prefix, err) == S3_OK ? 0 : -1;
-    if (rc == 0)
-        rc = list(&store, err);
-    for (size_t i = 0; rc == 0 && i < store.count; i++)
-        rc = s3_delete(store.session->s3, store.found[i].key, err) == S3_OK ? 0 : -1;
+        rc = clear(&store, &clearing, err);
+    if (clearing.left > LEFT_SAID)
+        log_error("%s: %d objects stay", error_path(url).text, clearing.left);
     store_close(&store);
     return rc;
 }

@@ -262,6 +262,10 @@ static void uploads_element(struct reader *reader, const char *parent, const cha
 
     if (reader->depth == 1 && strcmp(name, "IsTruncated") == 0)
         uploads->more = strcmp(text, "true") == 0;
+    else if (reader->depth == 1 && strcmp(name, "NextKeyMarker") == 0)
+        set_text(reader, &uploads->key, text, true);
+    else if (reader->depth == 1 && strcmp(name, "NextUploadIdMarker") == 0)
+        set_text(reader, &uploads->id, text, false);
     else if (strcmp(parent, "Upload") == 0 && strcmp(name, "Key") == 0 && last != NULL)
         set_text(reader, &last->key, text, true);
     else if (strcmp(parent, "Upload") == 0 && strcmp(name, "UploadId") == 0 && last != NULL)
@@ -292,6 +296,8 @@ void s3_uploads_clear(struct s3_uploads *uploads)
         free(uploads->list[i].id);
     }
     free(uploads->list);
+    free(uploads->key);
+    free(uploads->id);
     *uploads = (struct s3_uploads){0};
 }
 

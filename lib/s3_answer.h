@@ -45,7 +45,7 @@ int s3_credentials_parse(const char *text, size_t len, struct s3_credentials *cr
                          struct error *err);
 void s3_credentials_clear(struct s3_credentials *credentials);
 
-/* Uploads that were begun and not ended: with the rest of the listing after the last one. */
+/* Uploads that were begun and not ended: a page of them. */
 struct s3_upload {
     char *key, *id;
 };
@@ -53,6 +53,7 @@ struct s3_uploads {
     struct s3_upload *list;
     size_t count;
     bool more;
+    char *key, *id; /* the rest is behind these (key-marker, upload-id-marker); NULL: not said */
 };
 
 /* Parse a listing that was asked for with uploads and encoding-type=url. -1 with err; nothing is in

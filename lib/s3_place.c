@@ -26,9 +26,14 @@ static bool bucket_ok(const char *bucket, size_t len)
            strspn(bucket, LETTERS "._-") >= len;
 }
 
+static bool is_dots(const char *text, size_t len)
+{
+    return (len == 1 && text[0] == '.') || (len == 2 && memcmp(text, "..", 2) == 0);
+}
+
 static bool component_ok(const char *text, size_t len)
 {
-    if (len == 0 || (len == 1 && text[0] == '.') || (len == 2 && memcmp(text, "..", 2) == 0))
+    if (len == 0 || is_dots(text, len))
         return false;
     for (size_t at = 0, step; at < len; at += step) {
         step = text_utf8_length(text + at, len - at);
@@ -51,6 +56,19 @@ static bool path_ok(const char *path, size_t len)
 bool s3_key_ok(const char *key)
 {
     return path_ok(key, strlen(key));
+}
+
+bool s3_key_has_dots(const char *key)
+{
+    for (;; key++) {
+        size_t len = strcspn(key, "/");
+
+        if (is_dots(key, len))
+            return true;
+        key += len;
+        if (*key == '\0')
+            return false;
+    }
 }
 
 int s3_place_parse(const char *text, struct s3_place *place, struct error *err)

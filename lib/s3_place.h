@@ -27,6 +27,9 @@ int s3_place_parse(const char *text, struct s3_place *place, struct error *err);
  * empty, "." or "..". */
 bool s3_key_ok(const char *key);
 
+/* Has a key a component "." or ".."? Whoever resolves URLs would make another key of it. */
+bool s3_key_has_dots(const char *key);
+
 /* Percent-encode for a signature: all but letters, digits and "-._~". Slashes stay if asked for. A
  * new string, NULL when out of memory. */
 char *s3_encode(const char *text, bool keep_slashes);

@@ -14,7 +14,6 @@
 
 #include <sodium.h>
 
-#include "common/crew.h"
 #include "common/stop.h"
 #include "lib/s3_place.h"
 #include "state/place_private.h"
@@ -22,7 +21,6 @@
 #define POINTER_MAX 64
 #define CLAIM_BYTES 16
 #define CLEAN_UP    20 /* seconds, after a signal or the end of the time */
-#define DOOMED_MAX  1000
 
 struct bucket {
     struct s3_account account;
@@ -342,65 +340,19 @@ static int finish_state(void *arg, const char *manifest, struct error *err)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* Keys that were listed, and are deleted together. */
-struct doomed {
-    struct bucket *own;
-    char *keys[DOOMED_MAX];
-    size_t count;
-};
-
-static int delete_one(struct crew *crew, int lane, size_t piece, void *arg, struct error *err)
-{
-    const struct doomed *doomed = arg;
-    struct s3 *s3 = lane_of(doomed->own, lane, err);
-
-    (void)crew;
-    return s3 != NULL && s3_delete(s3, doomed->keys[piece], err) == S3_OK ? 0 : -1;
-}
-
-static int delete_all(struct doomed *doomed, struct error *err)
-{
-    int rc = crew_run(S3_LANES, doomed->count, delete_one, doomed, err);
-
-    while (doomed->count > 0)
-        free(doomed->keys[--doomed->count]);
-    return rc;
-}
-
-static int doom(const struct s3_entry *entry, void *arg, struct error *err)
-{
-    struct doomed *doomed = arg;
-
-    if (doomed->count == DOOMED_MAX && delete_all(doomed, err) != 0)
-        return -1;
-    doomed->keys[doomed->count] = strdup(entry->key);
-    return doomed->keys[doomed->count++] != NULL ? 0 : error_set(err, "out of memory");
-}
-
-static int delete_below(struct bucket *own, const char *prefix, struct error *err)
-{
-    struct doomed doomed = {.own = own};
-
-    if (s3_list(own->s3, prefix, false, doom, &doomed, err) == S3_OK)
-        return delete_all(&doomed, err);
-    while (doomed.count > 0)
-        free(doomed.keys[--doomed.count]);
-    return -1;
-}
-
 /* The claim of this process must be there: a writer that lives notices that it has lost the number,
  * and nobody else begins there. The manifest of a complete state goes first, so that what is left
- * is no state. Deleting while a listing goes on is safe: a page begins behind the last key of the
- * one before. */
+ * is no state. */
 static int remove_claimed(struct bucket *own, const char *name, struct error *err)
 {
     char key[S3_KEY_MAX + 1];
 
     if (make_key(own, key, name, "/" STATE_MANIFEST, err) != 0 ||
         s3_delete(own->s3, key, err) != S3_OK || make_key(own, key, name, "/", err) != 0 ||
-        delete_below(own, key, err) != 0)
+        s3_delete_below(own->s3, key, NULL, NULL, err) != S3_OK)
         return -1;
-    s3_give_up_below(own->s3, key, NULL); /* whoever may not list them cannot end them either */
+    /* Whoever may not list them cannot end them either. */
+    s3_give_up_below(own->s3, key, NULL, NULL, NULL);
     if (stop_asked())
         return error_set(err, "stopped, or out of time");
     return release(own, name, err);

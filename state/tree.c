@@ -15,8 +15,6 @@
 
 #include "common/entry.h"
 
-#define DEPTH_MAX 32
-
 /* glibc has no function for it. */
 static int open_beneath(int dir, const char *path, int flags, mode_t mode)
 {
@@ -145,9 +143,9 @@ static int walk_directory(const struct walk *walk, const char *path, int depth, 
 {
     int fd, rc;
 
-    if (depth > DEPTH_MAX)
+    if (depth > TREE_DEPTH_MAX)
         return error_set(err, "%s: more than %d directories deep", error_path(path).text,
-                         DEPTH_MAX);
+                         TREE_DEPTH_MAX);
     fd = open_beneath(walk->dir, path[0] != '\0' ? path : ".", O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return failed(path, err);

@@ -9,6 +9,8 @@
 
 #include "lib/error.h"
 
+#define TREE_DEPTH_MAX 32 /* directories below each other */
+
 /* Open a regular file for reading, with its size. -1 with err and errno. */
 int tree_open(int dir, const char *path, int64_t *bytes, struct error *err);
 

@@ -396,6 +396,7 @@ tests_unit_test_fit_s3_SOURCES = tests/unit/test_fit_s3.c
 tests_unit_test_fit_s3_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_s3_LINK = $(LINK) -Wl,--wrap=s3_open -Wl,--wrap=s3_close -Wl,--wrap=s3_put_file \
     -Wl,--wrap=s3_put_text -Wl,--wrap=s3_get_text -Wl,--wrap=s3_get -Wl,--wrap=s3_list \
+    -Wl,--wrap=s3_list_all -Wl,--wrap=s3_delete -Wl,--wrap=s3_give_up_below -Wl,--wrap=s3_lane \
     -Wl,--wrap=s3_session_begin -Wl,--wrap=s3_bucket_give
 tests_unit_test_fit_s3_LDADD = $(FIT_LIBS) $(SODIUM_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
@@ -403,6 +404,12 @@ tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LINK = $(LINK) -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take \
     -Wl,--wrap=dir_remove
 tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test_s3_remove
+tests_unit_test_s3_remove_SOURCES = tests/unit/test_s3_remove.c
+tests_unit_test_s3_remove_CPPFLAGS = $(AM_CPPFLAGS) $(CURL_CFLAGS)
+tests_unit_test_s3_remove_LDFLAGS = -Wl,--wrap=s3_ask -Wl,--wrap=curl_easy_setopt
+tests_unit_test_s3_remove_LDADD = $(S3_CLIENT_LIBS) $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_crew
 tests_unit_test_crew_SOURCES = tests/unit/test_crew.c

@@ -2,6 +2,7 @@
 /* What a trainer gets and puts on S3 for another user: fit/s3_box, s3_grant, s3_foreign and
  * put_list, with a server that is a JSON object and fails when it is told to. The real one is in
  * tests/system/fit_s3.bats. */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ struct s3 {
 };
 
 static json_object *objects; /* keys and texts */
-static bool opens, takes_lists;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool opens, takes_lists, deletes, upload_stays;
 static int opened, sessions, policies;
 static void (*on_put)(void);
 static char used[64]; /* the key of the account that has put last */
@@ -55,6 +57,14 @@ enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
                               int (*each)(const struct s3_entry *entry, void *arg,
                                           struct error *err),
                               void *arg, struct error *err);
+enum s3_result __wrap_s3_list_all(struct s3 *s3, const char *prefix, bool shallow,
+                                  int (*each)(const struct s3_entry *entry, void *arg,
+                                              struct error *err),
+                                  void *arg, struct error *err);
+enum s3_result __wrap_s3_delete(struct s3 *s3, const char *key, struct error *err);
+enum s3_result __wrap_s3_give_up_below(struct s3 *s3, const char *prefix, s3_stuck *stuck,
+                                       void *arg, struct error *err);
+struct s3 *__wrap_s3_lane(struct s3 *s3, int lane);
 int __wrap_s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
                             struct s3_account *session, struct error *err);
 int __wrap_s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *scope,
@@ -140,21 +150,67 @@ enum s3_result __wrap_s3_get(struct s3 *s3, const char *key, int64_t bytes,
     return found != NULL && take(found, (size_t)bytes, arg, err) == 0 ? S3_OK : S3_FAILED;
 }
 
-/* The order of keys makes no difference. */
+/* In the order in which they were put, which makes no difference; what is deleted meanwhile was
+ * listed before. */
+enum s3_result __wrap_s3_list_all(struct s3 *s3, const char *prefix, bool shallow,
+                                  int (*each)(const struct s3_entry *entry, void *arg,
+                                              struct error *err),
+                                  void *arg, struct error *err)
+{
+    json_object *listed = NULL;
+    enum s3_result result = S3_OK;
+
+    (void)s3;
+    (void)shallow;
+    assert_int_equal(json_object_deep_copy(objects, &listed, NULL), 0);
+    json_object_object_foreach (listed, name, value) {
+        struct s3_entry entry = {.key = name, .bytes = json_object_get_string_len(value)};
+
+        if (result == S3_OK && strncmp(name, prefix, strlen(prefix)) == 0 &&
+            each(&entry, arg, err) != 0)
+            result = S3_FAILED;
+    }
+    json_object_put(listed);
+    return result;
+}
+
 enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
                               int (*each)(const struct s3_entry *entry, void *arg,
                                           struct error *err),
                               void *arg, struct error *err)
 {
-    (void)s3;
-    (void)shallow;
-    json_object_object_foreach (objects, key, value) {
-        struct s3_entry entry = {.key = key, .bytes = json_object_get_string_len(value)};
+    return __wrap_s3_list_all(s3, prefix, shallow, each, arg, err);
+}
 
-        if (strncmp(key, prefix, strlen(prefix)) == 0 && each(&entry, arg, err) != 0)
-            return S3_FAILED;
+/* By several threads. */
+enum s3_result __wrap_s3_delete(struct s3 *s3, const char *name, struct error *err)
+{
+    enum s3_result result = S3_OK;
+
+    (void)s3;
+    pthread_mutex_lock(&lock);
+    if (!deletes || strstr(name, "/../") != NULL) {
+        error_set(err, "delete %s: it is refused", name);
+        result = S3_FAILED;
+    } else {
+        json_object_object_del(objects, name);
     }
-    return S3_OK;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+enum s3_result __wrap_s3_give_up_below(struct s3 *s3, const char *prefix, s3_stuck *stuck,
+                                       void *arg, struct error *err)
+{
+    (void)prefix;
+    error_set(err, "give up in/../x: it is refused");
+    return !upload_stays || stuck(s3, "in/../x", arg, err) == 0 ? S3_OK : S3_FAILED;
+}
+
+struct s3 *__wrap_s3_lane(struct s3 *s3, int lane)
+{
+    (void)lane;
+    return s3;
 }
 
 int __wrap_s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
@@ -191,7 +247,8 @@ static int begin(void **state)
 {
     (void)state;
     objects = json_object_new_object();
-    opens = takes_lists = true;
+    opens = takes_lists = deletes = true;
+    upload_stays = false;
     opened = sessions = policies = 0;
     on_put = NULL;
     key = s3_box_key_create();
@@ -407,6 +464,51 @@ static void test_named_and_not_put(void **state)
     assert_false(has("to/a"));
 }
 
+static void add_object(const char *name)
+{
+    json_object_object_add(objects, name, json_object_new_string("x"));
+}
+
+/* A trainer has put keys that cannot be deleted: the others are, and the fit goes on. */
+static void test_what_stays(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    for (int i = 0; i < 2500; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), i % 100 == 0 ? "in/../%d" : "in/%d", i);
+        add_object(name);
+    }
+    add_object("in/directory/");
+    add_object("in/files.json");
+    add_object("other/a");
+    upload_stays = true;
+    if (s3_foreign_clear("s3://bbb/in", &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(json_object_object_length(objects), 25 + 1);
+    assert_non_null(json_get_string(objects, "in/../0"));
+    assert_non_null(json_get_string(objects, "other/a"));
+}
+
+/* … but not if nothing can be deleted. */
+static void test_nothing_goes(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    add_object("in/a");
+    deletes = false;
+    expect_error(s3_foreign_clear("s3://bbb/in", &err), &err, "it is refused");
+    assert_int_equal(json_object_object_length(objects), 1);
+    upload_stays = true;
+    expect_error(s3_foreign_clear("s3://bbb/in", &err), &err, "it is refused");
+    deletes = true;
+    assert_int_equal(s3_foreign_clear("s3://bbb/in", &err), 0);
+    assert_int_equal(json_object_object_length(objects), 0);
+}
+
 static bool away;
 
 static void renew(void)
@@ -560,6 +662,8 @@ int main(void)
         cmocka_unit_test(test_lists),
         WITH_SERVER(test_second_attempt),
         WITH_SERVER(test_named_and_not_put),
+        WITH_SERVER(test_what_stays),
+        WITH_SERVER(test_nothing_goes),
         WITH_SERVER(test_new_keys),
         WITH_SERVER(test_renewal),
         WITH_SERVER(test_other_keys),

@@ -90,6 +90,18 @@ static void test_urls(void **unused)
     assert_false(s3_endpoint_ok("https://user@host"));
 }
 
+static void test_dots(void **unused)
+{
+    static const char *const with[] = {".", "..", "./a", "a/..", "a/./b", "a//../b"};
+    static const char *const without[] = {"", "a", "a//b", "/a", "a/", "...", "a/.b/..c/d..", ".a"};
+    (void)unused;
+
+    for (size_t i = 0; i < sizeof(with) / sizeof(*with); i++)
+        assert_true(s3_key_has_dots(with[i]));
+    for (size_t i = 0; i < sizeof(without) / sizeof(*without); i++)
+        assert_false(s3_key_has_dots(without[i]));
+}
+
 static void test_decoding(void **unused)
 {
     char text[] = "a%20b+c%2Bd%2f", wrong[] = "%4", hex[] = "%zz", nul[] = "%00";
@@ -395,12 +407,19 @@ static void test_open_endpoints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_endpoints), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_urls),           cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_grants),         cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_profiles),       cmocka_unit_test(test_listings),
-        cmocka_unit_test(test_bad_listings),   cmocka_unit_test(test_uploads),
-        cmocka_unit_test(test_faults),         cmocka_unit_test(test_kinds_of_faults),
+        cmocka_unit_test(test_open_endpoints),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_dots),
+        cmocka_unit_test(test_decoding),
+        cmocka_unit_test(test_grants),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_profiles),
+        cmocka_unit_test(test_listings),
+        cmocka_unit_test(test_bad_listings),
+        cmocka_unit_test(test_uploads),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_kinds_of_faults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
