@@ -161,6 +161,34 @@ int acl_lets(int fd, const char *path, const struct acl_user *user, bool *may, s
     return 0;
 }
 
+static bool has_writer(acl_t acl, uid_t uid)
+{
+    const struct acl_user user = {.uid = uid};
+    acl_entry_t entry, mask;
+    acl_tag_t tag;
+
+    if (!find(acl, ACL_MASK, 0, &mask) || (rights_of(mask) & ACL_W) == 0)
+        return false;
+    for (int which = ACL_FIRST_ENTRY; acl_get_entry(acl, which, &entry) == 1;
+         which = ACL_NEXT_ENTRY)
+        if (acl_get_tag_type(entry, &tag) == 0 && (tag == ACL_USER || tag == ACL_GROUP) &&
+            (rights_of(entry) & ACL_W) != 0 && !is_for(entry, tag, &user, 0))
+            return true;
+    return false;
+}
+
+int acl_names_writer(int fd, const char *path, uid_t uid, bool *named, struct error *err)
+{
+    acl_t acl = acl_get_fd(fd);
+
+    *named = false;
+    if (acl == NULL)
+        return errno == ENOTSUP ? 0 : failed(path, err);
+    *named = has_writer(acl, uid);
+    acl_free(acl);
+    return 0;
+}
+
 /* The mask holds for all names and for the group. Without one, it begins as what the group has. To
  * widen one that is there would let others in. */
 static int fit_mask(acl_t *acl, unsigned int rights, const char *path, struct error *err)

@@ -194,7 +194,8 @@ static int not_reached(const struct withdrawal *withdrawal, const char *path, st
 {
     int reason = errno;
 
-    if (reason != ENOENT && reason != ELOOP && reason != ENOTDIR && reason != EACCES)
+    if (reason != ENOENT && reason != ELOOP && reason != ENOTDIR && reason != EACCES &&
+        reason != ENOTCONN)
         return failed(path, err);
     if (reason != ENOENT || grant_reach_of(withdrawal->one) == GRANT_READ || !is_gone(path))
         lose(withdrawal, withdrawal->one, strerror(reason));

@@ -10,94 +10,208 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/log.h"
+#include "fit/acl.h"
+#include "state/tree.h"
+
+#define UNSEEN 1 /* what cannot even be looked at, for the reason in errno */
+
+/* Who else than this user may put files to a place: nobody, a group, or anybody. */
+struct writers {
+    bool some, any;
+    gid_t group;
+};
+
+struct walking {
+    const struct grant_walk *walk;
+    bool said; /* that something is left as it is */
+};
+
+/* An open directory. */
+struct place {
+    int fd;
+    const char *path;
+    const struct stat *st;
+    struct writers writers; /* there, and above */
+    int depth;
+};
 
 static int failed(const char *path, struct error *err)
 {
     return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
 }
 
-static int walk_at(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
-                   int depth, struct error *err);
+static int walk_at(struct walking *walking, const struct place *place, struct error *err);
+
+/* ---- what is left out ------------------------------------------------------------------------ */
 
 /* It could not be opened. What was there a moment ago, and is not, hides nothing; nor does what
  * others have there. */
-static int is_out_of_reach(const struct grant_walk *walk, const char *path, const struct stat *st,
+static int is_out_of_reach(const struct walking *walking, const char *path, const struct stat *st,
                            struct error *err)
 {
     if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR || st->st_uid != geteuid())
         return 0;
-    if (walk->lose == NULL || errno != EACCES)
+    if (walking->walk->lose == NULL || (errno != EACCES && errno != ENOTCONN))
         return failed(path, err);
-    walk->lose(walk, path, st);
+    walking->walk->lose(walking->walk, path, st);
     return 0;
 }
 
-static int walk_entry(const struct grant_walk *walk, int dir, const char *name, const char *path,
-                      int depth, struct error *err)
+/* Access is given to nothing that is so deep. Others can make it at any time, as many as they
+ * like: it keeps no access from its end. */
+static int leave(struct walking *walking, struct error *err)
 {
-    struct stat st, opened;
-    int fd, rc;
+    if (!walking->walk->withdraws)
+        return -1;
+    if (!walking->said)
+        log_error("%s: it is left as it is", err->text);
+    walking->said = true;
+    return 0;
+}
 
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? 0 : failed(path, err);
+/* ---- who may have put it there --------------------------------------------------------------- */
+
+static int add_writers(const struct walking *walking, struct place *place, struct error *err)
+{
+    const struct stat *st = place->st;
+    struct writers *writers = &place->writers;
+    bool named;
+
+    if (acl_names_writer(place->fd, place->path, walking->walk->uid, &named, err) != 0)
+        return -1;
+    if (st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0 && !named)
+        return 0;
+    writers->any = writers->any || named || (st->st_mode & S_IWOTH) != 0 ||
+                   (writers->some && writers->group != st->st_gid);
+    writers->some = true;
+    writers->group = st->st_gid;
+    return 0;
+}
+
+/* Whoever may write above could have moved another file of this user there. That is nothing to be
+ * opened, unless they can read it themselves. */
+static int check_file(const struct walking *walking, const struct place *place, struct error *err)
+{
+    const struct writers *writers = &place->writers;
+    const struct acl_user group = {.uid = (uid_t)-1, .groups = &writers->group, .count = 1};
+    bool may = !writers->some || (place->st->st_mode & S_IROTH) != 0;
+
+    if (walking->walk->withdraws)
+        return 0;
+    if (!may && !writers->any && (place->st->st_mode & S_IRGRP) != 0 &&
+        acl_lets(place->fd, place->path, &group, &may, err) != 0)
+        return -1;
+    return may ? 0
+               : error_set(err,
+                           "%s: others may write to a directory above, and cannot read this file: "
+                           "they may have moved it there; let them read it (chmod g+r), or take "
+                           "the directory from them (chmod go-w)",
+                           error_path(place->path).text);
+}
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+static int walk_entry(struct walking *walking, const struct place *above, const char *name,
+                      const char *path, struct error *err)
+{
+    struct place place = {.path = path, .writers = above->writers, .depth = above->depth + 1};
+    struct stat st, opened;
+    int rc;
+
+    if (fstatat(above->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT)
+            return 0;
+        return walking->walk->withdraws && (errno == EACCES || errno == ENOTCONN)
+                   ? UNSEEN
+                   : failed(path, err);
+    }
     if (!S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
         return 0;
-    fd = entry_open(dir, name, st.st_mode & S_IFMT, &opened, NULL);
-    if (fd < 0)
-        return is_out_of_reach(walk, path, &st, err);
-    rc = walk_at(walk, fd, path, &opened, depth, err);
-    close(fd);
+    place.fd = entry_open(above->fd, name, st.st_mode & S_IFMT, &opened, NULL);
+    if (place.fd < 0)
+        return is_out_of_reach(walking, path, &st, err);
+    place.st = &opened;
+    rc = walk_at(walking, &place, err);
+    close(place.fd);
     return rc;
 }
 
-static int walk_below(const struct grant_walk *walk, int fd, const char *path,
-                      const struct stat *st, int depth, struct error *err)
+static int walk_name(struct walking *walking, const struct place *place, const char *name,
+                     struct error *err)
 {
+    char below[PATH_MAX];
+
+    if (snprintf(below, sizeof(below), "%s/%s", place->path, name) < (int)sizeof(below))
+        return walk_entry(walking, place, name, below, err);
+    error_set(err, "%s: too long", error_path(below).text);
+    return leave(walking, err);
+}
+
+static int walk_list(struct walking *walking, const struct place *place, DIR *list,
+                     struct error *err)
+{
+    bool withdraws = walking->walk->withdraws, unseen = false;
     const char *name;
-    DIR *list;
     int rc = 0;
 
-    if (depth == GRANT_DEPTH_MAX) /* access is given to nothing that is deeper */
-        return walk->withdraws ? 0
-                               : error_set(err, "%s: more than %d directories deep",
-                                           error_path(path).text, GRANT_DEPTH_MAX);
-    list = entry_list(fd);
-    if (list == NULL)
-        return is_out_of_reach(walk, path, st, err);
-    while ((rc == 0 || walk->withdraws) && (name = entry_next(list)) != NULL) {
-        char below[PATH_MAX];
+    while ((rc == 0 || withdraws) && (name = entry_next(list)) != NULL) {
         struct error why;
+        int one = walk_name(walking, place, name, &why);
 
-        if ((snprintf(below, sizeof(below), "%s/%s", path, name) < (int)sizeof(below)
-                 ? walk_entry(walk, fd, name, below, depth + 1, &why)
-                 : error_set(&why, "%s: too long", error_path(path).text)) == 0 ||
-            rc != 0)
+        /* What it is is not known: so the directory is what cannot be closed. */
+        if (one == UNSEEN && !unseen) {
+            unseen = true;
+            one = is_out_of_reach(walking, place->path, place->st, &why);
+        }
+        if (one >= 0 || rc != 0)
             continue;
         *err = why;
         rc = -1;
     }
+    return rc;
+}
+
+static int walk_below(struct walking *walking, const struct place *place, struct error *err)
+{
+    DIR *list;
+    int rc;
+
+    if (place->depth > TREE_DEPTH_MAX) {
+        error_set(err, "%s: more than %d directories deep", error_path(place->path).text,
+                  TREE_DEPTH_MAX);
+        return leave(walking, err);
+    }
+    list = entry_list(place->fd);
+    if (list == NULL)
+        return is_out_of_reach(walking, place->path, place->st, err);
+    rc = walk_list(walking, place, list, err);
     closedir(list);
     return rc;
 }
 
-static int each(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
-                struct error *err)
+static int each(const struct walking *walking, const struct place *place, struct error *err)
 {
-    return st->st_uid == geteuid() ? walk->each(walk, fd, path, st, err) : 0;
+    const struct grant_walk *walk = walking->walk;
+
+    return place->st->st_uid == geteuid() ? walk->each(walk, place->fd, place->path, place->st, err)
+                                          : 0;
 }
 
-static int walk_at(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
-                   int depth, struct error *err)
+static int walk_at(struct walking *walking, const struct place *at, struct error *err)
 {
+    struct place place = *at;
     struct error why;
     int rc;
 
-    if (!S_ISDIR(st->st_mode))
-        return each(walk, fd, path, st, err);
-    if (!walk->withdraws)
-        return walk_below(walk, fd, path, st, depth, err) == 0 ? each(walk, fd, path, st, err) : -1;
-    rc = each(walk, fd, path, st, err);
-    if (walk_below(walk, fd, path, st, depth, &why) == 0 || rc != 0)
+    if (!S_ISDIR(place.st->st_mode))
+        return check_file(walking, &place, err) == 0 ? each(walking, &place, err) : -1;
+    if (!walking->walk->withdraws)
+        return add_writers(walking, &place, err) == 0 && walk_below(walking, &place, err) == 0
+                   ? each(walking, &place, err)
+                   : -1;
+    rc = each(walking, &place, err);
+    if (walk_below(walking, &place, &why) == 0 || rc != 0)
         return rc;
     *err = why;
     return -1;
@@ -106,5 +220,8 @@ static int walk_at(const struct grant_walk *walk, int fd, const char *path, cons
 int grant_walk_tree(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
                     bool tree, struct error *err)
 {
-    return tree ? walk_at(walk, fd, path, st, 0, err) : walk->each(walk, fd, path, st, err);
+    struct walking walking = {.walk = walk};
+    const struct place place = {.fd = fd, .path = path, .st = st};
+
+    return tree ? walk_at(&walking, &place, err) : walk->each(walk, fd, path, st, err);
 }

@@ -9,8 +9,6 @@
 
 #include "lib/error.h"
 
-#define GRANT_DEPTH_MAX 32
-
 struct grant_walk {
     uid_t uid; /* who gets access, or has it */
     int (*each)(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
@@ -18,13 +16,14 @@ struct grant_walk {
     /* Access is taken back. One thing that stays open is no reason for others to stay open, and
      * what is at the top closes first. Else it opens last. */
     bool withdraws;
-    /* … what is out of reach: errno says why. NULL: that fails. */
+    /* … what is out of reach, or has something in it that is: errno says why. NULL: that fails. */
     void (*lose)(const struct grant_walk *walk, const char *path, const struct stat *st);
     void *arg; /* of lose */
 };
 
 /* Call each() for an open file or directory and, with tree, for all of this user's below it. Links
- * and devices are left out, and what others have there. -1 with the first err. */
+ * and devices are left out, and what others have there. A file that others may have moved there,
+ * and that they cannot read, is no file to be opened. -1 with the first err. */
 int grant_walk_tree(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
                     bool tree, struct error *err);
 

@@ -470,12 +470,15 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
 }
 
 /* A directory that the trainer's user has made there, and that is not empty, only that user can
- * remove: it stays, out of the way of the next fit. */
+ * remove: it stays, out of the way of the next fit. Where that user has mounted something, only the
+ * directory above can be renamed: that one does, then. */
 int multi_leave(struct steps *steps, struct error *err)
 {
+    struct new_state_path partial = new_state_path(steps->spec->place, steps->record->state, false);
     struct home_path from = incoming(steps), to = left_place(steps);
 
-    if (rename(from.text, to.text) != 0)
+    if (rename(from.text, to.text) != 0 &&
+        (s3_place_is(from.text) || errno == ENOENT || rename(partial.text, to.text) != 0))
         return -1; /* err is as it was */
     log_error("fit %" PRId64 ": %s; it stays as %s", steps->id, err->text,
               error_path(to.text).text);

@@ -388,6 +388,7 @@ tests_unit_test_fit_files_LINK = $(LINK) -Wl,--wrap=kill
 tests_unit_test_fit_files_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_grant_SOURCES = tests/unit/test_fit_grant.c
 tests_unit_test_fit_grant_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_fit_grant_LINK = $(LINK) -Wl,--wrap=fstatat
 tests_unit_test_fit_grant_LDADD = $(FIT_LIBS) $(ACL_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
 tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
@@ -408,7 +409,7 @@ tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test_s3_remove
 tests_unit_test_s3_remove_SOURCES = tests/unit/test_s3_remove.c
 tests_unit_test_s3_remove_CPPFLAGS = $(AM_CPPFLAGS) $(CURL_CFLAGS)
-tests_unit_test_s3_remove_LDFLAGS = -Wl,--wrap=s3_ask -Wl,--wrap=curl_easy_setopt
+tests_unit_test_s3_remove_LINK = $(LINK) -Wl,--wrap=s3_ask -Wl,--wrap=curl_easy_setopt
 tests_unit_test_s3_remove_LDADD = $(S3_CLIENT_LIBS) $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_crew

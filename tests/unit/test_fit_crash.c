@@ -6,9 +6,11 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@
 #define LOOKS_MAX  2000
 #define WRITES_MAX 40 /* more than a fit has */
 #define CRASHED    77
+#define NO_MOUNTS  78
 
 enum end { ENDS_WELL, TRAINING_FAILS, REPLICAS_FAIL, IS_CANCELLED };
 
@@ -38,6 +41,7 @@ static struct home home;
 static char place[sizeof(home.dir) + 16];
 static enum end wanted;
 static bool multi;   /* a trainer of another user: nobody */
+static bool mounts;  /* … which mounts something in the place of its result */
 static int crash_at; /* the write that is the last one; 0: none is */
 static bool crash_after;
 static int writes;
@@ -279,6 +283,8 @@ static void train_elsewhere(json_object *call)
     assert_int_equal(dir_make(from, NULL), 0);
     assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
     assert_int_equal(foreign_put(from, to, &(struct foreign){.owner = geteuid()}, NULL), 0);
+    if (mounts)
+        assert_int_equal(mount("none", to, "tmpfs", 0, NULL), 0);
     set_text("begun", "1");
 }
 
@@ -381,6 +387,9 @@ static int run_in_child(void)
 
     if (child == 0) {
         close(STDERR_FILENO);
+        if (mounts &&
+            (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
+            _exit(NO_MOUNTS);
         run_once();
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -520,11 +529,36 @@ static void test_removing(void **state)
     assert_int_equal(dir_remove(home.dir, NULL), 0);
 }
 
+/* What is mounted there can be neither removed nor renamed: it goes out of the way with all that is
+ * around it. */
+static void test_mounted(void **state)
+{
+    char left[PATH_MAX];
+    int code;
+
+    (void)state;
+    multi = mounts = true;
+    wanted = TRAINING_FAILS;
+    begin();
+    code = run_in_child();
+    mounts = false;
+    if (code == NO_MOUNTS) {
+        print_message("this user cannot mount anything\n");
+        assert_int_equal(dir_remove(home.dir, NULL), 0);
+        skip();
+    }
+    assert_int_equal(code, 0);
+    check_end();
+    path_of(left, "models/m/" GRANT_INCOMING "-1/" GRANT_INCOMING);
+    assert_int_equal(access(left, F_OK), 0);
+    assert_int_equal(dir_remove(home.dir, NULL), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write),
-                                       cmocka_unit_test(test_each_write_of_multi),
-                                       cmocka_unit_test(test_removing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_write), cmocka_unit_test(test_each_write_of_multi),
+        cmocka_unit_test(test_removing), cmocka_unit_test(test_mounted)};
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fit/grant: what a trainer of another user can open, and that it is closed again. */
 #include <acl/libacl.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdbool.h>
@@ -91,6 +92,41 @@ static int revoked(uint32_t job, uint32_t restarts, const char *cluster, double 
 
     assert_int_equal(grant_revoke_all(job != 0 ? &run : NULL, now, &count, NULL), 0);
     return count;
+}
+
+static size_t count_lost(void)
+{
+    json_object *lost = grant_lost(&own_home, 1);
+    size_t count = lost != NULL ? json_object_array_length(lost) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(json_get_string(json_object_array_get_idx(lost, i), "path"));
+        assert_non_null(json_get_string(json_object_array_get_idx(lost, i), "why"));
+    }
+    json_object_put(lost);
+    return count;
+}
+
+static void set_acl(const char *path, acl_type_t type, const char *text)
+{
+    acl_t acl = acl_from_text(text);
+
+    assert_non_null(acl);
+    assert_int_equal(acl_set_file(path, type, acl), 0);
+    acl_free(acl);
+}
+
+/* What has that name cannot be looked at, for that reason. */
+static int unseen;
+int __real_fstatat(int fd, const char *name, struct stat *st, int flags);
+int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags);
+
+int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags)
+{
+    if (unseen == 0 || strcmp(name, "mounted") != 0)
+        return __real_fstatat(fd, name, st, flags);
+    errno = unseen;
+    return -1;
 }
 
 /* Jobs of two clusters have the same number, and the same home. */
@@ -195,6 +231,145 @@ static void test_what_comes_meanwhile(void **state)
     free((char *)(uintptr_t)order.read[0].path);
 }
 
+/* … nor by a path that is longer than any. */
+static void test_long_paths(void **state)
+{
+    struct grant_order order = an_order();
+    char name[201], tree[128];
+    struct error err = {""};
+    int fd, below;
+
+    (void)state;
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    order.read[0].path = tree;
+    assert_int_equal(dir_make(tree, NULL), 0);
+    put("tree/file", "d");
+    give(&order);
+    fd = open(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 24; i++) {
+        assert_int_equal(mkdirat(fd, name, 0700), 0);
+        below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(fd);
+        fd = below;
+    }
+    close(fd);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_false(is_open(at("tree/file")) || is_open(tree));
+    assert_int_equal(count_lost(), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "too long");
+    assert_false(is_open(tree));
+}
+
+/* Somebody has mounted there what only that one may look at, or what is not there any more. */
+static void test_unseen(void **state)
+{
+    static const int reasons[] = {EACCES, ENOTCONN};
+    struct grant_order order = an_order();
+    struct error err = {""};
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    order.read[0].path = tree;
+    assert_int_equal(dir_make(at("tree/mounted"), NULL), 0);
+    put("tree/file", "d");
+    put("tree/mounted/file", "d");
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+        give(&order);
+        assert_true(is_open(at("tree/mounted/file")));
+        unseen = reasons[i];
+        assert_int_equal(revoked(7, 1, "One", 10), 1);
+        assert_false(is_open(at("tree/file")) || is_open(tree));
+        assert_false(grant_is_open(&own_home, 1));
+        assert_int_equal(count_lost(), 1);
+        expect_error(grant_give(&own_home, 1, &order, &err), &err, "tree/mounted: ");
+        assert_int_equal(revoked(0, 0, NULL, 10), 0); /* it is as before */
+        assert_int_equal(count_lost(), 1);
+        unseen = 0;
+        assert_int_equal(revoked(0, 0, NULL, 10), 0);
+        assert_false(is_open(at("tree/mounted/file")));
+        assert_int_equal(count_lost(), 0);
+    }
+}
+
+static int give_tree(const char *tree, struct error *err)
+{
+    struct grant_order order = an_order();
+
+    order.read[0].path = tree;
+    return grant_give(&own_home, 1, &order, err);
+}
+
+/* Whoever may write to the data moves a file there that nobody but this user can read. */
+static void test_moved_there(void **state)
+{
+    const char *const error = "they may have moved it there";
+    struct error err = {""};
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(dir_make(at("tree/below"), NULL), 0);
+    put("tree/below/file", "d");
+    assert_int_equal(give_tree(tree, &err), 0);
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_int_equal(chmod(tree, 0770), 0);
+    expect_error(give_tree(tree, &err), &err, error);
+    assert_false(is_open(at("tree/below/file")) || grant_is_open(&own_home, 1));
+    assert_int_equal(chmod(at("tree/below/file"), 0640), 0);
+    if (give_tree(tree, &err) != 0)
+        fail_msg("%s", err.text);
+    /* … after access was given, and it is given once more. */
+    put("tree/secret", "s");
+    expect_error(give_tree(tree, &err), &err, error);
+    assert_false(is_open(at("tree/secret")));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_int_equal(unlink(at("tree/secret")), 0);
+    if (give_tree(tree, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+}
+
+/* Others may write by the mode, or by a name in the ACL; and a group is not each group. */
+static void test_who_may_move(void **state)
+{
+    static const struct {
+        const char *above;
+        mode_t file;
+        bool gives;
+    } rows[] = {
+        {"u::rwx,g::r-x,o::r-x", 0600, true},
+        {"u::rwx,g::r-x,o::rwx", 0640, false},
+        {"u::rwx,g::r-x,o::rwx", 0644, true},
+        {"u::rwx,u:" THIRD ":rwx,g::r-x,m::rwx,o::---", 0640, false},
+        {"u::rwx,u:" THIRD ":rwx,g::r-x,m::r-x,o::---", 0600, true},
+        {"u::rwx,u:" THIRD ":r-x,g::r-x,m::rwx,o::---", 0600, false},
+        {"u::rwx,u:" THIRD ":r-x,g::rwx,m::rwx,o::---", 0640, true},
+    };
+    struct error err = {""};
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(mkdir(tree, 0700), 0);
+    put("tree/file", "d");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        set_acl(tree, ACL_TYPE_ACCESS, rows[i].above);
+        assert_int_equal(chmod(at("tree/file"), rows[i].file), 0);
+        if ((give_tree(tree, &err) == 0) != rows[i].gives)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    }
+    /* The group of the file is another one than that of the directory. */
+    set_acl(tree, ACL_TYPE_ACCESS, "u::rwx,g::rwx,o::---");
+    if (geteuid() == 0) {
+        assert_int_equal(chown(at("tree/file"), (uid_t)-1, 7), 0);
+        expect_error(give_tree(tree, &err), &err, "they may have moved it there");
+    }
+}
+
 /* Data below a directory that nobody passes, and no place of a result among files. */
 static void test_no_result_here(void **state)
 {
@@ -211,19 +386,6 @@ static void test_no_result_here(void **state)
 }
 
 /* ---- what is there meanwhile ----------------------------------------------------------------- */
-
-static size_t count_lost(void)
-{
-    json_object *lost = grant_lost(&own_home, 1);
-    size_t count = lost != NULL ? json_object_array_length(lost) : 0;
-
-    for (size_t i = 0; i < count; i++) {
-        assert_non_null(json_get_string(json_object_array_get_idx(lost, i), "path"));
-        assert_non_null(json_get_string(json_object_array_get_idx(lost, i), "why"));
-    }
-    json_object_put(lost);
-    return count;
-}
 
 /* The entry of the trainer that another file has is none of the grant's. */
 static void test_another_one_meanwhile(void **state)
@@ -319,15 +481,6 @@ static void test_no_grant(void **state)
 }
 
 /* ---- ACLs that are there --------------------------------------------------------------------- */
-
-static void set_acl(const char *path, acl_type_t type, const char *text)
-{
-    acl_t acl = acl_from_text(text);
-
-    assert_non_null(acl);
-    assert_int_equal(acl_set_file(path, type, acl), 0);
-    acl_free(acl);
-}
 
 static bool acl_says(const char *path, acl_type_t type, const char *entry)
 {
@@ -544,6 +697,10 @@ int main(void)
         WITH_GRANTS(test_another_file),
         WITH_GRANTS(test_repository),
         WITH_GRANTS(test_what_comes_meanwhile),
+        WITH_GRANTS(test_long_paths),
+        WITH_GRANTS(test_unseen),
+        WITH_GRANTS(test_moved_there),
+        WITH_GRANTS(test_who_may_move),
         WITH_GRANTS(test_no_result_here),
         WITH_GRANTS(test_another_one_meanwhile),
         WITH_GRANTS(test_moved_away),
