@@ -224,12 +224,16 @@ static int make_there(int dir, const char *name, struct error *err)
 static int put_one(const char *path, int64_t bytes, void *arg, struct error *err)
 {
     struct copy *copy = arg;
+    size_t before = json_object_array_length(copy->list.names);
     char name[NUMBER];
-    int from, to, rc;
+    int from, to = -1, rc;
 
-    snprintf(name, sizeof(name), "%zu", json_object_array_length(copy->list.names) + 1);
+    if (before == ROOM_FILES_MAX)
+        return error_set(err, "the training has written more than %d files", ROOM_FILES_MAX);
+    snprintf(name, sizeof(name), "%zu", before + 1);
     from = tree_open(copy->from, path, &bytes, err);
-    to = from >= 0 ? make_there(copy->to, name, err) : -1;
+    if (from >= 0 && room_take(&copy->room, name, bytes, err) == 0)
+        to = make_there(copy->to, name, err);
     rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (rc == 0 && fsync(to) != 0)
         rc = failed(path, err);
@@ -264,6 +268,27 @@ static int put_list(const struct copy *copy, struct error *err)
     return rc;
 }
 
+/* Files of an attempt before this one take no room. What cannot be removed does. */
+static void remove_earlier(int dir)
+{
+    DIR *list = entry_list(dir);
+    const char *name;
+
+    while (list != NULL && (name = entry_next(list)) != NULL)
+        unlinkat(dir, name, 0);
+    if (list != NULL)
+        closedir(list);
+}
+
+static int put_there(struct copy *copy, struct error *err)
+{
+    remove_earlier(copy->to);
+    errno = 0;
+    return room_find(copy->to, &copy->room, err) == 0 && tree_walk(copy->from, put_one, copy, err) == 0
+               ? put_list(copy, err)
+               : -1;
+}
+
 static int put_once(const char *from, const char *to, const struct foreign *foreign,
                     struct error *err)
 {
@@ -277,9 +302,7 @@ static int put_once(const char *from, const char *to, const struct foreign *fore
     copy.to = open_of(to, foreign->owner, &st, err);
     put_list_begin(&copy.list);
     if (copy.to >= 0)
-        rc = tree_walk(copy.from, put_one, &copy, err);
-    if (rc == 0)
-        rc = put_list(&copy, err);
+        rc = put_there(&copy, err);
     close_kept(copy.from);
     close_kept(copy.to);
     put_list_clear(&copy.list);

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -397,13 +399,26 @@ static void test_foreign_sizes(void **state)
     struct foreign self = own();
     struct error err = {""};
     char result[PATH_MAX];
+    struct rlimit before, few;
     int asked = 0;
 
     (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    few = (struct rlimit){.rlim_cur = 1 << 20, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
     put("huge", "");
     assert_int_equal(truncate(at("huge"), (off_t)1 << 42), 0);
     expect_error(foreign_copy(at("huge"), &self, at("copies"), result, &err), &err,
                  "no room for a copy");
+    /* … and so does what a training has written for somebody else's directory. */
+    assert_int_equal(dir_make(at("model"), NULL), 0);
+    assert_int_equal(dir_make(at("there"), NULL), 0);
+    put("there/1", "of an attempt before");
+    assert_int_equal(rename(at("huge"), at("model/huge")), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0); /* it does not fill the disk */
+    expect_error(foreign_put(at("model"), at("there"), &self, &err), &err, "no room for a copy");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(access(at("there/1"), F_OK), -1);
     put("small", "s");
     self.stops = stops_at_once;
     self.arg = &asked;
