@@ -160,6 +160,17 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     rm "$WORK/hangs"
 }
 
+@test "access of trainers is taken back by a process of the user that has bounds" {
+    stub :
+    printf '#!/bin/bash\necho "$(id -u) $(ulimit -v) $1" >%s\n' "$OUT" >"$STUB/elastic-fit"
+    chmod 755 "$STUB/elastic-fit"
+    hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=
+    wait_for 30 test -s "$OUT"
+    read -r user memory command <"$OUT"
+    [[ $user == "$USER_ID" && $command == revoke ]]
+    ((memory > 0 && memory <= 1 << 20))
+}
+
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
     stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
     leave 12 10000 "$WORK/checkpoint"
