@@ -39,6 +39,8 @@ fit_libfit_a_SOURCES = \
     fit/s3_foreign.h \
     fit/s3_grant.c \
     fit/s3_grant.h \
+    fit/s3_left.c \
+    fit/s3_left.h \
     fit/s3_states.c \
     fit/s3_states.h \
     fit/spec.c \

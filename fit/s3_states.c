@@ -65,6 +65,16 @@ enum place_result store_claim(const char *url, int64_t number, struct error *err
     return result;
 }
 
+int store_is_claimed(const char *url, int64_t number, bool *claimed, struct error *err)
+{
+    struct store store;
+    int rc = open_store(&store, url, err);
+    const struct state *state = rc == 0 ? states_find(&store.states, number) : NULL;
+
+    *claimed = state != NULL && state->kind == STATE_IS_PARTIAL;
+    return close_store(&store, rc);
+}
+
 int store_fetch(const char *url, int64_t number, const char *place, struct error *err)
 {
     const struct options options = {.state = number, .quiet = true};

@@ -22,6 +22,9 @@ int store_check(const char *url, int64_t number, struct error *err);
 /* From now on nobody else writes this number. PLACE_CLASH: somebody does, perhaps this fit. */
 enum place_result store_claim(const char *url, int64_t number, struct error *err);
 
+/* Does somebody write that state? */
+int store_is_claimed(const char *url, int64_t number, bool *claimed, struct error *err);
+
 /* The repository has a copy of that state. */
 int store_fetch(const char *url, int64_t number, const char *place, struct error *err);
 

@@ -23,6 +23,7 @@
 #include "fit/new_state.h"
 #include "fit/s3_box.h"
 #include "fit/s3_foreign.h"
+#include "fit/s3_left.h"
 #include "lib/json_get.h"
 #include "lib/s3_place.h"
 #include "lib/states.h"
@@ -487,14 +488,19 @@ int multi_leave(struct steps *steps, struct error *err)
 
 /* ---- the end of access ----------------------------------------------------------------------- */
 
-/* What a trainer has put, and nobody has taken. */
-static enum step clear_incoming(const struct steps *steps, struct error *err)
+/* What a trainer has put, and nobody has taken; and, in the clean-up, which has no limit, what those
+ * of earlier fits have put later. */
+static enum step clear_incoming(const struct steps *steps, double now, struct error *err)
 {
     struct home_path place = s3_grant_incoming(steps->spec, steps->id, steps->record->state);
 
-    return place.text[0] == '\0' || !steps->record->made || s3_foreign_clear(place.text, err) == 0
-               ? STEP_DONE
-               : STEP_FAILED;
+    if (place.text[0] == '\0')
+        return STEP_DONE;
+    if (steps->record->made && s3_foreign_clear(place.text, err) != 0)
+        return STEP_FAILED;
+    if (steps->record->fit.action == FIT_DO_REVOKE)
+        s3_left_clear(steps->home, now);
+    return STEP_DONE;
 }
 
 /* Whatever is in the way of the one has the other end all the same; err is the first failure. */
@@ -523,14 +529,14 @@ enum step multi_revoke(struct steps *steps, double now, struct error *err)
         return STEP_FAILED;
     }
     if (steps->record->training == 0)
-        return clear_incoming(steps, err);
+        return clear_incoming(steps, now, err);
     if (too_soon(steps, now, err))
         return STEP_WAITS;
     said = ask(steps, numbered(steps, "fit-end"), &answer, err);
     if (said == TRAINER_FORGETS || said == TRAINER_REFUSES || now > steps->began + SILENCE)
-        return clear_incoming(steps, err);
+        return clear_incoming(steps, now, err);
     if (said != TRAINER_ANSWERS)
         return without(steps, said, err);
-    return json_get_bool(answer, "over", false) ? clear_incoming(steps, err)
+    return json_get_bool(answer, "over", false) ? clear_incoming(steps, now, err)
                                                 : waits(steps, "the end of the trainer", err);
 }

@@ -139,14 +139,16 @@ static void add_read(const struct statement *statement, const struct s3_place *p
     add(statement, texts(get), below, NULL);
 }
 
+/* What another user puts is to belong to the owner of the bucket, too: that takes an ACL. With a
+ * session it does. */
 static void add_write(const struct statement *statement, const struct s3_place *place)
 {
-    static const char *const actions[] = {"s3:PutObject",
-                                          "s3:PutObjectAcl",
-                                          "s3:GetObject",
-                                          "s3:AbortMultipartUpload",
-                                          "s3:ListMultipartUploadParts",
-                                          NULL};
+    const char *const actions[] = {"s3:PutObject",
+                                   "s3:GetObject",
+                                   "s3:AbortMultipartUpload",
+                                   "s3:ListMultipartUploadParts",
+                                   statement->sid != NULL ? "s3:PutObjectAcl" : NULL,
+                                   NULL};
     json_object *below = json_object_new_array();
     char text[S3_PREFIX_MAX + 4];
 

@@ -21,6 +21,7 @@
 #include "fit/s3_bucket_grant.h"
 #include "fit/s3_foreign.h"
 #include "fit/s3_grant.h"
+#include "fit/s3_left.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "tests/unit/fit_fixture.h"
@@ -651,6 +652,61 @@ static void test_sids(void **state)
     free(other);
 }
 
+/* ---- after the end --------------------------------------------------------------------------- */
+
+/* A fit of that status, whose result was to be state 7, and whose trainer has keys until then. */
+static int64_t a_fit(const char *service, enum fit_status status, double until)
+{
+    static const char text[] = "{\"mode\": \"multi\", \"service\": \"s\", \"model\": \"m\","
+                               " \"place\": \"/m\", \"states\": \"s3://bbb/m\","
+                               " \"trainer\": {\"service\": \"t\", \"user\": \"anna\"},"
+                               " \"within\": {\"start\": 1, \"fit\": 1, \"target\": 1}}";
+    struct home_record record = {.fit = {.status = status}, .state = 7, .made = true};
+    json_object *grant = json_object_new_object();
+    int64_t id;
+
+    assert_int_equal(home_open(&home, service, NULL), 0);
+    assert_int_equal(home_add(&home, json_text_parse(text, strlen(text), NULL), &id, NULL), 0);
+    assert_int_equal(home_record_write(&home, id, &record, NULL), 0);
+    json_object_object_add(grant, "until", json_object_new_double(until));
+    assert_int_equal(home_write(&home, id, HOME_S3_GRANT_FILE, grant, NULL), 0);
+    return id;
+}
+
+/* Until the session ends, its trainer puts more, and each later fit removes that. */
+static void test_put_later(void **state)
+{
+    (void)state;
+    assert_int_equal(a_fit("s", FIT_FAILED, 100), 1);
+    assert_int_equal(a_fit("s", FIT_WAIT_FOR_FIT, 100), 2);
+    add_object("m/.incoming-000007-1/late");
+    add_object("m/.incoming-000007-2/a");
+    add_object("m/.incoming-000007-3/of another service");
+    s3_left_clear(&home, 50);
+    assert_int_equal(json_object_object_length(objects), 2);
+    assert_null(json_get_string(objects, "m/.incoming-000007-1/late"));
+    add_object("m/.incoming-000007-1/later");
+    deletes = false;
+    s3_left_clear(&home, 150);
+    assert_true(home_has(&home, 1, HOME_S3_GRANT_FILE));
+    deletes = true;
+    s3_left_clear(&home, 150);
+    assert_int_equal(json_object_object_length(objects), 2);
+    assert_false(home_has(&home, 1, HOME_S3_GRANT_FILE));
+    assert_true(home_has(&home, 2, HOME_S3_GRANT_FILE)); /* it is not over */
+}
+
+/* A number that another service has claimed meanwhile, for a fit of the same number. */
+static void test_claimed_by_others(void **state)
+{
+    (void)state;
+    a_fit("s", FIT_FAILED, 100);
+    add_object("m/000007.partial");
+    add_object("m/.incoming-000007-1/of another service");
+    s3_left_clear(&home, 50);
+    assert_int_equal(json_object_object_length(objects), 2);
+}
+
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -668,6 +724,8 @@ int main(void)
         WITH_SERVER(test_renewal),
         WITH_SERVER(test_other_keys),
         WITH_SERVER(test_sids),
+        WITH_SERVER(test_put_later),
+        WITH_SERVER(test_claimed_by_others),
     };
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;

@@ -144,11 +144,15 @@ static void test_grants(void **unused)
     assert_non_null(strstr(text, "\"arn:x:s3:::ccc/out/new/*\""));
     assert_null(strchr(text, ' '));
     assert_null(strstr(text, "Principal"));
+    /* Its objects are the owner's, who alone says who else opens them. */
+    assert_non_null(strstr(text, "PutObject"));
+    assert_null(strstr(text, "PutObjectAcl"));
     free(text);
     list = s3_bucket_statements(&scope, "ccc", "arn:x:iam:::user/u", "Sid7", 0);
     text = strdup(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN |
                                                            JSON_C_TO_STRING_NOSLASHESCAPE));
     assert_null(strstr(text, ":bbb/in"));
+    assert_non_null(strstr(text, "PutObjectAcl"));
     assert_non_null(strstr(text, "\"aws:CurrentTime\":\"1970-01-01T00:00:00Z\""));
     assert_non_null(strstr(text, "\"arn:x:s3:::ccc/" S3_PROOF "Sid7\""));
     free(text);
