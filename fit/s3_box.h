@@ -10,7 +10,8 @@
 #include "lib/error.h"
 #include "lib/s3_policy.h"
 
-#define S3_BOX_MAX 16384 /* bytes of its text */
+#define S3_BOX_MAX         16384 /* bytes of its text */
+#define S3_BOX_SECRET_SIZE 65
 
 struct s3_box_key;
 
@@ -19,6 +20,9 @@ struct s3_box_key *s3_box_key_create(void);
 void s3_box_key_destroy(struct s3_box_key *key); /* accepts NULL */
 /* What others need to seal a box for it. */
 const char *s3_box_key_name(const struct s3_box_key *key);
+/* A text that only this process can say, for that bucket and that sid. */
+void s3_box_key_secret(const struct s3_box_key *key, const char *bucket, const char *sid,
+                       char secret[S3_BOX_SECRET_SIZE]);
 /* Is that such a name? */
 bool s3_box_key_ok(const char *name);
 

@@ -5,11 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/s3_bucket_policy.h"
+#include "fit/s3_box.h"
 
-#define TRIES     5
-#define PROOF_MAX 128
+#define TRIES          5
+#define PROOF_MAX      256
+#define PROOF_KEY_SIZE (S3_SID_MAX + sizeof(S3_PROOF) + sizeof(S3_ASKED))
+#define PROOF_NS       500000000L /* between two looks at a proof … */
+#define PROOF_LOOKS    240        /* … so many */
+
+static const struct s3_limits limits = {.connect = 5, .stall = 5, .tries = 3};
+/* The trainer ends a training if it hears nothing meanwhile; and it is tried again. */
+static const struct s3_limits hurry = {.connect = 5, .stall = 5, .tries = 1};
 
 struct work {
     const struct s3_bucket_order *order; /* NULL: take back */
@@ -19,24 +28,91 @@ struct work {
 
 /* ---- proofs ---------------------------------------------------------------------------------- */
 
-static void proof_key(char *key, size_t size, const char *sid)
+static void proof_key(char key[PROOF_KEY_SIZE], const char *sid, const char *behind)
 {
-    snprintf(key, size, S3_PROOF "%s", sid);
+    snprintf(key, PROOF_KEY_SIZE, S3_PROOF "%s%s", sid, behind);
 }
 
-int s3_bucket_check_proof(struct s3 *s3, const char *sid, const char *key_name, struct error *err)
+/* "KEY SECRET", as it is asked for, and as the proof has it then. */
+static void describe(const struct s3_bucket_asker *asker, char text[PROOF_MAX])
 {
-    char key[S3_SID_MAX + sizeof(S3_PROOF)], *text = NULL;
-    size_t len = 0;
-    bool same;
+    snprintf(text, PROOF_MAX, "%s %s", asker->key_name, asker->secret);
+}
 
-    proof_key(key, sizeof(key), sid);
+/* 1: it is there, and has the secret; 0: it is of this key. -1 with err. */
+static int look_at_proof(struct s3 *s3, const struct s3_bucket_asker *asker, struct error *err)
+{
+    char key[PROOF_KEY_SIZE], wanted[PROOF_MAX], *text = NULL;
+    size_t len = 0, name = strlen(asker->key_name);
+    int rc;
+
+    proof_key(key, asker->sid, "");
     if (s3_get_text(s3, key, PROOF_MAX, &text, &len, NULL, err) != S3_OK)
-        return error_prefix(err, "the bucket does not let this trainer in");
-    same = strcmp(text, key_name) == 0;
+        return -1;
+    describe(asker, wanted);
+    if (strcmp(text, wanted) == 0)
+        rc = 1;
+    else if (strncmp(text, asker->key_name, name) == 0 && (text[name] == ' ' || text[name] == '\0'))
+        rc = 0;
+    else
+        rc = error_set(err, "%s is another's", key);
     free(text);
-    return same ? 0
-                : error_set(err, "the bucket does not let this trainer in: %s is another's", key);
+    return rc;
+}
+
+static int ask(struct s3 *s3, const struct s3_bucket_asker *asker, struct error *err)
+{
+    char key[PROOF_KEY_SIZE], text[PROOF_MAX];
+
+    proof_key(key, asker->sid, S3_ASKED);
+    describe(asker, text);
+    return s3_put_text(s3, key, text, strlen(text), NULL, NULL, err) == S3_OK ? 0 : -1;
+}
+
+static int await_proof(struct s3 *s3, const struct s3_bucket_asker *asker, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = PROOF_NS};
+    int rc = look_at_proof(s3, asker, err);
+
+    if (rc == 0 && ask(s3, asker, err) != 0)
+        return -1;
+    for (int i = 0; rc == 0 && i < PROOF_LOOKS; i++) {
+        rc = look_at_proof(s3, asker, err);
+        if (rc == 0 && asker->unwanted(asker->arg))
+            break;
+        if (rc == 0)
+            nanosleep(&pause, NULL);
+    }
+    if (rc == 0)
+        error_set(err, "nobody has read there what was put beside " S3_PROOF "%s", asker->sid);
+    return rc > 0 ? 0 : -1;
+}
+
+int s3_bucket_check_proof(struct s3 *s3, const struct s3_bucket_asker *asker, struct error *err)
+{
+    return await_proof(s3, asker, err) == 0
+               ? 0
+               : error_prefix(err, "the bucket does not let this trainer in");
+}
+
+/* The proof, with what the replica of that key has asked for, if it has: *is. -1 with err. */
+static int read_asked(struct s3 *s3, const char *sid, const char *key_name, char text[PROOF_MAX],
+                      bool *is, struct error *err)
+{
+    char key[PROOF_KEY_SIZE], *asked = NULL;
+    size_t len = 0, name = strlen(key_name);
+    enum s3_result result;
+
+    proof_key(key, sid, S3_ASKED);
+    snprintf(text, PROOF_MAX, "%s", key_name);
+    result = s3_get_text(s3, key, PROOF_MAX - 1, &asked, &len, NULL, err);
+    *is = result == S3_OK && strncmp(asked, key_name, name) == 0 && asked[name] == ' ' &&
+          strspn(asked + name + 1, "0123456789abcdef") == S3_BOX_SECRET_SIZE - 1 &&
+          strlen(asked) == name + S3_BOX_SECRET_SIZE;
+    if (*is)
+        snprintf(text, PROOF_MAX, "%s", asked);
+    free(asked);
+    return result == S3_OK || result == S3_ABSENT ? 0 : -1;
 }
 
 /* ---- one bucket ------------------------------------------------------------------------------ */
@@ -88,22 +164,37 @@ static int change(struct s3 *s3, const struct work *work, struct error *err)
     return rc == 0 && (removed > 0 || wanted > 0) ? is_written(s3, work, wanted, err) : rc;
 }
 
+static int remove_proof(struct s3 *s3, const char *sid, struct error *err)
+{
+    char key[PROOF_KEY_SIZE], asked[PROOF_KEY_SIZE];
+
+    proof_key(key, sid, "");
+    proof_key(asked, sid, S3_ASKED);
+    return s3_delete(s3, key, err) == S3_OK && s3_delete(s3, asked, err) == S3_OK ? 0 : -1;
+}
+
+static int put_proof(struct s3 *s3, const char *sid, const char *text, struct error *err)
+{
+    char key[PROOF_KEY_SIZE];
+
+    proof_key(key, sid, "");
+    return s3_put_text(s3, key, text, strlen(text), NULL, NULL, err) == S3_OK ? 0 : -1;
+}
+
 static int set_proof(struct s3 *s3, const struct work *work, struct error *err)
 {
-    char key[S3_SID_MAX + sizeof(S3_PROOF)];
+    char text[PROOF_MAX];
+    bool asked;
 
-    proof_key(key, sizeof(key), work->sid);
     if (work->order == NULL)
-        return s3_delete(s3, key, err) == S3_OK ? 0 : -1;
-    return s3_put_text(s3, key, work->order->key_name, strlen(work->order->key_name), NULL, NULL,
-                       err) == S3_OK
-               ? 0
+        return remove_proof(s3, work->sid, err);
+    return read_asked(s3, work->sid, work->order->key_name, text, &asked, err) == 0
+               ? put_proof(s3, work->sid, text, err)
                : -1;
 }
 
 static int do_bucket(const struct s3_account *account, const struct work *work, struct error *err)
 {
-    const struct s3_limits limits = {.connect = 5, .stall = 5, .tries = 3};
     struct s3 *s3 = s3_open(account, work->bucket, &limits, err);
     int rc = s3 != NULL ? set_proof(s3, work, err) : -1;
     bool again = rc == 0;
@@ -174,4 +265,33 @@ int s3_bucket_take_back(const struct s3_account *account, json_object *buckets, 
     struct work work = {.sid = sid};
 
     return json_object_is_type(buckets, json_type_array) ? do_all(account, buckets, &work, err) : 0;
+}
+
+static int answer_one(const struct s3_account *account, const char *bucket, const char *sid,
+                      const char *key_name, bool *asked, struct error *err)
+{
+    struct s3 *s3 = s3_open(account, bucket, &hurry, err);
+    char text[PROOF_MAX];
+    int rc = s3 != NULL ? read_asked(s3, sid, key_name, text, asked, err) : -1;
+
+    if (rc == 0 && *asked)
+        rc = put_proof(s3, sid, text, err);
+    s3_close(s3);
+    return rc;
+}
+
+int s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
+                     const char *key_name, bool *all, struct error *err)
+{
+    int rc = 0;
+
+    *all = true;
+    for (size_t i = 0; rc == 0 && i < json_object_array_length(buckets); i++) {
+        const char *bucket = json_object_get_string(json_object_array_get_idx(buckets, i));
+        bool asked = false;
+
+        rc = answer_one(account, bucket, sid, key_name, &asked, err);
+        *all = *all && asked && rc == 0;
+    }
+    return rc;
 }

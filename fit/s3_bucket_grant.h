@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Access to S3 by the policies of buckets, for a user of the server: until a time, and until it is
- * taken back. In each bucket lies a proof, that is an object with the name of the key of the
- * replica that trains: so that replica knows that whoever sends it there may write there, and does
- * not open with its own keys what that one may not open. */
+ * taken back.
+ *
+ * The replica that trains does not open with its own keys what the one may not open who sends it
+ * there. In each bucket lies a proof, that is an object with the name of the key of that replica:
+ * whoever has put that may write there. The replica puts a secret beside it, which then is in the
+ * proof, too: whoever has put that may read there. */
 #ifndef FIT_S3_BUCKET_GRANT_H
 #define FIT_S3_BUCKET_GRANT_H
+
+#include <stdbool.h>
 
 #include <json-c/json.h>
 
@@ -30,7 +35,20 @@ int s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *s
 int s3_bucket_take_back(const struct s3_account *account, json_object *buckets, const char *sid,
                         struct error *err);
 
-/* Is there a proof for that key? -1 with err. */
-int s3_bucket_check_proof(struct s3 *s3, const char *sid, const char *key_name, struct error *err);
+/* Put what replicas ask for into the proofs in these buckets. *all: the one with that key has asked
+ * in each of them. -1 with err: it is to be tried again. */
+int s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
+                     const char *key_name, bool *all, struct error *err);
+
+/* Who asks for a proof. */
+struct s3_bucket_asker {
+    const char *sid, *key_name;
+    const char *secret;          /* of this bucket and this process */
+    bool (*unwanted)(void *arg); /* the training is: then nobody waits for the proof */
+    void *arg;
+};
+
+/* Waits for the proof, for a while. -1 with err. */
+int s3_bucket_check_proof(struct s3 *s3, const struct s3_bucket_asker *asker, struct error *err);
 
 #endif

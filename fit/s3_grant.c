@@ -23,6 +23,7 @@
 /* Seconds between two changes, whatever the trainer says, and whatever fails; and at most that part
  * of the time for which access is given. */
 #define AGAIN      10.0
+#define LOOK_PAUSE 5.0 /* seconds between two looks whether the replica asks for a proof */
 #define AGAIN_PART 0.1
 #define SID        "ElasticFit"
 
@@ -33,6 +34,8 @@ struct s3_grant {
     struct s3_box box; /* its time is over: nothing is given yet */
     char *key;         /* the name of the key that access was given to last; NULL: to none */
     bool delivered;    /* the replica with that key has the box */
+    bool answered;     /* … and has asked for a proof in each bucket, which is there */
+    double looked;     /* … when that was looked at last */
     double tried;      /* when it was given last, or could not be … */
     struct error why;  /* … for that reason */
 };
@@ -127,7 +130,7 @@ static void forget(struct s3_grant *grant)
     s3_box_clear(&grant->box);
     free(grant->key);
     grant->key = NULL;
-    grant->delivered = false;
+    grant->delivered = grant->answered = false;
 }
 
 void s3_grant_destroy(struct s3_grant *grant)
@@ -299,14 +302,37 @@ static int set_key(struct s3_grant *grant, const char *key_name, struct error *e
     return grant->key != NULL ? 0 : error_set(err, "out of memory");
 }
 
+/* The replica opens one bucket after the other, and asks in each of them. */
+static void answer(struct s3_grant *grant, const struct home_record *record, double now,
+                   struct error *err)
+{
+    json_object *buckets;
+    struct s3_scope scope;
+    struct s3_account own;
+
+    if (!is_by_policy(grant) || grant->answered ||
+        (now >= grant->looked && now < grant->looked + LOOK_PAUSE))
+        return;
+    grant->looked = now;
+    if (scope_of(grant->spec, grant->id, record->state, record->previous, &scope, err) != 0 ||
+        s3_account_load(&own, err) != 0)
+        return;
+    buckets = s3_bucket_names(&scope);
+    s3_bucket_answer(&own, buckets, grant->box.sid, grant->key, &grant->answered, err);
+    json_object_put(buckets);
+    s3_account_clear(&own);
+}
+
 char *s3_grant_box(struct s3_grant *grant, const struct home_record *record, const char *key_name,
                    double now, struct error *err)
 {
     bool same = lasts(grant, key_name, now);
 
     err->text[0] = '\0';
-    if (same && grant->delivered && is_for(grant, key_name))
+    if (same && grant->delivered && is_for(grant, key_name)) {
+        answer(grant, record, now, err);
         return NULL;
+    }
     if ((!same && give_again(grant, record, key_name, now, err) != 0) ||
         set_key(grant, key_name, err) != 0)
         return NULL;

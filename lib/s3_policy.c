@@ -157,17 +157,26 @@ static void add_write(const struct statement *statement, const struct s3_place *
     add(statement, texts(actions), below, NULL);
 }
 
-static void add_proof(const struct statement *statement, const char *bucket)
+static void add_key(const struct statement *statement, const char *bucket, const char *behind,
+                    const char *const *actions)
 {
-    static const char *const get[] = {"s3:GetObject", NULL};
-    json_object *proof = json_object_new_array();
+    json_object *resources = json_object_new_array();
     struct s3_place place = {.prefix = ""};
-    char text[S3_SID_MAX + sizeof(S3_PROOF)];
+    char text[S3_SID_MAX + sizeof(S3_PROOF) + sizeof(S3_ASKED)];
 
     snprintf(place.bucket, sizeof(place.bucket), "%s", bucket);
-    snprintf(text, sizeof(text), S3_PROOF "%.*s", S3_SID_MAX, statement->sid);
-    json_object_array_add(proof, resource(statement, &place, text));
-    add(statement, texts(get), proof, NULL);
+    snprintf(text, sizeof(text), S3_PROOF "%.*s%s", S3_SID_MAX, statement->sid, behind);
+    json_object_array_add(resources, resource(statement, &place, text));
+    add(statement, texts(actions), resources, NULL);
+}
+
+static void add_proof(const struct statement *statement, const char *bucket)
+{
+    static const char *const get[] = {"s3:GetObject", NULL},
+                             *const put[] = {"s3:PutObject", "s3:PutObjectAcl", NULL};
+
+    add_key(statement, bucket, "", get);
+    add_key(statement, bucket, S3_ASKED, put);
 }
 
 static void add_scope(const struct statement *statement, const struct s3_scope *scope,

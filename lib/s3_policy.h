@@ -22,6 +22,7 @@ enum s3_grant_kind {
 #define S3_READS_MAX 4
 #define S3_SID_MAX   64
 #define S3_PROOF     ".elastic-fit-" /* the key of a proof; the sid of the fit follows */
+#define S3_ASKED     ".asked"        /* … and this, of what the trainer asks for a proof of */
 
 enum s3_grant_kind s3_grant_kind(const char *arn);
 
@@ -41,7 +42,7 @@ char *s3_session_policy(const struct s3_scope *scope, const char *arn);
 
 /* The statements of a bucket's policy for that user, a new array: empty if the scope has nothing
  * there. Their Sid begins with sid, and they hold until then (seconds of the epoch). The proof
- * S3_PROOF sid can be read, too (fit/s3_bucket_grant.h). */
+ * S3_PROOF sid can be read, too, and what S3_ASKED follows can be put (fit/s3_bucket_grant.h). */
 json_object *s3_bucket_statements(const struct s3_scope *scope, const char *bucket, const char *arn,
                                   const char *sid, double until);
 

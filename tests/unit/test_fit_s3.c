@@ -37,6 +37,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool opens, takes_lists, deletes, upload_stays;
 static int opened, sessions, policies;
 static void (*on_put)(void);
+static void (*on_text)(const char *key);
 static char used[64]; /* the key of the account that has put last */
 
 struct s3 *__wrap_s3_open(const struct s3_account *account, const char *bucket,
@@ -120,6 +121,8 @@ enum s3_result __wrap_s3_put_text(struct s3 *s3, const char *key, const char *te
         return S3_FAILED;
     }
     json_object_object_add(objects, key, json_object_new_string_len(text, (int)len));
+    if (on_text != NULL)
+        on_text(key);
     return S3_OK;
 }
 
@@ -252,6 +255,7 @@ static int begin(void **state)
     upload_stays = false;
     opened = sessions = policies = 0;
     on_put = NULL;
+    on_text = NULL;
     key = s3_box_key_create();
     return key != NULL && make_dir() && setenv("HOME", dir, 1) == 0 &&
                    setenv("AWS_ENDPOINT_URL", ENDPOINT, 1) == 0 &&
@@ -544,6 +548,87 @@ static void test_new_keys(void **state)
     assert_string_equal(used, "first");
 }
 
+/* ---- proofs ---------------------------------------------------------------------------------- */
+
+#define PROOF S3_PROOF "Sid7"
+
+static int asked;
+
+static bool at_once(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static int prove(const char *bucket, struct error *err)
+{
+    char secret[S3_BOX_SECRET_SIZE];
+    const struct s3_bucket_asker asker = {
+        .sid = "Sid7", .key_name = s3_box_key_name(key), .secret = secret, .unwanted = at_once};
+    struct s3 s3 = {0};
+
+    s3_box_key_secret(key, bucket, "Sid7", secret);
+    return s3_bucket_check_proof(&s3, &asker, err);
+}
+
+/* As the runner of a guest who may read what the trainer has put. */
+static void reads_it(const char *name)
+{
+    json_object *buckets = json_object_new_array();
+    struct s3_account account = {0};
+    bool all;
+
+    if (strcmp(name, PROOF S3_ASKED) == 0) {
+        asked++;
+        json_object_array_add(buckets, json_object_new_string("bbb"));
+        assert_int_equal(s3_bucket_answer(&account, buckets, "Sid7", s3_box_key_name(key), &all,
+                                          NULL),
+                         0);
+        assert_true(all);
+    }
+    json_object_put(buckets);
+}
+
+/* As one who may only write: it says something. */
+static void guesses(const char *name)
+{
+    char text[256];
+
+    if (strcmp(name, PROOF S3_ASKED) != 0)
+        return;
+    snprintf(text, sizeof(text), "%s %064d", s3_box_key_name(key), 0);
+    json_object_object_add(objects, PROOF, json_object_new_string(text));
+}
+
+/* A bucket into which everybody may write is not everybody's to read. */
+static void test_proofs(void **state)
+{
+    struct s3_box_key *other = s3_box_key_create();
+    struct error err = {""};
+
+    (void)state;
+    asked = 0;
+    json_object_object_add(objects, PROOF, json_object_new_string(s3_box_key_name(other)));
+    expect_error(prove("bbb", &err), &err, "is another's");
+    json_object_object_add(objects, PROOF, json_object_new_string(s3_box_key_name(key)));
+    expect_error(prove("bbb", &err), &err, "nobody has read there");
+    on_text = guesses;
+    expect_error(prove("bbb", &err), &err, "nobody has read there");
+    takes_lists = false;
+    expect_error(prove("bbb", &err), &err, "does not let this trainer in: the connection is cut");
+    takes_lists = true;
+    on_text = reads_it;
+    if (prove("bbb", &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(asked, 1);
+    assert_int_equal(prove("bbb", &err), 0); /* it is there */
+    assert_int_equal(asked, 1);
+    /* What was read in one bucket says nothing of another one. */
+    on_text = NULL;
+    expect_error(prove("ccc", &err), &err, "nobody has read there");
+    s3_box_key_destroy(other);
+}
+
 /* ---- the runner ------------------------------------------------------------------------------ */
 
 static struct home home;
@@ -721,6 +806,7 @@ int main(void)
         WITH_SERVER(test_what_stays),
         WITH_SERVER(test_nothing_goes),
         WITH_SERVER(test_new_keys),
+        WITH_SERVER(test_proofs),
         WITH_SERVER(test_renewal),
         WITH_SERVER(test_other_keys),
         WITH_SERVER(test_sids),
