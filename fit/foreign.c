@@ -284,7 +284,8 @@ static int put_there(struct copy *copy, struct error *err)
 {
     remove_earlier(copy->to);
     errno = 0;
-    return room_find(copy->to, &copy->room, err) == 0 && tree_walk(copy->from, put_one, copy, err) == 0
+    return room_find(copy->to, &copy->room, err) == 0 &&
+                   tree_walk(copy->from, put_one, copy, err) == 0
                ? put_list(copy, err)
                : -1;
 }

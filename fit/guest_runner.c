@@ -65,14 +65,20 @@ static int choose(struct guest_runner *runner, struct error *err)
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
-/* How long ago the file was written; 0: it is not there. */
+/* How long ago the file was written, as it says itself: the file system may have another clock. One
+ * of an older version does not say it. 0: it is not there. */
 static double age(const struct guest_runner *runner, const char *file, double now)
 {
+    json_object *json;
     struct stat st;
+    double at;
 
-    return stat(home_path(&runner->home, runner->id, file).text, &st) == 0
-               ? now - (double)st.st_mtim.tv_sec
-               : 0;
+    if (stat(home_path(&runner->home, runner->id, file).text, &st) != 0)
+        return 0;
+    json = home_read(&runner->home, runner->id, file, NULL);
+    at = json_get_double(json, "at", (double)st.st_mtim.tv_sec);
+    json_object_put(json);
+    return now - at;
 }
 
 /* For how long its user has not asked: as the file does not change, whatever clock its file system

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/allowed_users.h"
@@ -264,6 +265,7 @@ static json_object *begin(const struct desk *desk, int64_t id)
     json_object_object_add(begun, "run", json_object_get(json_object_object_get(desk->fit, "run")));
     json_object_object_add(begun, "stage",
                            json_object_get(json_object_object_get(desk->fit, "stage")));
+    json_object_object_add(begun, "at", json_object_new_int64((int64_t)time(NULL)));
     json_object_object_add(begun, "limit",
                            json_object_new_double(json_get_double(desk->fit, "fit", LIMIT)));
     if (home_write(desk->guests, id, GUEST_BEGIN_FILE, begun, &err) != 0)

@@ -54,8 +54,7 @@ void s3_left_clear(const struct home *home, double now)
     int64_t *list = home_list(home, &count, &err);
 
     for (size_t i = 0; list != NULL && i < count; i++)
-        if (home_has(home, list[i], HOME_S3_GRANT_FILE) &&
-            clear_fit(home, list[i], now, &err) != 0)
+        if (home_has(home, list[i], HOME_S3_GRANT_FILE) && clear_fit(home, list[i], now, &err) != 0)
             log_error("what the trainer of fit %" PRId64 " has put later stays: %s", list[i],
                       err.text);
     free(list);

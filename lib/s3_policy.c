@@ -172,8 +172,9 @@ static void add_key(const struct statement *statement, const char *bucket, const
 
 static void add_proof(const struct statement *statement, const char *bucket)
 {
-    static const char *const get[] = {"s3:GetObject", NULL},
-                             *const put[] = {"s3:PutObject", "s3:PutObjectAcl", NULL};
+    static const char *const get[] = {"s3:GetObject", NULL}, *const put[] = {"s3:PutObject",
+                                                                             "s3:PutObjectAcl",
+                                                                             NULL};
 
     add_key(statement, bucket, "", get);
     add_key(statement, bucket, S3_ASKED, put);

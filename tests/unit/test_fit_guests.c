@@ -302,6 +302,34 @@ static void test_silence(void **state)
     assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
 }
 
+static void set_time(const char *file, time_t at)
+{
+    const struct timespec times[2] = {{.tv_sec = at}, {.tv_sec = at}};
+
+    assert_int_equal(utimensat(AT_FDCWD, home_path(&guests, 1, file).text, times, 0), 0);
+}
+
+static void test_other_clock(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    look_at(&runner, 0);
+    assert_int_equal(training_here(&guests, 1, NULL, NULL), 0);
+    set_time(HOME_TRAINER_FILE, 1000);
+    look_at(&runner, 0);
+    assert_false(home_has(&guests, 1, GUEST_END_FILE));
+    number_of(said(geteuid(), "", BEGIN_1));
+    set_time(GUEST_BEGIN_FILE, 1000);
+    look_at(&runner, 0);
+    assert_false(home_has(&guests, 1, GUEST_END_FILE));
+    set_time(GUEST_BEGIN_FILE, time(NULL) + 1000000);
+    heard_of(3700);
+    look_at(&runner, 3700);
+    assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
+}
+
 static void test_begun_by_nobody(void **state)
 {
     struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
@@ -551,7 +579,7 @@ int main(void)
         WITH_FILES(test_patience),          WITH_FILES(test_scratch),
         cmocka_unit_test(test_room),        WITH_TURNS(test_ended_before_its_turn),
         WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_silence),
-        WITH_TURNS(test_begun_by_nobody),
+        WITH_TURNS(test_other_clock),       WITH_TURNS(test_begun_by_nobody),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);

@@ -581,9 +581,8 @@ static void reads_it(const char *name)
     if (strcmp(name, PROOF S3_ASKED) == 0) {
         asked++;
         json_object_array_add(buckets, json_object_new_string("bbb"));
-        assert_int_equal(s3_bucket_answer(&account, buckets, "Sid7", s3_box_key_name(key), &all,
-                                          NULL),
-                         0);
+        assert_int_equal(
+            s3_bucket_answer(&account, buckets, "Sid7", s3_box_key_name(key), &all, NULL), 0);
         assert_true(all);
     }
     json_object_put(buckets);
