@@ -128,20 +128,29 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
     return rc;
 }
 
+/* Has the last line no end, as the disk was full, or the node was lost? */
+static bool is_torn(int fd, off_t size)
+{
+    char last;
+
+    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
 int file_append(const char *path, const char *line, struct error *err)
 {
     struct iovec parts[] = {
+        {.iov_base = (char *)"\n", .iov_len = 0},
         {.iov_base = (char *)line, .iov_len = strlen(line)},
         {.iov_base = (char *)"\n", .iov_len = 1},
     };
-    ssize_t wrote, wanted = (ssize_t)(parts[0].iov_len + 1);
+    ssize_t wrote, wanted;
     struct stat st;
     int fd;
 
     if (strchr(line, '\n') != NULL)
         return refuse(err, "append to", path, "the text is more than one line", EINVAL);
     /* Non-blocking, so that a FIFO in this place is an error and does not wait. */
-    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+    fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
               0600);
     if (fd < 0)
         return system_error(err, "append to", path);
@@ -149,8 +158,10 @@ int file_append(const char *path, const char *line, struct error *err)
         close_quietly(fd);
         return refuse(err, "append to", path, "not a regular file", EINVAL);
     }
+    parts[0].iov_len = is_torn(fd, st.st_size) ? 1 : 0;
+    wanted = (ssize_t)(parts[0].iov_len + parts[1].iov_len + 1);
     do {
-        wrote = writev(fd, parts, 2);
+        wrote = writev(fd, parts, 3);
     } while (wrote < 0 && errno == EINTR);
     if (wrote >= 0 && wrote < wanted)
         errno = ENOSPC;

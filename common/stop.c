@@ -41,6 +41,17 @@ void stop_watch(int seconds)
     alarm((unsigned int)seconds);
 }
 
+void stop_limit(int seconds)
+{
+    sigset_t set;
+
+    signal(SIGALRM, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    alarm((unsigned int)seconds);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void stop_when(bool (*look)(void *arg), void *arg)
 {
     pthread_mutex_lock(&looking);

@@ -9,6 +9,10 @@
  * Earlier requests are forgotten. */
 void stop_watch(int seconds);
 
+/* The process ends after that many seconds in any case, by SIGALRM: whatever the parent process has
+ * blocked or ignored. */
+void stop_limit(int seconds);
+
 /* Until the next stop_watch(): look() says, too, whether to stop, and is asked often; by several
  * threads, but one at a time. NULL: nobody does. */
 void stop_when(bool (*look)(void *arg), void *arg);

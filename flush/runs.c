@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/stop.h"
 #include "flush/end.h"
 #include "flush/place.h"
 #include "flush/sweep.h"
@@ -178,7 +179,7 @@ static int work(const struct options *options)
     struct error err = {""};
     int count;
 
-    alarm((unsigned int)options->limit + LATE);
+    stop_limit(options->limit + LATE);
     open_places(options, places);
     count = find_runs(options, places, found);
     if (count > 0)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/stop.h"
 #include "flush/slot.h"
 #include "flush/start.h"
 
@@ -206,7 +207,7 @@ static void take_turn(const struct place places[PLACES_MAX], const struct snapsh
 
     if (next < 0)
         return;
-    alarm(2 * LIMIT);
+    stop_limit(2 * LIMIT);
     turn = slot_wait(first, own->node, SLOT_SWEEP, NULL);
     close(next);
     if (turn >= 0)

@@ -280,19 +280,30 @@ static int by_key(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Of the records of one job, its runs first. A user may write any comment: it counts only for a job
- * of his own. */
-static bool counts(const struct record *record, const struct record *first)
+/* Of the records of one job, its runs first: one of its user. Without a run it is the first for
+ * which a plugin vouches; else nobody knows better. */
+static const struct record *owned(const struct record *records, size_t count)
 {
-    return record->base == 0 || record->vouched || first->base != 0 ||
-           piece_same(record->fields[USER], first->fields[USER]);
+    for (size_t i = 0; records->base != 0 && i < count; i++)
+        if (records[i].vouched)
+            return &records[i];
+    return records;
+}
+
+/* A user may write any comment: it counts only for a job of his own. */
+static bool counts(const struct record *record, const struct record *of_user)
+{
+    return record->base == 0 || record->vouched ||
+           piece_same(record->fields[USER], of_user->fields[USER]);
 }
 
 static bool is_elastic(const struct record *records, size_t count)
 {
+    const struct record *of_user = owned(records, count);
+
     for (size_t i = 0; i < count; i++)
         if (piece_begins(records[i].fields[ADMIN_COMMENT], ADMISSION_BASE_MARK) ||
-            (records[i].base != 0 && counts(&records[i], records)))
+            (records[i].base != 0 && counts(&records[i], of_user)))
             return true;
     return false;
 }
@@ -394,6 +405,7 @@ static int count_record(struct usage_job *job, const struct record *record)
 static int add_job(struct usage *usage, const struct record *records, size_t count)
 {
     struct usage_job *job = &usage->jobs[usage->count];
+    const struct record *of_user = owned(records, count);
 
     if (!is_elastic(records, count))
         return 0;
@@ -405,7 +417,7 @@ static int add_job(struct usage *usage, const struct record *records, size_t cou
     for (size_t i = 0; i < count; i++) {
         const struct record *record = &records[i];
 
-        if (!counts(record, records))
+        if (!counts(record, of_user))
             continue;
         if (record->base == 0 || job->runs == 0)
             describe(job, record);

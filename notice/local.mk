@@ -9,6 +9,8 @@ notice_elastic_notice_SOURCES = \
     common/conf_file.h \
     common/files.c \
     common/files.h \
+    common/stop.c \
+    common/stop.h \
     common/tcp_sockets.c \
     common/tcp_sockets.h \
     notice/main.c

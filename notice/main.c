@@ -18,6 +18,7 @@
 
 #include "agent/member/http.h"
 #include "common/conf_file.h"
+#include "common/stop.h"
 #include "common/tcp_sockets.h"
 #include "lib/notice.h"
 
@@ -141,7 +142,7 @@ static int work(struct conf *conf)
     conf->reclaim.advice = CONF_ADVICE_IGNORE;
     if (!notice_is_asked(&conf->reclaim))
         return STATUS_STAYS;
-    alarm(LATE_LIMIT);
+    stop_limit(LATE_LIMIT);
     notice_init(&q.known, &conf->reclaim);
     if (uv_loop_init(&q.loop) != 0)
         return STATUS_STAYS;

@@ -406,6 +406,10 @@ tests_unit_test_fit_crash_LINK = $(LINK) -Wl,--wrap=home_record_write -Wl,--wrap
     -Wl,--wrap=dir_remove
 tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_stop
+tests_unit_test_stop_SOURCES = tests/unit/test_stop.c
+tests_unit_test_stop_LDADD = common/libelasticcheckpoints.la $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_s3_remove
 tests_unit_test_s3_remove_SOURCES = tests/unit/test_s3_remove.c
 tests_unit_test_s3_remove_CPPFLAGS = $(AM_CPPFLAGS) $(CURL_CFLAGS)

@@ -188,6 +188,12 @@ static void test_append(void **state)
     assert_content("log", "{\"generation\":1}\n\n{\"generation\":2}\n");
     assert_int_equal(mode_of("log"), 0600);
 
+    /* A line that was cut does not take the next one with it. */
+    assert_int_equal(file_replace("torn", "{\"gen", 5, 0600, &err), 0);
+    assert_int_equal(file_append("torn", "{}", &err), 0);
+    assert_int_equal(file_append("torn", "{}", &err), 0);
+    assert_content("torn", "{\"gen\n{}\n{}\n");
+
     assert_int_equal(file_append("log", "a\nb", &err), -1);
     assert_string_equal(err.text, "cannot append to log: the text is more than one line");
     assert_int_equal(symlink("log", "log-link"), 0);

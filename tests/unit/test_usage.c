@@ -159,6 +159,35 @@ static void test_forged(void **state)
     usage_clear(&usage);
 }
 
+/* The records of the base are older than what sacct was asked for. */
+static void test_without_base(void **state)
+{
+    static const struct fields list[] = {
+        {"20", "eve", "spot", "COMPLETED", "1000", "9", "cpu=36", "", "elastic-extension-of=12.0",
+         "x"},
+        {"21", "ada", "spot", "COMPLETED", "10", "1", "cpu=4",
+         "elastic-extension-of=12.0 pool=cheap", "elastic-extension-of=12.0", "train+"},
+        {"30", "eve", "spot", "COMPLETED", "10", "1", "cpu=4", "", "elastic-extension-of=29.0",
+         "x"},
+        {"31", "ada", "spot", "COMPLETED", "10", "1", "cpu=4", "", "elastic-extension-of=29.0",
+         "x"},
+    };
+    const struct usage_job *job;
+    struct usage usage;
+
+    (void)state;
+    READ(list, &usage);
+    assert_int_equal(usage.count, 2);
+    job = usage_find(&usage, 12);
+    assert_string_equal(job->user, "ada");
+    assert_int_equal(job->extensions, 1);
+    assert_near(usage_sum(job).node_s, 10, 1e-9);
+    job = usage_find(&usage, 29);
+    assert_string_equal(job->user, "eve");
+    assert_int_equal(job->extensions, 1);
+    usage_clear(&usage);
+}
+
 static void test_wrong(void **state)
 {
     static const struct {
@@ -306,13 +335,10 @@ static void test_very_many_extensions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_forged),
-        cmocka_unit_test(test_running),
-        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_very_many_extensions),
+        cmocka_unit_test(test_whole),        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_forged),       cmocka_unit_test(test_running),
+        cmocka_unit_test(test_without_base), cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_very_many_extensions),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
