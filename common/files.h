@@ -20,8 +20,8 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 /* Write all of it to an open file. 0, or -1 with errno. */
 int file_write_all(int fd, const void *data, size_t len);
 
-/* Append one line (O_APPEND, 0600, one write); the line break is added, also to a last line that has
- * none. The last component must not be a symlink. A text with a line break in it is refused. */
+/* Append one line (O_APPEND, 0600, one write); the line break is added, also to a last line that
+ * has none. The last component must not be a symlink. A text with a line break in it is refused. */
 int file_append(const char *path, const char *line, struct error *err);
 
 /* Make a directory and its missing parents with mode 0700. An existing last directory must belong

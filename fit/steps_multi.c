@@ -488,8 +488,8 @@ int multi_leave(struct steps *steps, struct error *err)
 
 /* ---- the end of access ----------------------------------------------------------------------- */
 
-/* What a trainer has put, and nobody has taken; and, in the clean-up, which has no limit, what those
- * of earlier fits have put later. */
+/* What a trainer has put, and nobody has taken; and, in the clean-up, which has no limit, what
+ * those of earlier fits have put later. */
 static enum step clear_incoming(const struct steps *steps, double now, struct error *err)
 {
     struct home_path place = s3_grant_incoming(steps->spec, steps->id, steps->record->state);
