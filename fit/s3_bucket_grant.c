@@ -95,24 +95,23 @@ int s3_bucket_check_proof(struct s3 *s3, const struct s3_bucket_asker *asker, st
                : error_prefix(err, "the bucket does not let this trainer in");
 }
 
-/* The proof, with what the replica of that key has asked for, if it has: *is. -1 with err. */
-static int read_asked(struct s3 *s3, const char *sid, const char *key_name, char text[PROOF_MAX],
-                      bool *is, struct error *err)
+/* The proof, with what the replica of that key has asked for, if that can be read. */
+static bool read_asked(struct s3 *s3, const char *sid, const char *key_name, char text[PROOF_MAX])
 {
     char key[PROOF_KEY_SIZE], *asked = NULL;
     size_t len = 0, name = strlen(key_name);
-    enum s3_result result;
+    bool is;
 
     proof_key(key, sid, S3_ASKED);
     snprintf(text, PROOF_MAX, "%s", key_name);
-    result = s3_get_text(s3, key, PROOF_MAX - 1, &asked, &len, NULL, err);
-    *is = result == S3_OK && strncmp(asked, key_name, name) == 0 && asked[name] == ' ' &&
-          strspn(asked + name + 1, "0123456789abcdef") == S3_BOX_SECRET_SIZE - 1 &&
-          strlen(asked) == name + S3_BOX_SECRET_SIZE;
-    if (*is)
+    is = s3_get_text(s3, key, PROOF_MAX - 1, &asked, &len, NULL, NULL) == S3_OK &&
+         strncmp(asked, key_name, name) == 0 && asked[name] == ' ' &&
+         strspn(asked + name + 1, "0123456789abcdef") == S3_BOX_SECRET_SIZE - 1 &&
+         strlen(asked) == name + S3_BOX_SECRET_SIZE;
+    if (is)
         snprintf(text, PROOF_MAX, "%s", asked);
     free(asked);
-    return result == S3_OK || result == S3_ABSENT ? 0 : -1;
+    return is;
 }
 
 /* ---- one bucket ------------------------------------------------------------------------------ */
@@ -184,13 +183,11 @@ static int put_proof(struct s3 *s3, const char *sid, const char *text, struct er
 static int set_proof(struct s3 *s3, const struct work *work, struct error *err)
 {
     char text[PROOF_MAX];
-    bool asked;
 
     if (work->order == NULL)
         return remove_proof(s3, work->sid, err);
-    return read_asked(s3, work->sid, work->order->key_name, text, &asked, err) == 0
-               ? put_proof(s3, work->sid, text, err)
-               : -1;
+    read_asked(s3, work->sid, work->order->key_name, text);
+    return put_proof(s3, work->sid, text, err);
 }
 
 static int do_bucket(const struct s3_account *account, const struct work *work, struct error *err)
@@ -267,31 +264,23 @@ int s3_bucket_take_back(const struct s3_account *account, json_object *buckets, 
     return json_object_is_type(buckets, json_type_array) ? do_all(account, buckets, &work, err) : 0;
 }
 
-static int answer_one(const struct s3_account *account, const char *bucket, const char *sid,
-                      const char *key_name, bool *asked, struct error *err)
+static bool answer_one(const struct s3_account *account, const char *bucket, const char *sid,
+                       const char *key_name)
 {
-    struct s3 *s3 = s3_open(account, bucket, &hurry, err);
+    struct s3 *s3 = s3_open(account, bucket, &hurry, NULL);
     char text[PROOF_MAX];
-    int rc = s3 != NULL ? read_asked(s3, sid, key_name, text, asked, err) : -1;
+    bool done = s3 != NULL && read_asked(s3, sid, key_name, text) &&
+                put_proof(s3, sid, text, NULL) == 0;
 
-    if (rc == 0 && *asked)
-        rc = put_proof(s3, sid, text, err);
     s3_close(s3);
-    return rc;
+    return done;
 }
 
-int s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
-                     const char *key_name, bool *all, struct error *err)
+void s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
+                      const char *key_name)
 {
-    int rc = 0;
-
-    *all = true;
-    for (size_t i = 0; rc == 0 && i < json_object_array_length(buckets); i++) {
-        const char *bucket = json_object_get_string(json_object_array_get_idx(buckets, i));
-        bool asked = false;
-
-        rc = answer_one(account, bucket, sid, key_name, &asked, err);
-        *all = *all && asked && rc == 0;
-    }
-    return rc;
+    for (size_t i = json_object_array_length(buckets); i-- > 0;)
+        if (answer_one(account, json_object_get_string(json_object_array_get_idx(buckets, i)), sid,
+                       key_name))
+            json_object_array_del_idx(buckets, i, 1);
 }

@@ -35,10 +35,10 @@ int s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *s
 int s3_bucket_take_back(const struct s3_account *account, json_object *buckets, const char *sid,
                         struct error *err);
 
-/* Put what replicas ask for into the proofs in these buckets. *all: the one with that key has asked
- * in each of them. -1 with err: it is to be tried again. */
-int s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
-                     const char *key_name, bool *all, struct error *err);
+/* Put what the replica with that key has asked for into the proofs in these buckets. Those where
+ * that is done are taken out of the array; the others are to be tried again. */
+void s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
+                      const char *key_name);
 
 /* Who asks for a proof. */
 struct s3_bucket_asker {

@@ -34,7 +34,7 @@ struct s3_grant {
     struct s3_box box; /* its time is over: nothing is given yet */
     char *key;         /* the name of the key that access was given to last; NULL: to none */
     bool delivered;    /* the replica with that key has the box */
-    bool answered;     /* … and has asked for a proof in each bucket, which is there */
+    json_object *open; /* … the buckets where it has not asked for a proof yet; NULL: in none */
     double looked;     /* … when that was looked at last */
     double tried;      /* when it was given last, or could not be … */
     struct error why;  /* … for that reason */
@@ -130,7 +130,9 @@ static void forget(struct s3_grant *grant)
     s3_box_clear(&grant->box);
     free(grant->key);
     grant->key = NULL;
-    grant->delivered = grant->answered = false;
+    grant->delivered = false;
+    json_object_put(grant->open);
+    grant->open = NULL;
 }
 
 void s3_grant_destroy(struct s3_grant *grant)
@@ -302,24 +304,24 @@ static int set_key(struct s3_grant *grant, const char *key_name, struct error *e
     return grant->key != NULL ? 0 : error_set(err, "out of memory");
 }
 
-/* The replica opens one bucket after the other, and asks in each of them. */
-static void answer(struct s3_grant *grant, const struct home_record *record, double now,
-                   struct error *err)
+/* The replica opens one bucket after the other, and asks in each of them. If that cannot be read
+ * now, it waits for a while. */
+static void answer(struct s3_grant *grant, const struct home_record *record, double now)
 {
-    json_object *buckets;
     struct s3_scope scope;
     struct s3_account own;
+    struct error err;
 
-    if (!is_by_policy(grant) || grant->answered ||
-        (now >= grant->looked && now < grant->looked + LOOK_PAUSE))
+    if (!is_by_policy(grant) || (now >= grant->looked && now < grant->looked + LOOK_PAUSE))
         return;
     grant->looked = now;
-    if (scope_of(grant->spec, grant->id, record->state, record->previous, &scope, err) != 0 ||
-        s3_account_load(&own, err) != 0)
+    if (grant->open == NULL &&
+        scope_of(grant->spec, grant->id, record->state, record->previous, &scope, &err) == 0)
+        grant->open = s3_bucket_names(&scope);
+    if (grant->open == NULL || json_object_array_length(grant->open) == 0 ||
+        s3_account_load(&own, &err) != 0)
         return;
-    buckets = s3_bucket_names(&scope);
-    s3_bucket_answer(&own, buckets, grant->box.sid, grant->key, &grant->answered, err);
-    json_object_put(buckets);
+    s3_bucket_answer(&own, grant->open, grant->box.sid, grant->key);
     s3_account_clear(&own);
 }
 
@@ -330,7 +332,7 @@ char *s3_grant_box(struct s3_grant *grant, const struct home_record *record, con
 
     err->text[0] = '\0';
     if (same && grant->delivered && is_for(grant, key_name)) {
-        answer(grant, record, now, err);
+        answer(grant, record, now);
         return NULL;
     }
     if ((!same && give_again(grant, record, key_name, now, err) != 0) ||
