@@ -260,6 +260,19 @@ class Share(unittest.TestCase):
         self.assert_alike(self.share(5, have_it=2, older=1))
 
 
+class Parcels(unittest.TestCase):
+    @tap.needs_torch
+    def test_only_small_tensors_are_copied_into_a_parcel(self):
+        import torch
+        from slurm_elastic import _transfer
+
+        large, small = torch.ones(1 << 20, dtype=torch.uint8), torch.ones(5, dtype=torch.uint8)
+        places = {each.bytes.data_ptr(): each for each in _transfer._parcels([small, large])}
+        self.assertEqual(len(places), 2)
+        self.assertFalse(places[large.data_ptr()].before or places[large.data_ptr()].after)
+        self.assertNotIn(small.data_ptr(), places)
+
+
 class Lines(unittest.TestCase):
     @tap.needs_torch
     def test_each_receiver_has_one_source_and_each_rank_at_most_one_target(self):

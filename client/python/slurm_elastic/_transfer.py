@@ -23,6 +23,7 @@ import torch.distributed as dist
 from . import _events, _left_behind
 
 PARCEL_BYTES = 4 << 20  # a rank hands one on while the next is coming
+IN_PLACE = 16  # of a parcel: a tensor that is larger than this part travels as it lies in memory
 PARCELS = 8  # on their way at once
 SENT = datetime.timedelta(seconds=20)  # for a parcel to be taken, which is a matter of milliseconds
 LOOK = 0.05  # seconds between looks whether the world is torn
@@ -134,7 +135,7 @@ def _parcels(tensors: List[torch.Tensor]) -> Iterator[_Parcel]:
     """The parcels for some tensors: the same on all ranks, whatever the tensors' devices."""
     small: List[torch.Tensor] = []
     for tensor in tensors:
-        if _size(tensor) > PARCEL_BYTES // 2:
+        if _size(tensor) > PARCEL_BYTES // IN_PLACE:
             yield from _pieces(tensor)
         elif _size(tensor):
             if sum(map(_size, small)) + _size(tensor) > PARCEL_BYTES:
