@@ -36,6 +36,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_store.py \
     client/python/slurm_elastic/_suitable.py \
     client/python/slurm_elastic/_torch_compat.py \
+    client/python/slurm_elastic/_touched.py \
     client/python/slurm_elastic/_transfer.py \
     client/python/slurm_elastic/_world.py \
     client/python/slurm_elastic/_wrapper.py \

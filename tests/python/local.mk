@@ -36,6 +36,7 @@ PYTHON_TESTS = \
     tests/python/test_store.py \
     tests/python/test_suitable.py \
     tests/python/test_torch_compat.py \
+    tests/python/test_touched.py \
     tests/python/test_tensor_parallel.py \
     tests/python/test_units.py
 

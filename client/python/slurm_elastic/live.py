@@ -43,7 +43,7 @@ from . import (
     _snapshot,
     _suitable,
     _torch_compat,
-    _world,
+    _touched,
     checkpoint,
 )
 from ._buddy_copies import Copies
@@ -60,8 +60,6 @@ __all__ = ["COLLECTIVE", "ShapesDiffer", "State", "WorldChanged", "run"]
 
 COLLECTIVE = datetime.timedelta(minutes=30)  # for each collective, as torch.distributed has it
 COPY_EVERY = 10  # steps
-TOUCHED = 3  # times the bytes of the parameters, for _touch()
-TOUCHED_MOST = 1 << 30  # bytes
 
 
 class WorldChanged(BaseException):
@@ -151,6 +149,7 @@ class State:
         self._progress = Progress(model, parts, self._values, self._set_values, rng)
         # Process groups of the world before: each takes its time to end.
         self._former_groups: List[Any] = []
+        self._room = _touched.Room(0)
         for name in values:
             if hasattr(self, name):
                 raise ValueError(f"{name!r}: a value of the state cannot have this name")
@@ -232,6 +231,7 @@ class State:
         self._copies.boundary()
         if self._former_groups:
             self._former_groups.clear()
+        self._room.close()
         self._clock.step_begins()
 
     # ---- as a whole ------------------------------------------------------------------------------
@@ -371,25 +371,6 @@ def _without_sums(model: torch.nn.Module) -> Iterator[None]:
 # ---- worlds --------------------------------------------------------------------------------------
 
 
-def _touch(state: State) -> torch.Tensor:
-    """In a newcomer: use the memory that gradients, their buckets and an optimizer will need.
-
-    The caller frees it just before training needs it: it is quick to get again then. Memory that a
-    virtual machine must first get from its host takes several times as long, 0.5 s for 100 MB.
-    Returns an empty tensor in a worker of the first generation.
-    """
-    if (_world.generation() or 1) <= 1:
-        return torch.ones(0, dtype=torch.uint8)
-    if state._sharding is not None:
-        return torch.ones(0, dtype=torch.uint8)  # nobody knows yet how large a part will be
-    trained = [
-        each.numel() * each.element_size()
-        for each in state.model.parameters()
-        if each.requires_grad and each.device.type == "cpu"
-    ]
-    return torch.ones(min(TOUCHED * sum(trained), TOUCHED_MOST), dtype=torch.uint8)
-
-
 def _hand_over(sharding: Sharding, state: State) -> Optional[_events.World]:
     """All ranks have ended a planned world together, and its group is still there: those that leave
     give away their parts. Returns the next world; None: there is none, and all have saved.
@@ -488,10 +469,10 @@ def run(
     """
     if not _events.live(state._signature()):
         return _run_in_one_world(train, state)
-    touched = _touch(state)
+    state._room = _touched.of(state)
     _events.init()
     # Freeing takes a while: it is done before the other workers come to their boundary.
-    del touched
+    state._room.open()
     state._progress.watch()
     world = _events.world()
     while True:
