@@ -4,14 +4,19 @@
 worlds of whole units, against a training by one process that is not sharded.
 """
 
+import importlib.util
+import os
 import unittest
 
 import processes
 import tap
 
+ACCELERATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/accelerate")
+
 # A process of a training. SIZES are those of the worlds, in processes. KIND: "tensor": units of two
 # with tensor parallelism; "both": units of four, sharded in two beside that; "anew": all begin each
-# world with a new model, and read a checkpoint; "across", "uneven": what cannot be moved.
+# world with a new model, and read a checkpoint; "across", "uneven": what cannot be moved;
+# "accelerate": Accelerate makes the steps.
 TRAIN = """
 import os, sys
 import torch, torch.distributed as dist
@@ -44,16 +49,24 @@ def build(is_sharded):
 x = torch.randn(50, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
 
 def train(state, place):
-    sampler = state._samplers[0]
+    sampler, model, optimizer = state._samplers[0], state.ddp, None
+    backward, step = torch.Tensor.backward, state.step
+    if "accelerate" in kind and state is not reference:
+        accelerator = new_accelerator(state, cpu=True)
+        model, optimizer = accelerator.prepare(state.model, state._optimizers[0])
+        backward = accelerator.backward
+        def step():
+            optimizer.step()
+            optimizer.zero_grad()
+            state.commit()
     sampler.set_world(*place)
     made = 0
     while made < STEPS:
         sampler.set_epoch(sampler.epoch)
         for drawn in sampler:
-            loss = state.ddp(x[drawn]).square().sum() * sampler.loss_scale("sum")
-            loss.backward()
+            backward(model(x[drawn]).square().sum() * sampler.loss_scale("sum"))
             nn.utils.clip_grad_norm_(state.model.parameters(), 0.3)
-            state.step()
+            step()
             made += 1
             if made == STEPS:
                 return
@@ -66,6 +79,10 @@ def whole(state):
         found.update({(names[id(parameter)], key): value for key, value in entry.items()})
     return {key: each.full_tensor() if isinstance(each, DTensor) else each for key, each in found.items()}
 
+if "accelerate" in kind:
+    sys.path.insert(0, sys.argv[5])
+    os.environ.update(LOCAL_RANK=str(process), MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    from elastic_accelerate import new_accelerator
 reference, state = build(False), None
 for number, size in enumerate(sizes):
     train(reference, (0, 1))
@@ -111,10 +128,15 @@ for number, size in enumerate(sizes):
 @processes.needs_sharding
 class TensorParallel(unittest.TestCase):
     def train(self, kind, sizes):
-        return processes.run(self, TRAIN, max(map(int, sizes.split(","))), kind, sizes)
+        count = max(map(int, sizes.split(",")))
+        return processes.run(self, TRAIN, count, kind, sizes, ACCELERATE)
 
     def test_units_come_and_go(self):
         self.train("tensor", "2,4,2,6")
+
+    @unittest.skipUnless(importlib.util.find_spec("accelerate"), "accelerate cannot be imported")
+    def test_units_come_and_go_with_accelerate(self):
+        self.train("tensor accelerate", "2,4,2")
 
     def test_beside_fully_shard_in_a_unit(self):
         self.train("both", "4,8,4")
