@@ -56,6 +56,9 @@ static const struct row table[] = {
     /* The world is over, and other roles are not. */
     {PHASE(RESTING), CHANGE_FACT_STOP, 0, stop_resting},
     {PHASE(RESTING), CHANGE_FACT_OVER, PHASES_OVER, form_on_over},
+    {PHASE(RESTING), CHANGE_FACT_AGAIN, PHASE(WAITING), form_on_again},
+    /* … or waits for a fit from the start. */
+    {PHASE(ASSEMBLING), CHANGE_FACT_JOINED, PHASE(RESTING), joined},
 
     /* A world begins. */
     {PHASES_WITHOUT_WORLD & ~PHASE(TAKING_OVER), CHANGE_FACT_PLAN, AFTER_FORM,
@@ -412,6 +415,8 @@ static void joined(struct change *c, struct change_member *m, const struct chang
         c->assembled = true;
         /* The nodes of the world are chosen now. Without a world there is nothing to wait for. */
         set_deadline(c, c->options->no_world ? 0 : ASSEMBLE_LIMIT);
+        if (c->options->rests)
+            set_phase(c, CHANGE_RESTING, 0);
     }
     decide(c, 0);
 }

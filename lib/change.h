@@ -166,17 +166,20 @@ enum change_fact_kind {
     CHANGE_FACT_BEAT,    /* generation, slowest, asks, moved */
     /* About the job. */
     CHANGE_FACT_PLAN,     /* what should be: plan, time_is_over */
-    CHANGE_FACT_STOP,     /* the job is to end: text */
+    CHANGE_FACT_STOP,     /* the job is to end: text; or only its world: code CHANGE_STOPS_WORLD */
     CHANGE_FACT_FAIL,     /* the world cannot go on: text */
     CHANGE_FACT_REASON,   /* why the next change will be made: text */
     CHANGE_FACT_WRITTEN,  /* the files of a world that begins have been written */
     CHANGE_FACT_PROMOTED, /* the search for flushed snapshots is over */
     CHANGE_FACT_OVER,     /* a job with other roles is over, and so is its world: code */
+    CHANGE_FACT_AGAIN,    /* … and is not: its world, which rests, is to begin */
     CHANGE_FACT_DEPOSED,  /* another node leads, or nobody can: code */
     CHANGE_FACT_WATCH,    /* some time has passed: look at members that are leaving */
     CHANGE_FACT_TIME,     /* the deadline of change_deadline() has come */
     CHANGE_FACT_COUNT
 };
+
+#define CHANGE_STOPS_WORLD 1
 
 struct change_join {
     int id; /* the caller's, larger than any before, at least 1 */
@@ -305,6 +308,7 @@ struct change_options {
     bool no_world;   /* none is ever formed: the job runs other roles (lib/reconcile.h) */
     int world_nodes; /* > 0: other roles run beside the world, which begins with so many nodes of
                             the base. Members may join apart from it. 0: all of the base */
+    bool rests;      /* the world waits for CHANGE_FACT_AGAIN before it begins */
     int nodeid;      /* of the leader's own node */
     const char *address; /* … by which members reach it */
     bool early_start;    /* of the next workers, where the script waits at a gate */
@@ -353,6 +357,8 @@ bool change_is_left(const struct change_member *m); /* its notice is not CHANGE_
 /* Are its workers still on their way out of a world? AWAITED or DEPARTING. */
 bool change_is_on_its_way(const struct change_member *m);
 bool change_stopping(const struct change *change);
+/* Is a world that has rested to begin? Its nodes are not lost, but not chosen so far. */
+bool change_begins_again(const struct change *change);
 int change_faults(const struct change *change); /* so far */
 /* Since when there is no world because nodes are missing; < 0: there is one, or none has been. */
 double change_stands_since(const struct change *change);

@@ -2,6 +2,7 @@
 /* The change of worlds: the next world becomes the present one, or the job waits, or ends. */
 #include "lib/change_private.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +41,14 @@ void describe(struct change *c, int size)
         newcomers += m->place < 0 && m->there;
     if (c->stop.wanted)
         kind = "stop";
-    else if (c->generation == 0)
+    else if (c->generation == 0 || c->again)
         kind = "start";
     else if (c->fault || current == 0)
         kind = "fault";
     snprintf(c->kind, sizeof(c->kind), "%s", kind);
     if (c->stop.wanted)
         snprintf(c->reason, sizeof(c->reason), "%s", c->stop.reason);
-    else if (c->generation == 0)
+    else if (c->generation == 0 && !c->again)
         snprintf(c->reason, sizeof(c->reason), "the job starts");
     else if (c->next_reason[0] != '\0')
         snprintf(c->reason, sizeof(c->reason), "%s", c->next_reason);
@@ -124,8 +125,30 @@ static void wait_for_members(struct change *c, const char *why)
 static void rest(struct change *c, int code)
 {
     end_world(c);
+    c->again = false;
+    if (c->stop.world) {
+        c->stop.wanted = c->stop.world = false;
+        c->stop.code = 128 + SIGTERM;
+    }
     set_phase(c, CHANGE_RESTING, 0);
     act(c, CHANGE_WORLD_OVER, NULL)->number = code;
+}
+
+/* Nobody knows so far which nodes of the base it gets: they are ADMITTED, as before the first
+ * one. */
+void form_on_again(struct change *c, struct change_member *m, const struct change_fact *fact)
+{
+    (void)m;
+    (void)fact;
+    FOR_MEMBERS (c, each)
+        each->apart = each->apart || each->base;
+    c->again = true;
+    c->fault = c->failure.known = false;
+    c->replace.wanted = false;
+    c->replace.nodes = 0;
+    set_next_reason(c, "a fit begins");
+    set_phase(c, CHANGE_WAITING, 0);
+    decide(c, 0);
 }
 
 void finish(struct change *c, int code)
@@ -188,6 +211,7 @@ void enter_world(struct change *c, enum change_phase phase, double seconds)
     c->attempt = c->next.attempt;
     c->generation = c->world->generation;
     c->next_reason[0] = '\0';
+    c->again = false;
     c->leaving_job = 0;
     take_places(c);
     c->failure.known = c->settled = c->fault = c->script.unprepared = c->saved_only = false;

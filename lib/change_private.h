@@ -27,6 +27,7 @@ struct change {
 
     enum change_phase phase;
     bool assembled; /* a job with other roles: its base has joined */
+    bool again;     /* … its world has rested, and begins */
     bool over;      /* … and all that it runs is over */
     double phase_since;
     double deadline; /* 0: none */
@@ -101,7 +102,8 @@ struct change {
     /* The end of the job. */
     struct {
         bool wanted;
-        bool told; /* … as any other leader would hear, too */
+        bool told;  /* … as any other leader would hear, too */
+        bool world; /* … it is only the world that ends */
         int code;
         char reason[64];
     } stop;
@@ -181,6 +183,7 @@ void form_on_busy(struct change *c, struct change_member *m, const struct change
 void form_on_at_work(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_written(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_over(struct change *c, struct change_member *m, const struct change_fact *fact);
+void form_on_again(struct change *c, struct change_member *m, const struct change_fact *fact);
 void form_on_promoted(struct change *c, struct change_member *m, const struct change_fact *fact);
 
 /* ---- change_hold.c --------------------------------------------------------------------------- */

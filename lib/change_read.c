@@ -31,35 +31,22 @@ const char *change_phase_name(enum change_phase phase)
 
 const char *change_fact_name(enum change_fact_kind fact)
 {
-    static const char *const names[CHANGE_FACT_COUNT] = {[CHANGE_FACT_JOINED] = "JOINED",
-                                                         [CHANGE_FACT_GONE] = "GONE",
-                                                         [CHANGE_FACT_LEAVING] = "LEAVING",
-                                                         [CHANGE_FACT_RELEASED] = "RELEASED",
-                                                         [CHANGE_FACT_RECLAIMED] = "RECLAIMED",
-                                                         [CHANGE_FACT_BUSY] = "BUSY",
-                                                         [CHANGE_FACT_ADMITTED] = "ADMITTED",
-                                                         [CHANGE_FACT_RESERVED] = "RESERVED",
-                                                         [CHANGE_FACT_PARKED] = "PARKED",
-                                                         [CHANGE_FACT_UNPREPARED] = "UNPREPARED",
-                                                         [CHANGE_FACT_READY] = "READY",
-                                                         [CHANGE_FACT_LISTENING] = "LISTENING",
-                                                         [CHANGE_FACT_BEGUN] = "BEGUN",
-                                                         [CHANGE_FACT_STEPPING] = "STEPPING",
-                                                         [CHANGE_FACT_HELD] = "HELD",
-                                                         [CHANGE_FACT_EXITED] = "EXITED",
-                                                         [CHANGE_FACT_DRAINED] = "DRAINED",
-                                                         [CHANGE_FACT_BEAT] = "BEAT",
-                                                         [CHANGE_FACT_AT_WORK] = "AT_WORK",
-                                                         [CHANGE_FACT_WRITTEN] = "WRITTEN",
-                                                         [CHANGE_FACT_PLAN] = "PLAN",
-                                                         [CHANGE_FACT_STOP] = "STOP",
-                                                         [CHANGE_FACT_FAIL] = "FAIL",
-                                                         [CHANGE_FACT_REASON] = "REASON",
-                                                         [CHANGE_FACT_PROMOTED] = "PROMOTED",
-                                                         [CHANGE_FACT_DEPOSED] = "DEPOSED",
-                                                         [CHANGE_FACT_OVER] = "OVER",
-                                                         [CHANGE_FACT_WATCH] = "WATCH",
-                                                         [CHANGE_FACT_TIME] = "TIME"};
+    static const char *const names[CHANGE_FACT_COUNT] = {
+        [CHANGE_FACT_JOINED] = "JOINED",       [CHANGE_FACT_GONE] = "GONE",
+        [CHANGE_FACT_LEAVING] = "LEAVING",     [CHANGE_FACT_RELEASED] = "RELEASED",
+        [CHANGE_FACT_RECLAIMED] = "RECLAIMED", [CHANGE_FACT_BUSY] = "BUSY",
+        [CHANGE_FACT_ADMITTED] = "ADMITTED",   [CHANGE_FACT_RESERVED] = "RESERVED",
+        [CHANGE_FACT_PARKED] = "PARKED",       [CHANGE_FACT_UNPREPARED] = "UNPREPARED",
+        [CHANGE_FACT_READY] = "READY",         [CHANGE_FACT_LISTENING] = "LISTENING",
+        [CHANGE_FACT_BEGUN] = "BEGUN",         [CHANGE_FACT_STEPPING] = "STEPPING",
+        [CHANGE_FACT_HELD] = "HELD",           [CHANGE_FACT_EXITED] = "EXITED",
+        [CHANGE_FACT_DRAINED] = "DRAINED",     [CHANGE_FACT_BEAT] = "BEAT",
+        [CHANGE_FACT_AT_WORK] = "AT_WORK",     [CHANGE_FACT_WRITTEN] = "WRITTEN",
+        [CHANGE_FACT_PLAN] = "PLAN",           [CHANGE_FACT_STOP] = "STOP",
+        [CHANGE_FACT_FAIL] = "FAIL",           [CHANGE_FACT_REASON] = "REASON",
+        [CHANGE_FACT_PROMOTED] = "PROMOTED",   [CHANGE_FACT_DEPOSED] = "DEPOSED",
+        [CHANGE_FACT_AGAIN] = "AGAIN",         [CHANGE_FACT_OVER] = "OVER",
+        [CHANGE_FACT_WATCH] = "WATCH",         [CHANGE_FACT_TIME] = "TIME"};
 
     return names[fact];
 }
@@ -116,10 +103,16 @@ int change_faults(const struct change *c)
     return c->faults;
 }
 
+bool change_begins_again(const struct change *c)
+{
+    return c->again;
+}
+
 double change_stands_since(const struct change *c)
 {
-    return c->generation > 0 && is_in_phase(c, PHASE(WAITING) | PHASE(ABORTED)) ? c->phase_since
-                                                                                : -1;
+    return c->generation > 0 && !c->again && is_in_phase(c, PHASE(WAITING) | PHASE(ABORTED))
+               ? c->phase_since
+               : -1;
 }
 
 int change_nodes_before_loss(const struct change *c, double *replace_until)

@@ -14,8 +14,11 @@ static void begin_stop(struct change *c, const char *why)
 
 void stop(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
+    bool world = fact->code == CHANGE_STOPS_WORLD;
+
     (void)m;
-    c->stop.told = true;
+    c->stop.world = world && (!c->stop.wanted || c->stop.world);
+    c->stop.told = c->stop.told || !world;
     if (!c->stop.wanted)
         begin_stop(c, fact->text);
     /* DRAINING ends in form(), STARTING in form_on_ready(): both look at stop.wanted. */
@@ -54,6 +57,6 @@ void stop_finishing(struct change *c, struct change_member *m, const struct chan
 void stop_resting(struct change *c, struct change_member *m, const struct change_fact *fact)
 {
     (void)m;
-    (void)fact;
-    c->stop.told = true;
+    if (fact->code != CHANGE_STOPS_WORLD)
+        c->stop.told = true;
 }

@@ -195,6 +195,11 @@ static void conclude(struct change *c)
     int there, completed = count_completed(c, &there);
 
     decide(c, 0);
+    if (c->options->rests) { /* there is none, or no fit needs it any more */
+        end_others(c, true);
+        set_phase(c, CHANGE_RESTING, 0);
+        return;
+    }
     if (completed > 0) {
         set_phase(c, CHANGE_WAITING, WAIT_LIMIT);
         end_others(c, true);

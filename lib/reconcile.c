@@ -63,6 +63,10 @@ static bool prepare_role(struct reconcile *r, int index)
 
     state->target = role->asks ? role->min : role->max;
     state->closed = role->kind == ROLE_SHARDS;
+    if (role->kind == ROLE_WORLD && role->trains) { /* until a fit needs it */
+        state->target = 0;
+        state->over = true;
+    }
     if (!form_begin(r, index))
         return false;
     state->recovery = recovery_create(&budget, 0);
@@ -201,11 +205,32 @@ static bool is_sizable(const struct reconcile *r, int role)
            !r->stopping;
 }
 
+/* A fit needs the world, or does not any more. It trains once for each time. */
+static void scale_world(struct reconcile *r, int count)
+{
+    struct role_state *state = &r->role[r->world];
+
+    if (!r->roles->list[r->world].trains || r->stopping || count < 0 || count > 1 ||
+        count == state->target)
+        return;
+    state->target = count;
+    r->changes++;
+    if (count == 1) {
+        state->over = state->well = state->ended = false;
+    } else if (state->over) {
+        state->ended = false;
+    }
+}
+
 static void on_scale(struct reconcile *r, const struct reconcile_fact *fact)
 {
     struct role_state *state;
     int form;
 
+    if (r->world >= 0 && fact->role == r->world) {
+        scale_world(r, fact->count);
+        return;
+    }
     if (!is_sizable(r, fact->role) || pair_is_owner(r, fact->role) || fact->count < 0 ||
         (form = form_find(r, fact->role, fact->gang)) < 0)
         return;
@@ -264,6 +289,9 @@ static void on_world_over(struct reconcile *r, const struct reconcile_fact *fact
     state->over = true;
     state->running = false;
     state->well = fact->status == 0;
+    /* It has not been told to, so that it is the training that has ended. */
+    state->ended = !r->stopping && (!r->roles->list[r->world].trains || state->target > 0);
+    state->status = fact->status;
     for (int i = 0; i < r->node_count; i++)
         world_leave(&r->nodes[i]);
     r->changes++;

@@ -213,8 +213,12 @@ int reconcile_finished(const struct reconcile *r, int role);
 bool reconcile_stopping(const struct reconcile *r);
 /* Its replicas in that state. */
 int reconcile_in_state(const struct reconcile *r, int role, enum replica_state state);
-/* Of a job with a world: is it over? Does it train? */
+/* So many nodes of the base the world has. */
+int reconcile_world_nodes(const struct reconcile *r);
+/* Of a job with a world: is it over? One that a fit trains is, until its target is 1. Has it ended
+ * by itself, and with which status? Does it train? */
 bool reconcile_world_is_over(const struct reconcile *r);
+bool reconcile_world_has_ended(const struct reconcile *r, int *status);
 bool reconcile_world_trains(const struct reconcile *r);
 /* Why the role has this size, and why it has no more, in one line each. */
 void reconcile_why(const struct reconcile *r, int role, double now, char *size, size_t size_max,

@@ -37,7 +37,8 @@ bool node_add(struct reconcile *r, const struct reconcile_node *joins)
                                               .gpus = joins->size.gpus,
                                               .safe = joins->safe,
                                               .role = joins->role,
-                                              .world = joins->world};
+                                              .world = joins->world && r->world >= 0 &&
+                                                       !r->role[r->world].over};
     if (request != NULL) {
         request->nodes++;
         request->idle = r->now;

@@ -378,12 +378,16 @@ static void place_world(struct reconcile *r, bool specified)
 {
     const struct role *of = r->world >= 0 ? &r->roles->list[r->world] : NULL;
     char why[160];
-    int missing;
+    int missing, have;
 
     if (of == NULL || r->role[r->world].over || specified == is_unspecified(&of->gang.size))
         return;
-    missing = of->min - count_for_world(r, &of->gang.size);
-    if (r->placed) {
+    have = count_for_world(r, &of->gang.size);
+    missing = of->min - have;
+    if (r->placed && of->trains && have == 0) { /* it begins, with all of them */
+        if (!r->spots.kept)
+            nodes_for_world(r, missing);
+    } else if (r->placed) {
         while (missing-- > 0 && !r->spots.kept && nodes_for_world(r, 1))
             ;
     } else if (missing > 0 && !nodes_for_world(r, missing)) {

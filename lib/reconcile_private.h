@@ -86,8 +86,10 @@ struct role_state {
     struct recovery *recovery;
     bool closed;  /* of a shard: its service has not said what it should have */
     bool running; /* of a world: it trains */
-    bool over;    /* … and it trains no more */
+    bool over;    /* … and it trains no more; of a fit also: not so far */
     bool well;    /* … because it has ended with 0 */
+    bool ended;   /* … by itself, with that status */
+    int status;
     /* What size_count() has counted. */
     int size;    /* replicas that count for the size of the role */
     int ready;   /* … of these: READY */

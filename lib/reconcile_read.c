@@ -73,9 +73,24 @@ bool reconcile_stopping(const struct reconcile *r)
     return r->stopping;
 }
 
+int reconcile_world_nodes(const struct reconcile *r)
+{
+    int count = 0;
+
+    for (int i = 0; i < r->node_count; i++)
+        count += r->nodes[i].world;
+    return count;
+}
+
 bool reconcile_world_is_over(const struct reconcile *r)
 {
     return r->role[r->world].over;
+}
+
+bool reconcile_world_has_ended(const struct reconcile *r, int *status)
+{
+    *status = r->role[r->world].status;
+    return r->role[r->world].over && r->role[r->world].ended;
 }
 
 bool reconcile_world_trains(const struct reconcile *r)

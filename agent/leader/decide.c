@@ -186,7 +186,7 @@ static void change_extensions(struct leader *leader, const struct plan_output *o
     }
     if (out->submit == 0 || submit_submitting(leader) || scancel_busy(leader) ||
         slurm_look_base(leader) == NULL || change_generation(leader->change) == 0 ||
-        change_stopping(leader->change))
+        change_begins_again(leader->change) || change_stopping(leader->change))
         return;
     if (now >= submit_after(leader)) {
         submit_extension(leader, out);

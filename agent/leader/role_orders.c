@@ -22,6 +22,11 @@ static int check_size(const struct roles *roles, int index, int64_t wanted, stru
                          roles->list[roles->pairs.owned].name);
     if (role->kind == ROLE_SHARDS)
         return error_set(err, "the size of %s cannot be set: its service sets it", role->name);
+    if (role->kind == ROLE_WORLD && role->trains)
+        return wanted >= 0 && wanted <= 1
+                   ? 0
+                   : error_set(err, "%s is a world that a fit trains: 1 begins it, 0 ends it",
+                               role->name);
     if (role->leads || role->kind == ROLE_WORLD)
         return error_set(err, "the size of %s cannot be set: %s", role->name,
                          role->kind == ROLE_WORLD ? "it is the world; selastic resize sets it"

@@ -122,6 +122,12 @@ static void count(struct leader *leader, const struct roles_view *view, int inde
     *target = reconcile_world_is_over(view->reconcile) ? 0 : allocation_target(leader);
 }
 
+/* Has the world any node of the base? */
+static bool has_nodes(const struct roles_view *view)
+{
+    return reconcile_world_nodes(view->reconcile) > 0;
+}
+
 static void why(struct leader *leader, const struct roles_view *view, int index, char *size,
                 size_t size_max, char *more, size_t more_max)
 {
@@ -131,8 +137,12 @@ static void why(struct leader *leader, const struct roles_view *view, int index,
     if (view->roles->list[index].kind != ROLE_WORLD)
         return;
     count(leader, view, index, &ready, &target);
-    if (reconcile_world_is_over(view->reconcile))
+    if (reconcile_world_is_over(view->reconcile) && view->roles->list[index].trains)
+        snprintf(size, size_max, "no fit needs it");
+    else if (reconcile_world_is_over(view->reconcile))
         snprintf(size, size_max, "it has ended");
+    else if (!has_nodes(view))
+        snprintf(size, size_max, "the base has no room for it");
     else if (leader->why.size[0] != '\0')
         snprintf(size, size_max, "generation %d: %s", change_generation(leader->change),
                  leader->why.size);
@@ -140,7 +150,9 @@ static void why(struct leader *leader, const struct roles_view *view, int index,
         snprintf(size, size_max, "generation %d: %d node%s", change_generation(leader->change),
                  ready, ready == 1 ? "" : "s");
     snprintf(more, more_max, "%s",
-             reconcile_world_is_over(view->reconcile) ? "" : leader->why.not_more);
+             reconcile_world_is_over(view->reconcile) ? ""
+             : !has_nodes(view)                       ? "the base has no room for it"
+                                                      : leader->why.not_more);
 }
 
 /* Its replicas that others own. */
@@ -155,6 +167,19 @@ static int count_owned(const struct roles_view *view, int role)
         count += of_form > 0 && gang.owned ? of_form : 0;
     }
     return count;
+}
+
+/* For who trains by it. */
+static void add_world(const struct roles_view *view, int index, json_object *into)
+{
+    int status;
+
+    json_object_object_add(into, "over",
+                           json_object_new_boolean(reconcile_world_is_over(view->reconcile)));
+    json_object_object_add(into, "wanted",
+                           json_object_new_boolean(reconcile_target(view->reconcile, index) > 0));
+    if (reconcile_world_has_ended(view->reconcile, &status))
+        json_object_object_add(into, "ended", json_object_new_int(status));
 }
 
 static json_object *role_json(struct leader *leader, const struct roles_view *view, int index)
@@ -181,6 +206,8 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     json_object_object_add(one, "leads", json_object_new_boolean(role->leads));
     json_object_object_add(one, "size", json_object_new_string(size));
     json_object_object_add(one, "more", json_object_new_string(more));
+    if (role->kind == ROLE_WORLD)
+        add_world(view, index, one);
     return one;
 }
 

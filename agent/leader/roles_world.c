@@ -25,6 +25,11 @@ static bool is_over(const struct leader *leader)
     return reconcile_world_is_over(leader_roles_view(leader)->reconcile);
 }
 
+bool roles_world_rests(const struct leader *leader)
+{
+    return roles_world_any(leader) && is_over(leader);
+}
+
 /* It shares the node with replicas of other roles. */
 static void send_room(const struct leader *leader, struct leader_member *m)
 {
@@ -62,11 +67,30 @@ static void tell(struct leader *leader)
                       (struct reconcile_fact){.kind = RECONCILE_WORLD, .count = trains ? 1 : 0});
 }
 
+/* A fit needs it, or does not any more. */
+static void follow_fit(struct leader *leader)
+{
+    const struct roles_view *view = leader_roles_view(leader);
+    int world = roles_world(view->roles);
+
+    if (!view->roles->list[world].trains || reconcile_stopping(view->reconcile))
+        return;
+    if (change_phase(leader->change) == CHANGE_RESTING)
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_AGAIN});
+    if (reconcile_target(view->reconcile, world) == 0 && !change_stopping(leader->change))
+        post_fact(leader, (struct change_fact){.kind = CHANGE_FACT_STOP,
+                                               .code = CHANGE_STOPS_WORLD,
+                                               .text = "no fit needs it"});
+}
+
 void roles_world_watch(struct leader *leader)
 {
     const struct roles_view *view = leader_roles_view(leader);
 
     if (!roles_world_any(leader) || is_over(leader))
+        return;
+    follow_fit(leader);
+    if (is_over(leader))
         return;
     admit(leader);
     tell(leader);
@@ -75,8 +99,25 @@ void roles_world_watch(struct leader *leader)
         post_stop(leader, "the job ends");
 }
 
+/* Replicas get its GPUs. */
+static void give_room(struct leader *leader)
+{
+    for (int i = 0; i < roster_count(leader); i++) {
+        struct leader_member *m = roster_at(leader, i);
+        json_object *msg;
+
+        if (m->room == 0 || m->link == NULL || !m->part->base)
+            continue;
+        msg = leader_message("world_room", -1);
+        json_object_object_add(msg, "gpus", json_object_new_int(0));
+        json_object_object_add(msg, "over", json_object_new_boolean(true));
+        leader_send(m, msg);
+    }
+}
+
 void roles_world_over(struct leader *leader, int code)
 {
+    give_room(leader);
     for (int i = extensions_count(leader) - 1; i >= 0; i--) {
         const struct extension *ext = extensions_at(leader, i);
 

@@ -2,6 +2,8 @@
 /* lib/change in a job with roles: without a world, and with a world beside other roles. */
 #include "tests/unit/support.h"
 
+#include <signal.h>
+
 #include "tests/unit/change_fixture.h"
 
 static void over(struct job *job, int code)
@@ -159,6 +161,99 @@ static void test_begins_on_the_nodes_it_is_given(void **state)
     job_start(&job);
     assert_int_equal(change_world(job.change)->node_count, 1);
     assert_int_equal(change_member(job.change, 1)->place, -1);
+    job_end(&job);
+}
+
+static void stop_world(struct job *job)
+{
+    struct change_fact fact = job_fact(job, CHANGE_FACT_STOP, 0);
+
+    fact.code = CHANGE_STOPS_WORLD;
+    fact.text = "no fit needs it";
+    job_feed(job, &fact);
+}
+
+/* A world that a fit trains: twice, on other nodes. */
+static void test_waits_for_a_fit(void **state)
+{
+    struct job job;
+
+    (void)state;
+    job_begin(&job, "1:2", 2, CHANGE_AUTO);
+    job.options.world_nodes = 1;
+    job.options.rests = true;
+    job_join_apart(&job, true);
+    in_phase(&job, "ASSEMBLING");
+    job_join_apart(&job, true);
+    in_phase(&job, "RESTING");
+    assert_true(change_deadline(job.change) == 0);
+    assert_true(change_has_begun(job.change));
+    stop_world(&job);
+    for (int id = 1; id <= 2; id++) {
+        job_tell(&job, CHANGE_FACT_AGAIN, 0);
+        in_phase(&job, "WAITING");
+        assert_true(change_begins_again(job.change) && change_deadline(job.change) == 0);
+        job_plan(&job); /* no node is its own so far */
+        in_phase(&job, "WAITING");
+        assert_true(change_stands_since(job.change) < 0);
+        job_tell(&job, CHANGE_FACT_ADMITTED, id);
+        job_start(&job);
+        assert_string_equal(change_kind(job.change), "start");
+        assert_string_equal(change_reason(job.change), "a fit begins");
+        assert_false(change_begins_again(job.change));
+        assert_int_equal(change_world(job.change)->node_count, 1);
+        assert_int_equal(change_member(job.change, id)->place, 0);
+        end_well(&job, id);
+        in_phase(&job, "RESTING");
+        assert_int_equal(job.code, 0);
+        assert_false(change_stopping(job.change));
+    }
+    over(&job, 4);
+    in_phase(&job, "ENDING");
+    assert_int_equal(job.code, 4);
+    job_end(&job);
+}
+
+/* The fit is cancelled; then another one begins; then the job is. */
+static void test_a_fit_ends_early(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_beside(&job, "1:2", CHANGE_RESTART);
+    stop_world(&job);
+    job_hold(&job, 12);
+    job_leave(&job);
+    in_phase(&job, "RESTING");
+    assert_int_equal(job.code, 128 + SIGTERM);
+    assert_false(change_stopping(job.change));
+    job_tell(&job, CHANGE_FACT_AGAIN, 0);
+    stop_world(&job); /* before it has nodes */
+    in_phase(&job, "RESTING");
+    assert_false(change_stopping(job.change));
+    job_tell(&job, CHANGE_FACT_AGAIN, 0);
+    job_tell(&job, CHANGE_FACT_ADMITTED, 1);
+    job_start(&job);
+    stop_world(&job);
+    job_tell(&job, CHANGE_FACT_STOP, 0);
+    job_hold(&job, 12);
+    job_leave(&job);
+    in_phase(&job, "RESTING");
+    assert_true(change_stopping(job.change)); /* the job's end is not forgotten */
+    job_end(&job);
+}
+
+static void test_no_fit_after_a_takeover(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin_beside(&job, "1:2", CHANGE_LIVE);
+    job_take_over(&job);
+    job.options.rests = true;
+    job_join(&job, true);
+    job_pass(&job, 30);
+    in_phase(&job, "RESTING");
     job_end(&job);
 }
 
@@ -351,6 +446,9 @@ int main(void)
         cmocka_unit_test(test_no_world_after_a_takeover),
         cmocka_unit_test(test_ends_without_its_base),
         cmocka_unit_test(test_begins_on_the_nodes_it_is_given),
+        cmocka_unit_test(test_waits_for_a_fit),
+        cmocka_unit_test(test_a_fit_ends_early),
+        cmocka_unit_test(test_no_fit_after_a_takeover),
         cmocka_unit_test(test_gets_no_node),
         cmocka_unit_test(test_grows_beside),
         cmocka_unit_test(test_others_leave),

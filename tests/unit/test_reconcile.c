@@ -1361,6 +1361,57 @@ static void the_slots_of_a_world_that_is_over(void **state)
     }
 }
 
+/* A fit needs it, and then another one: each gets the nodes that have room then. */
+static void a_world_that_a_fit_trains(void **state)
+{
+    int status;
+
+    (void)state;
+    be_world(1, 5);
+    list[2].trains = true;
+    begin(7);
+    expect("start lead-0 on 1; start one-0 on 1");
+    assert_true(reconcile_world_is_over(r) && !reconcile_has_world(r, 1));
+    assert_false(reconcile_world_has_ended(r, &status));
+    for (int code = 0; code < 2; code++) {
+        scale(2, 1);
+        run_at(1);
+        assert_true(reconcile_has_world(r, 1) && !reconcile_world_is_over(r));
+        assert_int_equal(reconcile_world_nodes(r), 1);
+        scale(2, 2); /* there is one */
+        assert_int_equal(reconcile_target(r, 2), 1);
+        world_is_over(code);
+        run_at(2);
+        assert_true(reconcile_world_has_ended(r, &status));
+        assert_int_equal(status, code);
+        assert_false(reconcile_has_world(r, 1));
+        scale(2, 1); /* it is that already */
+        assert_true(reconcile_world_is_over(r));
+        scale(2, 0);
+        assert_false(reconcile_world_has_ended(r, &status));
+    }
+    expect("say: two has ended with 0; say: two has ended with 1");
+    /* It is told to end. */
+    scale(2, 1);
+    run_at(3);
+    scale(2, 0);
+    assert_false(reconcile_world_is_over(r));
+    world_is_over(143);
+    assert_false(reconcile_world_has_ended(r, &status));
+    /* Replicas have its room: it waits, and takes no part of what it needs. */
+    log_text[0] = '\0';
+    scale(1, 3);
+    run_at(4);
+    scale(2, 1);
+    run_at(5);
+    assert_int_equal(reconcile_world_nodes(r), 0);
+    scale(1, 1);
+    for (int i = 1; i <= 2; i++)
+        ended(i == 1 ? "one-1" : "one-2", 143);
+    run_at(6);
+    assert_int_equal(reconcile_world_nodes(r), 1);
+}
+
 static void the_world_gets_another_node_of_the_base(void **state)
 {
     (void)state;
@@ -1529,6 +1580,7 @@ int main(void)
         TEST(a_world_that_leads_ends_the_job),
         TEST(a_role_comes_after_the_world),
         TEST(the_slots_of_a_world_that_is_over),
+        TEST(a_world_that_a_fit_trains),
         TEST(the_world_gets_another_node_of_the_base),
         TEST(the_world_keeps_its_nodes_at_a_takeover),
         TEST(max_nodes_ends_growth),
