@@ -365,11 +365,18 @@ static void handle_world(struct replicas *all, json_object *msg)
 {
     int64_t gpus;
 
-    if (all->world.ids == NULL && json_get_int(msg, "gpus", 0, INT32_MAX, &gpus))
+    if (json_get_bool(msg, "over", false)) {
+        node_room_give(all->room, all->world.ids);
+        free(all->world.ids);
+        strings_free(all->world.env);
+        all->world.ids = NULL;
+        all->world.env = NULL;
+    } else if (all->world.ids == NULL && json_get_int(msg, "gpus", 0, INT32_MAX, &gpus)) {
         all->world.gpus = gpus;
+    }
 }
 
-/* It keeps its GPUs from its first start on. */
+/* It keeps its GPUs from its first start on, until it is over. */
 static int take_gpus(struct replicas *all, struct error *err)
 {
     if (all->world.ids == NULL)

@@ -434,6 +434,11 @@ static void test_world(void **state)
     tell(&s, "world_room", "\"gpus\":1");
     assert_int_equal(replicas_describe_world(s.all, true, &options, &err), 0);
     assert_string_equal(role_variable(&options, "CUDA_VISIBLE_DEVICES"), "5,7");
+    /* When it is over they are free; another one may begin. */
+    tell(&s, "world_room", "\"gpus\":0,\"over\":true");
+    tell(&s, "world_room", "\"gpus\":3");
+    assert_int_equal(replicas_describe_world(s.all, true, &options, &err), 0);
+    assert_string_equal(role_variable(&options, "CUDA_VISIBLE_DEVICES"), "5,7,9");
     kill_all(&s);
     end(&s);
 }
