@@ -20,6 +20,10 @@ struct fit_arguments {
     const char *trainer;
     const char *model, *data, *targets, *dataset, *format, *config, *from, *reason;
     double within[3]; /* start, fit, target; 0: not said */
+    /* Of `train` and `become`: the program of a role, and how it is called if it is a server. */
+    char *const *program; /* NULL: what the fit says */
+    const char *call;     /* a path; NULL: it is not called */
+    int port;
 };
 
 /* For users. */
@@ -41,5 +45,7 @@ int fit_desk(const struct fit_arguments *arguments, struct error *err);
 int fit_revoke(const struct fit_arguments *arguments, struct error *err);
 /* The trainer, as a replica of the service's job, until it is told to end. */
 int fit_train(const struct fit_arguments *arguments, struct error *err);
+/* A worker of a world that is the training. It returns only if it has failed. */
+int fit_become(const struct fit_arguments *arguments, struct error *err);
 
 #endif

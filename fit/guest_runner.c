@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "fit/training.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 
 #define ASK_PAUSE 2.0
 #define KEEP      50 /* trainings that are over */
@@ -144,12 +145,11 @@ static bool is_ended(struct guest_runner *runner, double now)
 
 static int finish(struct guest_runner *runner, struct error *err)
 {
-    char why[256];
-    int there;
+    struct service_trainer trainer;
 
-    if (service_train(runner->link, 0, &there, why, sizeof(why), err) != 0)
+    if (service_train(runner->link, ROLES_FIT_ROLE, 0, &trainer, err) != 0)
         return -1;
-    if (there > 0)
+    if (trainer.there > 0)
         return 0;
     if (guest_write(&runner->home, runner->id, GUEST_OVER_FILE, "", err) != 0)
         return -1;
@@ -162,8 +162,7 @@ static int finish(struct guest_runner *runner, struct error *err)
 
 static int keep(struct guest_runner *runner, double now, struct error *err)
 {
-    char why[200];
-    int there;
+    struct service_trainer trainer;
 
     if (now < runner->asked + ASK_PAUSE)
         return 0;
@@ -171,9 +170,10 @@ static int keep(struct guest_runner *runner, double now, struct error *err)
     if (!home_has(&runner->home, runner->id, GUEST_CHOSEN_FILE) &&
         !home_make(&runner->home, runner->id, GUEST_CHOSEN_FILE))
         return error_set(err, "training %" PRId64 " for a guest: %s", runner->id, strerror(errno));
-    if (service_train(runner->link, 1, &there, why, sizeof(why), err) != 0)
+    if (service_train(runner->link, ROLES_FIT_ROLE, 1, &trainer, err) != 0)
         return -1;
-    return guest_write(&runner->home, runner->id, GUEST_WAITS_FILE, there == 0 ? why : "", err);
+    return guest_write(&runner->home, runner->id, GUEST_WAITS_FILE,
+                       trainer.there == 0 ? trainer.why : "", err);
 }
 
 /* The job's comment names who pays, and who trains. It may come late. Slurm is asked for each: so

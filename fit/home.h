@@ -7,6 +7,7 @@
  *     fits/000003/status.json    how far it is; only the runner writes it
  *     fits/000003/cancel         somebody wants it to end: a reason
  *     fits/000003/trainer.json   where the trainer of it runs
+ *     fits/000003/world.json     of which job the world trains, and how many have begun
  *     fits/000003/attempt.1      the training has been started so often
  *     fits/000003/stage.json, fit.json    how these programs ended
  *     fits/000003/log            what they have printed
@@ -32,6 +33,7 @@
 #define HOME_STATUS_FILE  "status.json"
 #define HOME_CANCEL_FILE  "cancel"
 #define HOME_TRAINER_FILE "trainer.json"
+#define HOME_WORLD_FILE   "world.json"
 #define HOME_STAGE_FILE   "stage.json"
 #define HOME_FIT_FILE     "fit.json"
 #define HOME_LOG_FILE     "log"

@@ -138,44 +138,65 @@ int service_flush(struct service_link *link, struct error *err)
 
 /* ---- the replica that trains ----------------------------------------------------------------- */
 
-static int scale(struct service_link *link, int wanted, struct error *err)
+static int scale(struct service_link *link, const char *role, int wanted, struct error *err)
 {
     json_object *request = request_new("scale");
 
-    json_object_object_add(request, "role", json_object_new_string(ROLES_FIT_ROLE));
+    json_object_object_add(request, "role", json_object_new_string(role));
     json_object_object_add(request, "count", json_object_new_int(wanted));
     return ask(link, request, "done", err) != NULL ? 0 : -1;
 }
 
-static int count_replicas(json_object *answer)
+static void read_replicas(json_object *answer, const char *name, struct service_trainer *trainer)
 {
     json_object *all = json_object_object_get(answer, "replicas");
-    int count = 0;
 
     for (size_t i = 0;
          json_object_is_type(all, json_type_array) && i < json_object_array_length(all); i++) {
-        const char *role = json_get_string(json_object_array_get_idx(all, i), "role");
+        json_object *one = json_object_array_get_idx(all, i);
+        const char *role = json_get_string(one, "role"), *state = json_get_string(one, "state");
 
-        count += role != NULL && strcmp(role, ROLES_FIT_ROLE) == 0;
+        if (role == NULL || strcmp(role, name) != 0)
+            continue;
+        trainer->there++;
+        trainer->ready = trainer->ready || (state != NULL && strcmp(state, "ready") == 0);
     }
-    return count;
 }
 
-int service_train(struct service_link *link, int wanted, int *there, char *why, size_t size,
-                  struct error *err)
+static void read_world(json_object *role, struct service_trainer *trainer)
+{
+    int64_t nodes = 0, status = 0;
+
+    json_get_int(role, "ready", 0, INT32_MAX, &nodes);
+    trainer->there = json_get_bool(role, "over", false) ? 0 : 1;
+    trainer->ready = nodes > 0;
+    trainer->ended = json_get_int(role, "ended", 0, 255, &status);
+    trainer->status = (int)status;
+}
+
+int service_train(struct service_link *link, const char *name, int wanted,
+                  struct service_trainer *trainer, struct error *err)
 {
     json_object *answer = ask(link, request_new("roles"), "roles", err), *role;
+    const char *kind;
     int64_t target = -1;
 
+    *trainer = (struct service_trainer){0};
     if (answer == NULL)
         return -1;
-    role = named(answer, "roles", "name", ROLES_FIT_ROLE);
+    role = named(answer, "roles", "name", name);
     if (role == NULL)
-        return error_set(err, "job %u has no role that trains", link->job);
+        return error_set(err, "job %u has no role %s", link->job, error_value(name).text);
     json_get_int(role, "target", 0, INT32_MAX, &target);
-    *there = count_replicas(answer);
-    copy(why, size, json_get_string(role, "more"));
-    return target == wanted ? 0 : scale(link, wanted, err);
+    kind = json_get_string(role, "kind");
+    if (kind != NULL && strcmp(kind, "world") == 0) {
+        read_world(role, trainer);
+        target = json_get_bool(role, "wanted", false) ? 1 : 0;
+    } else {
+        read_replicas(answer, name, trainer);
+    }
+    copy(trainer->why, sizeof(trainer->why), json_get_string(role, "more"));
+    return target == wanted ? 0 : scale(link, name, wanted, err);
 }
 
 /* ---- the comment ----------------------------------------------------------------------------- */

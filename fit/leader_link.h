@@ -33,10 +33,18 @@ int service_look(struct service_link *link, const char *model, struct service_lo
 /* It looks at its repository, and does at once what waits. */
 int service_flush(struct service_link *link, struct error *err);
 
-/* There should be so many replicas that train (0 or 1). *there: so many there are, in whatever
- * state. why: for what the replica waits, "" for nothing. */
-int service_train(struct service_link *link, int wanted, int *there, char *why, size_t size,
-                  struct error *err);
+/* What trains: the replica of a role, or the world. */
+struct service_trainer {
+    int there;     /* replicas, in whatever state; of the world 1 until it is over */
+    bool ready;    /* the replica is; the world trains */
+    bool ended;    /* the world has, by itself … */
+    int status;    /* … with that */
+    char why[256]; /* for what it waits, "" for nothing */
+};
+
+/* There should be so many replicas of that role (0 or 1); or the world should train (1), or not. */
+int service_train(struct service_link *link, const char *role, int wanted,
+                  struct service_trainer *trainer, struct error *err);
 
 /* The comment of the service's job: it trains for other users, now for that one (NULL: for nobody).
  * lib/trainer_note.h. */

@@ -8,6 +8,8 @@ fit_libfit_a_SOURCES = \
     fit/acl.h \
     fit/foreign.c \
     fit/foreign.h \
+    fit/gang.c \
+    fit/gang.h \
     fit/grant.c \
     fit/grant.h \
     fit/grant_list.c \
@@ -43,6 +45,8 @@ fit_libfit_a_SOURCES = \
     fit/s3_left.h \
     fit/s3_states.c \
     fit/s3_states.h \
+    fit/server_call.c \
+    fit/server_call.h \
     fit/spec.c \
     fit/spec.h \
     fit/steps.c \
@@ -54,9 +58,9 @@ fit_libfit_a_SOURCES = \
     fit/training.h \
     fit/user_program.c \
     fit/user_program.h
-fit_libfit_a_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+fit_libfit_a_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(CURL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 fit_libfit_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-FIT_LIBS = fit/libfit.a $(STATE_LIBS) $(COMMON_LIBS) $(ACL_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
+FIT_LIBS = fit/libfit.a $(STATE_LIBS) $(COMMON_LIBS) $(ACL_LIBS) $(CURL_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += fit/elastic-fit
 fit_elastic_fit_SOURCES = \
@@ -66,6 +70,7 @@ fit_elastic_fit_SOURCES = \
     cmd/jobs.c \
     cmd/query.c \
     cmd/service_job.c \
+    fit/become.c \
     fit/desk.c \
     fit/fit_command.h \
     fit/fit_show.c \

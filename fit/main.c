@@ -71,13 +71,14 @@ static const struct {
     const char *name;
     bool id;      /* a second argument may say which fit */
     bool of_user; /* access that is over is taken back */
+    bool program; /* others may be a program and its arguments */
     int (*run)(const struct fit_arguments *arguments, struct error *err);
 } commands[] = {
-    {"start", false, true, fit_start},    {"show", true, true, fit_show},
-    {"list", false, true, fit_list},      {"log", true, true, fit_log},
-    {"cancel", true, true, fit_cancel},   {"run", false, false, fit_run},
-    {"train", false, false, fit_train},   {"desk", false, false, fit_desk},
-    {"revoke", false, false, fit_revoke},
+    {"start", false, true, false, fit_start},  {"show", true, true, false, fit_show},
+    {"list", false, true, false, fit_list},    {"log", true, true, false, fit_log},
+    {"cancel", true, true, false, fit_cancel}, {"run", false, false, false, fit_run},
+    {"train", false, false, true, fit_train},  {"become", false, false, true, fit_become},
+    {"desk", false, false, false, fit_desk},   {"revoke", false, false, false, fit_revoke},
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
@@ -90,6 +91,7 @@ static const struct option long_options[] = {
     {"job", required_argument, NULL, 'J'},      {"json", no_argument, NULL, 'j'},
     {"trainer", required_argument, NULL, 'T'},  {"guests", no_argument, NULL, 'g'},
     {"restarts", required_argument, NULL, 'R'}, {"cluster", required_argument, NULL, 'C'},
+    {"call", required_argument, NULL, 'l'},     {"port", required_argument, NULL, 'p'},
     {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
 };
 
@@ -187,6 +189,14 @@ static int read_option(void *to, int option, struct error *err)
     case 'C':
         arguments->cluster = optarg[0] != '\0' ? optarg : NULL;
         return 0;
+    case 'l':
+        arguments->call = optarg;
+        return 0;
+    case 'p':
+        if (number_parse(optarg, strlen(optarg), 1, 65535, &arguments->port) != 0)
+            return error_set(err, "--port=%s: must be the number of a port",
+                             error_value(optarg).text);
+        return 0;
     case 'J':
         if (number_parse(optarg, strlen(optarg), 1, INT32_MAX, &job) != 0)
             return error_set(err, "--job=%s: must be the number of a job",
@@ -210,6 +220,12 @@ static int read_words(struct fit_arguments *arguments, size_t *command, int coun
                          count > 0 ? error_value(words[0]).text : "", count > 0 ? ": " : "");
     if (commands[*command].run == fit_revoke && count == 1)
         return 0;
+    if (commands[*command].program && count > 2) {
+        arguments->program = words + 2;
+        count = 2;
+    }
+    if (commands[*command].run == fit_become && arguments->program == NULL)
+        return error_set(err, "become: needs a service and a program");
     if (count < 2 || count > 2 + (commands[*command].id ? 1 : 0))
         return error_set(err, "%s: needs a service%s; see --help", words[0],
                          commands[*command].id ? ", and perhaps the number of a fit" : "");

@@ -175,14 +175,15 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
 
     if (!json_object_is_type(fit, json_type_object) || repository == NULL) {
         error_set(err,
-                  "service %s has no training; its job file needs fit: {run: […]}, or fit: "
-                  "{trainer: SERVICE@USER}",
+                  "service %s has no training; its job file needs fit: {run: […]}, fit: {role: "
+                  "NAME}, or fit: {trainer: SERVICE@USER}",
                   error_value(order->service).text);
         return NULL;
     }
     if (choose_trainer(order, fit, &trainer, err) != 0)
         return NULL;
-    if (trainer.user[0] == '\0' && json_object_object_get(fit, "run") == NULL) {
+    if (trainer.user[0] == '\0' && json_object_object_get(fit, "run") == NULL &&
+        json_object_object_get(fit, "role") == NULL) {
         error_set(err, "service %s has no training of its own; write --trainer=SERVICE@USER",
                   error_value(order->service).text);
         return NULL;
@@ -214,6 +215,8 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     json_object_object_add(json, "states", states != NULL ? json_object_new_string(url) : NULL);
     add_text(json, "from", order->from);
     add_copy(json, "run", fit);
+    add_copy(json, "role", fit);
+    add_copy(json, "world", fit);
     add_copy(json, "stage", fit);
     add_copy(json, "keep", fit);
     add_copy(json, "grant", fit);
@@ -261,7 +264,7 @@ static bool read_mode(struct spec *spec)
 
     spec->mode = mode != NULL && strcmp(mode, "multi") == 0 ? FIT_MULTI : FIT_SINGLE;
     if (spec->mode == FIT_SINGLE)
-        return spec->run != NULL && spec->run[0] != NULL;
+        return (spec->run != NULL && spec->run[0] != NULL) || spec->role != NULL;
     if (service == NULL || user == NULL)
         return false;
     snprintf(text, sizeof(text), "%.63s@%.63s", service, user);
@@ -285,6 +288,8 @@ int spec_read(const struct home *home, int64_t id, struct spec *spec, struct err
     spec->grant_time = json_get_double(spec->json, "grantTime", GRANT_TIME);
     if (!(spec->grant_time >= 1 && spec->grant_time <= GRANT_TIME_MAX))
         spec->grant_time = GRANT_TIME;
+    spec->role = json_get_string(spec->json, "role");
+    spec->world = spec->role != NULL && json_get_bool(spec->json, "world", false);
     spec->run = json_get_strings(spec->json, "run", ARGUMENT_MAX);
     spec->stage = json_get_strings(spec->json, "stage", ARGUMENT_MAX);
     json_get_int(spec->json, "keep", 0, INT_MAX, &keep);

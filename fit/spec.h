@@ -3,6 +3,7 @@
 #ifndef FIT_SPEC_H
 #define FIT_SPEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <json-c/json.h>
@@ -39,7 +40,9 @@ struct spec {
     struct trainer_name trainer; /* in mode multi */
     const char *grant;           /* an ARN, for S3; NULL: none */
     double grant_time;           /* seconds */
-    char **run, **stage;         /* stage NULL: none */
+    const char *role;            /* that trains; it is the world (world), or has replicas */
+    bool world;
+    char **run, **stage; /* run NULL: the role says it; stage NULL: none */
     struct fit_limits limits;
     int keep;
     int64_t inodes[2]; /* of data and targets in mode multi; 0: not known */

@@ -12,11 +12,14 @@
 #include "fit/new_state.h"
 #include "fit/s3_states.h"
 #include "fit/steps_multi.h"
+#include "fit/training.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 #include "lib/states.h"
 #include "state/place.h"
 
-#define TRAIN_PAUSE 2.0  /* seconds between two looks at the replica that trains */
+#define TRAIN_PAUSE 2.0  /* seconds between two looks at the replica that trains … */
+#define WORLD_PAUSE 0.5  /* … at a world, of which only its leader knows that it has ended */
 #define FLUSH_PAUSE 5.0  /* … between two requests to look at the repository */
 #define PATIENCE    10.0 /* what the leader says may be of before its look at the repository */
 #define NUMBERS_MAX 20
@@ -170,31 +173,30 @@ static enum step prepare(struct steps *steps, double now, struct error *err)
 
 /* ---- the replica that trains ----------------------------------------------------------------- */
 
+/* The role: what the job file names, or that of its own. */
+static const char *role_of(const struct steps *steps)
+{
+    return steps->spec->role != NULL ? steps->spec->role : ROLES_FIT_ROLE;
+}
+
 /* There is a place for it, or there will be. Also after another leader, or another job, has come
  * between. Always waits. */
-static enum step keep_trainer(struct steps *steps, double now, struct error *err)
+static enum step keep_trainer(struct steps *steps, double now, double pause, struct error *err)
 {
-    char why[200];
-    int there;
+    struct service_trainer *replica = &steps->replica;
 
-    if (now >= steps->trained + TRAIN_PAUSE) {
+    if (now >= steps->trained + pause) {
         steps->trained = now;
-        if (service_train(steps->link, 1, &there, why, sizeof(why), err) != 0)
+        if (service_train(steps->link, role_of(steps), 1, replica, err) != 0)
             snprintf(steps->why, sizeof(steps->why), "%.255s", err->text);
-        else if (there == 0)
-            snprintf(steps->why, sizeof(steps->why), "a place for the training%s%s",
-                     why[0] != '\0' ? ": " : "", why);
+        else if (replica->there == 0 || (steps->spec->world && !replica->ready))
+            snprintf(steps->why, sizeof(steps->why), "a place for the training%s%.220s",
+                     replica->why[0] != '\0' ? ": " : "", replica->why);
         else
             steps->why[0] = '\0';
     }
     error_set(err, "%s", steps->why);
     return STEP_WAITS;
-}
-
-static enum step dedicate(struct steps *steps, double now, struct error *err)
-{
-    return home_has(steps->home, steps->id, HOME_TRAINER_FILE) ? STEP_DONE
-                                                               : keep_trainer(steps, now, err);
 }
 
 /* How a program has ended that the trainer runs. */
@@ -216,14 +218,94 @@ static enum step ended(const struct steps *steps, const char *file, const char *
     return code == 0 ? STEP_DONE : STEP_FAILED;
 }
 
+/* ---- a world that trains --------------------------------------------------------------------- */
+
+/* It is begun once in a job: the job has it train on, also when it comes back from the queue. The
+ * next job of the service begins anew, with an empty directory. */
+static enum step begin_world(struct steps *steps, struct error *err)
+{
+    struct new_state state = new_state(steps);
+    json_object *json = home_read(steps->home, steps->id, HOME_WORLD_FILE, err);
+    int64_t job = 0, begun = 0;
+
+    if (json == NULL && errno != ENOENT)
+        return STEP_FAILED;
+    json_get_int(json, "job", 0, UINT32_MAX, &job);
+    json_get_int(json, "begun", 0, INT32_MAX, &begun);
+    json_object_put(json);
+    if (job == steps->job)
+        return STEP_DONE;
+    if (begun == TRAINING_ATTEMPTS) {
+        error_set(err, "the training: " TRAINING_LOST, TRAINING_ATTEMPTS);
+        return STEP_FAILED;
+    }
+    if (begun > 0 && new_state_again(&state, err) != 0)
+        return STEP_FAILED;
+    json = json_object_new_object();
+    json_object_object_add(json, "job", json_object_new_int64(steps->job));
+    json_object_object_add(json, "begun", json_object_new_int64(begun + 1));
+    return home_write(steps->home, steps->id, HOME_WORLD_FILE, json, err) == 0 ? STEP_DONE
+                                                                               : STEP_FAILED;
+}
+
+static enum step keep_world(struct steps *steps, double now, double pause, struct error *err)
+{
+    enum step step = begin_world(steps, err);
+
+    return step == STEP_DONE ? keep_trainer(steps, now, pause, err) : step;
+}
+
+static enum step world_dedicate(struct steps *steps, double now, struct error *err)
+{
+    enum step step = keep_world(steps, now, 0, err);
+
+    return step == STEP_WAITS && (steps->replica.ready || steps->replica.ended) ? STEP_DONE : step;
+}
+
+static enum step world_fit(struct steps *steps, double now, struct error *err)
+{
+    enum step step = keep_world(steps, now, WORLD_PAUSE, err);
+
+    if (step != STEP_WAITS || !steps->replica.ended)
+        return step;
+    if (steps->replica.status == 0)
+        return STEP_DONE;
+    error_set(err, "the training: %s has ended with %d; the output of the job has what it said",
+              steps->spec->role, steps->replica.status);
+    return STEP_FAILED;
+}
+
+/* ---- the training ---------------------------------------------------------------------------- */
+
+/* A role's own `ready` says when. What has failed by then says so. */
+static enum step dedicate(struct steps *steps, double now, struct error *err)
+{
+    bool here = home_has(steps->home, steps->id, HOME_TRAINER_FILE);
+
+    if (steps->spec->world)
+        return world_dedicate(steps, now, err);
+    if (steps->spec->role == NULL)
+        return here ? STEP_DONE : keep_trainer(steps, now, TRAIN_PAUSE, err);
+    if (ended(steps, HOME_FIT_FILE, "the training", err) == STEP_FAILED)
+        return STEP_FAILED;
+    keep_trainer(steps, now, 0, err);
+    if (here && steps->replica.ready)
+        return STEP_DONE;
+    if (steps->why[0] == '\0')
+        error_set(err, "%s gets ready", steps->spec->role);
+    return STEP_WAITS;
+}
+
 static enum step stage(struct steps *steps, double now, struct error *err)
 {
     enum step step;
 
     if (steps->spec->stage == NULL || steps->spec->mode == FIT_MULTI) /* the trainer does */
         return STEP_DONE;
+    if (ended(steps, HOME_FIT_FILE, "the training", err) == STEP_FAILED)
+        return STEP_FAILED;
     step = ended(steps, HOME_STAGE_FILE, "the program that gets the data", err);
-    return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
+    return step == STEP_WAITS ? keep_trainer(steps, now, TRAIN_PAUSE, err) : step;
 }
 
 static enum step fit(struct steps *steps, double now, struct error *err)
@@ -232,19 +314,20 @@ static enum step fit(struct steps *steps, double now, struct error *err)
 
     if (steps->spec->mode == FIT_MULTI)
         return multi_fit(steps, now, err);
+    if (steps->spec->world)
+        return world_fit(steps, now, err);
     step = ended(steps, HOME_FIT_FILE, "the training", err);
-    return step == STEP_WAITS ? keep_trainer(steps, now, err) : step;
+    return step == STEP_WAITS ? keep_trainer(steps, now, TRAIN_PAUSE, err) : step;
 }
 
 static enum step end_replica(struct steps *steps, double now, struct error *err)
 {
-    char why[256];
-    int there;
+    struct service_trainer replica;
 
     (void)now;
-    if (service_train(steps->link, 0, &there, why, sizeof(why), err) != 0)
+    if (service_train(steps->link, role_of(steps), 0, &replica, err) != 0)
         return STEP_WAITS;
-    if (there == 0)
+    if (replica.there == 0)
         return STEP_DONE;
     error_set(err, "the end of the trainer");
     return STEP_WAITS;
@@ -252,12 +335,23 @@ static enum step end_replica(struct steps *steps, double now, struct error *err)
 
 /* ---- the new state --------------------------------------------------------------------------- */
 
+/* Of a world nobody knows better than the runner that it has written all. */
+static int finish_world(const struct steps *steps, const struct new_state *state, struct error *err)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "fit %lld of %.24s", (long long)steps->id, steps->spec->service);
+    return new_state_finish(state, name, err) == 0 ? 0 : error_prefix(err, "the training");
+}
+
 static enum step complete(struct steps *steps, double now, struct error *err)
 {
     struct new_state state = new_state(steps);
 
     if (steps->spec->mode == FIT_MULTI)
         return multi_complete(steps, now, err);
+    if (steps->spec->world && finish_world(steps, &state, err) != 0)
+        return STEP_FAILED;
     return new_state_check(&state, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 

@@ -27,9 +27,10 @@ struct steps {
     /* Of this action, since this process carries it out. */
     double began, flushed, trained, asked;
     bool granted;
-    char key[72];  /* of the replica that trains, for S3 */
-    char why[256]; /* the trainer does not run or answer, as was known last */
-    int count;     /* of FIT_DO_COUNT */
+    char key[72];                   /* of the replica that trains, for S3 */
+    char why[256];                  /* the trainer does not run or answer, as was known last */
+    struct service_trainer replica; /* … as was known last: what trains */
+    int count;                      /* of FIT_DO_COUNT */
 };
 
 enum step { STEP_WAITS, STEP_DONE, STEP_FAILED };

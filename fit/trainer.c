@@ -2,29 +2,30 @@
 /* `elastic-fit train`: the replica that trains (command.h). It takes no requests of clients.
  *
  * It looks at the record of the fit and does what is the present action, once: how that has ended
- * is in a file, which the runner finds. So neither minds when the other one is started anew. */
-#include <dirent.h>
+ * is in a file, which the runner finds. So neither minds when the other one is started anew.
+ *
+ * What trains is a program, which ends; or a server of a role, which is called. Of a role there may
+ * be several tasks (fit/gang.h): task 0 does all that the runner hears of. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "common/files.h"
 #include "common/log.h"
+#include "common/monotonic.h"
 #include "common/stop.h"
 #include "fit/fit_command.h"
-#include "fit/home.h"
+#include "fit/gang.h"
 #include "fit/guest_trainer.h"
+#include "fit/home.h"
 #include "fit/new_state.h"
+#include "fit/server_call.h"
 #include "fit/spec.h"
 #include "fit/training.h"
 #include "fit/user_program.h"
-#include "lib/json_get.h"
 
 #define LOOK_NS     50000000L
 #define IDLE_NS     500000000L /* when there is nothing to train */
@@ -32,20 +33,19 @@
 
 struct trainer {
     struct home home;
+    const struct fit_arguments *arguments;
+    struct gang gang;
     int64_t id; /* 0: no fit is under way */
     struct spec spec;
     struct home_record record;
     struct training_scratch staged; /* the directory for data on this node */
     bool has_data;
-    struct timespec looked;
+    pid_t server; /* of a role that is called; 0: there is none */
+    bool served;  /* … it has been started for this fit */
+    long long looked;
 };
 
 /* ---- which fit ------------------------------------------------------------------------------- */
-
-static bool is_for_us(const struct fit *fit)
-{
-    return fit->dedicated && !fit->cleaning && !fit_is_over(fit);
-}
 
 static void remove_staged(struct trainer *trainer)
 {
@@ -53,8 +53,28 @@ static void remove_staged(struct trainer *trainer)
     trainer->has_data = false;
 }
 
+static bool always(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* It is asked to, if it has not done so by itself. */
+static void end_server(struct trainer *trainer, int *code, struct error *why)
+{
+    const struct program program = {.argv = trainer->arguments->program, .unwanted = always};
+
+    program_await(&program, trainer->server, code, why);
+    trainer->server = 0;
+}
+
 static void leave(struct trainer *trainer)
 {
+    int code;
+
+    if (trainer->server > 0)
+        end_server(trainer, &code, NULL);
+    trainer->served = false;
     remove_staged(trainer);
     spec_clear(&trainer->spec);
     trainer->id = 0;
@@ -67,87 +87,60 @@ static bool still_wanted(struct trainer *trainer)
     if (home_record_read(&trainer->home, trainer->id, &record, NULL) != 0)
         return errno != ENOENT; /* a file system that does not answer has not said so */
     trainer->record = record;
-    return is_for_us(&record.fit);
+    return training_is_wanted(&record.fit);
 }
 
+/* Also if another task has failed: what this one does is for nothing then. */
 static bool unwanted(void *arg)
 {
     struct trainer *trainer = arg;
-    struct timespec now;
-    long ms;
+    long long now = monotonic_ms();
 
     if (stop_asked())
         return true;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    ms = (now.tv_sec - trainer->looked.tv_sec) * 1000 +
-         (now.tv_nsec - trainer->looked.tv_nsec) / 1000000;
-    if (ms < UNWANTED_MS)
+    if (now < trainer->looked + UNWANTED_MS)
         return false;
     trainer->looked = now;
-    return !still_wanted(trainer);
+    return !still_wanted(trainer) ||
+           gang_has_failed(&trainer->gang, &trainer->home, trainer->id, NULL);
 }
 
 static int find_fit(struct trainer *trainer, struct error *err)
 {
-    size_t count;
-    int64_t *list = home_list(&trainer->home, &count, err);
-    int rc = list != NULL ? 0 : -1;
-
-    while (rc == 0 && trainer->id == 0 && count-- > 0) {
-        struct home_record record;
-
-        if (home_record_read(&trainer->home, list[count], &record, NULL) != 0 ||
-            !is_for_us(&record.fit))
-            continue;
-        rc = spec_read(&trainer->home, list[count], &trainer->spec, err);
-        if (rc != 0)
-            break;
-        trainer->id = list[count];
-        trainer->record = record;
-        rc = training_here(&trainer->home, trainer->id, NULL, err);
-    }
-    free(list);
-    return rc;
+    if (training_find(&trainer->home, &trainer->id, &trainer->spec, &trainer->record, err) != 0)
+        return -1;
+    if (trainer->id == 0 || trainer->gang.task > 0)
+        return 0;
+    return training_here(&trainer->home, trainer->id, NULL, err);
 }
 
-/* ---- what programs are told ------------------------------------------------------------------ */
+/* ---- programs -------------------------------------------------------------------------------- */
 
-static struct training_added environment(const struct trainer *trainer)
-{
-    const struct home *home = &trainer->home;
-    json_object *json = trainer->spec.json;
-    struct new_state_path to = new_state_path(trainer->spec.place, trainer->record.state, false);
-    struct new_state_path from = new_state_path(trainer->spec.place, trainer->record.previous,
-                                                true);
-    struct training_added added = {0};
-    char id[24];
-
-    snprintf(id, sizeof(id), "%" PRId64, trainer->id);
-    training_add(&added, "ELASTIC_FIT", home_path(home, trainer->id, HOME_CALL_FILE).text);
-    training_add(&added, "ELASTIC_FIT_ID", id);
-    training_add(&added, "ELASTIC_MODEL_DIR", to.text);
-    training_add(&added, "ELASTIC_PREVIOUS_MODEL_DIR",
-                 trainer->record.previous > 0 ? from.text : NULL);
-    training_add(&added, "ELASTIC_TRAIN_DATA", json_get_string(json, "trainData"));
-    training_add(&added, "ELASTIC_TARGETS_DATA", json_get_string(json, "targetsData"));
-    if (home_has(home, trainer->id, HOME_CONFIG_FILE))
-        training_add(&added, "ELASTIC_FIT_CONFIG",
-                     home_path(home, trainer->id, HOME_CONFIG_FILE).text);
-    training_add(&added, "ELASTIC_STAGED",
-                 trainer->staged.path[0] != '\0' ? trainer->staged.path : NULL);
-    return added;
-}
-
-static bool run(struct trainer *trainer, char *const *argv, int *code, struct error *why)
+/* Begins it. -1 with code and why. */
+static pid_t begin(struct trainer *trainer, char *const *argv, const char *staged,
+                   struct program *program, int *code, struct error *why)
 {
     struct home_path log = home_path(&trainer->home, trainer->id, HOME_LOG_FILE);
-    struct training_added added = environment(trainer);
-    struct program program = {
-        .argv = argv, .added = added.list, .log = log.text, .unwanted = unwanted, .arg = trainer};
-    bool wanted = program_run(&program, code, why);
+    struct training_added added = training_environment(&trainer->home, trainer->id, &trainer->spec,
+                                                       &trainer->record, staged);
+    pid_t child;
 
+    *program = (struct program){
+        .argv = argv, .added = added.list, .log = log.text, .unwanted = unwanted, .arg = trainer};
+    child = program_start(program, code, why);
     training_added_clear(&added);
-    return wanted;
+    program->added = NULL;
+    program->log = NULL;
+    return child;
+}
+
+static bool run(struct trainer *trainer, char *const *argv, const char *staged, int *code,
+                struct error *why)
+{
+    struct program program;
+    pid_t child = begin(trainer, argv, staged, &program, code, why);
+
+    return child < 0 || program_await(&program, child, code, why);
 }
 
 /* ---- the data -------------------------------------------------------------------------------- */
@@ -165,7 +158,7 @@ static bool get_data(struct trainer *trainer, int *code, struct error *why)
         return true;
     if (make_staged(trainer, why) != 0)
         return false;
-    if (!run(trainer, trainer->spec.stage, code, why)) {
+    if (!run(trainer, trainer->spec.stage, trainer->staged.path, code, why)) {
         why->text[0] = '\0';
         return false;
     }
@@ -186,6 +179,83 @@ static int stage(struct trainer *trainer, struct error *err)
                         &why, err);
 }
 
+/* ---- a server -------------------------------------------------------------------------------- */
+
+/* Once for a fit: it gets ready while there is time for the start. */
+static int start_server(struct trainer *trainer, const char *staged, struct error *err)
+{
+    struct program program;
+    int code;
+
+    if (trainer->served || trainer->arguments->call == NULL)
+        return 0;
+    trainer->server = begin(trainer, trainer->arguments->program, staged, &program, &code, err);
+    trainer->served = trainer->server > 0;
+    return trainer->served ? 0 : -1;
+}
+
+/* Has it ended by itself? Then code, which is not 0, and why. */
+static bool server_has_ended(struct trainer *trainer, int *code, struct error *why)
+{
+    if (trainer->server <= 0 || !program_has_ended(trainer->server))
+        return false;
+    end_server(trainer, code, why);
+    if (*code == 0)
+        error_set(why, "its server has ended before it has trained");
+    else
+        error_prefix(why, "its server");
+    *code = *code != 0 ? *code : 1;
+    return true;
+}
+
+static bool call_unwanted(void *arg)
+{
+    struct trainer *trainer = arg;
+
+    return unwanted(arg) || trainer->server <= 0 || program_has_ended(trainer->server);
+}
+
+/* As run(). */
+static bool call_server(struct trainer *trainer, int *code, struct error *why)
+{
+    const struct home_record *record = &trainer->record;
+    struct new_state_path to = new_state_path(trainer->spec.place, record->state, false);
+    struct new_state_path from = new_state_path(trainer->spec.place, record->previous, true);
+    json_object *body = spec_call(&trainer->spec, to.text, record->previous > 0 ? from.text : NULL,
+                                  trainer->staged.path[0] != '\0' ? trainer->staged.path : NULL);
+    const struct server_call call = {
+        .path = trainer->arguments->call,
+        .port = trainer->arguments->port,
+        .address = getenv("MASTER_ADDR"),
+        .body = json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN |
+                                                         JSON_C_TO_STRING_NOSLASHESCAPE),
+        .unwanted = call_unwanted,
+        .arg = trainer,
+    };
+    enum fit_call answer = server_call(&call, why);
+
+    json_object_put(body);
+    *code = answer == FIT_CALL_DONE ? 0 : 1;
+    if (answer == FIT_CALL_DONE)
+        return true;
+    /* That says more than that it does not answer. */
+    return server_has_ended(trainer, code, why) || answer == FIT_CALL_FAILED;
+}
+
+/* Before it is called. True: that has been said, or could not be (*rc). */
+static bool server_is_lost(struct trainer *trainer, int *rc, struct error *err)
+{
+    struct error why = {""};
+    int code;
+
+    *rc = 0;
+    if (!server_has_ended(trainer, &code, &why) ||
+        home_has(&trainer->home, trainer->id, HOME_FIT_FILE))
+        return false;
+    *rc = training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err);
+    return true;
+}
+
 /* ---- the training ---------------------------------------------------------------------------- */
 
 static int finish(const struct trainer *trainer, const struct new_state *state, struct error *err)
@@ -197,6 +267,40 @@ static int finish(const struct trainer *trainer, const struct new_state *state, 
     snprintf(name, sizeof(name), "fit %" PRId64 " of %.24s", trainer->id, trainer->spec.service);
     code = new_state_finish(state, name, &why) == 0 ? 0 : 1;
     return training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err);
+}
+
+/* The other tasks of a gang have to end with 0, too. False: it is not wanted any more. */
+static bool await_others(struct trainer *trainer)
+{
+    while (!gang_is_done(&trainer->gang, &trainer->home, trainer->id)) {
+        const struct timespec time = {.tv_nsec = LOOK_NS};
+
+        if (unwanted(trainer))
+            return false;
+        nanosleep(&time, NULL);
+    }
+    return true;
+}
+
+/* It is what one task, or all of them, do. False: it is not wanted any more. */
+static bool do_training(struct trainer *trainer, int *code, struct error *why)
+{
+    bool called = trainer->arguments->call != NULL, wanted;
+
+    if (called)
+        wanted = call_server(trainer, code, why);
+    else
+        wanted = run(trainer,
+                     trainer->arguments->program != NULL ? trainer->arguments->program
+                                                         : trainer->spec.run,
+                     trainer->staged.path, code, why);
+    if (wanted && *code == 0 && !called)
+        wanted = await_others(trainer);
+    if (!wanted && gang_has_failed(&trainer->gang, &trainer->home, trainer->id, why)) {
+        *code = 1;
+        return true;
+    }
+    return wanted;
 }
 
 static int train(struct trainer *trainer, struct error *err)
@@ -221,15 +325,53 @@ static int train(struct trainer *trainer, struct error *err)
     }
     if (attempt > 1 && new_state_again(&state, err) != 0)
         return -1;
+    if (trainer->gang.tasks > 1 && gang_begin(&trainer->gang, &trainer->home, trainer->id, attempt,
+                                              trainer->staged.path, err) != 0)
+        return -1;
     log_info("fit %" PRId64 " of %s: trains%s", trainer->id, trainer->spec.model,
              attempt > 1 ? " once more" : "");
-    if (!run(trainer, trainer->spec.run, &code, &why))
+    if (!do_training(trainer, &code, &why))
         return 0;
     return code == 0 ? finish(trainer, &state, err)
                      : training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
+
+/* What task 0 does. */
+static int lead(struct trainer *trainer, struct error *err)
+{
+    int rc;
+
+    if (trainer->arguments->call != NULL && trainer->spec.stage != NULL &&
+        make_staged(trainer, err) != 0)
+        return -1;
+    if (start_server(trainer, trainer->staged.path, err) != 0 || server_is_lost(trainer, &rc, err))
+        return -1;
+    if (trainer->record.fit.action == FIT_DO_STAGE)
+        return stage(trainer, err);
+    return trainer->record.fit.action == FIT_DO_FIT ? train(trainer, err) : 0;
+}
+
+/* What the others do. A server of theirs runs as long as the fit. */
+static int follow(struct trainer *trainer, struct error *err)
+{
+    char staged[PATH_MAX];
+    bool begun = gang_has_begun(&trainer->gang, &trainer->home, trainer->id, staged,
+                                sizeof(staged));
+    struct error why = {""};
+    int code = 0;
+
+    if (start_server(trainer, "", err) != 0)
+        return -1;
+    if (trainer->arguments->call != NULL) {
+        if (!begun || !server_has_ended(trainer, &code, &why))
+            return 0;
+    } else if (!begun || !run(trainer, trainer->arguments->program, staged, &code, &why)) {
+        return 0;
+    }
+    return gang_say(&trainer->gang, &trainer->home, trainer->id, code, &why, err);
+}
 
 static int work(struct trainer *trainer, struct error *err)
 {
@@ -241,16 +383,35 @@ static int work(struct trainer *trainer, struct error *err)
         leave(trainer);
         return 0;
     }
-    if (trainer->record.fit.action == FIT_DO_STAGE)
-        return stage(trainer, err);
-    return trainer->record.fit.action == FIT_DO_FIT ? train(trainer, err) : 0;
+    return trainer->gang.task == 0 ? lead(trainer, err) : follow(trainer, err);
 }
 
+/* Until it is told to end. */
+static void loop(struct trainer *trainer, struct guest_trainer *guest, struct error *err)
+{
+    struct error before = {""};
+
+    while (!stop_asked()) {
+        struct timespec time = {.tv_nsec = IDLE_NS};
+
+        if ((work(trainer, err) != 0 ||
+             (trainer->id == 0 && guest != NULL && guest_trainer_look(guest, err) != 0)) &&
+            strcmp(before.text, err->text) != 0) {
+            log_error("%s; tries again", err->text);
+            before = *err;
+        }
+        if (trainer->id != 0 || (guest != NULL && guest->id != 0))
+            time.tv_nsec = LOOK_NS;
+        nanosleep(&time, NULL);
+    }
+    leave(trainer);
+}
+
+/* Guests have what the job file's fit runs; a role trains for its service only. */
 int fit_train(const struct fit_arguments *arguments, struct error *err)
 {
-    struct trainer trainer = {0};
+    struct trainer trainer = {.arguments = arguments, .gang = gang_here()};
     struct guest_trainer guest = {0};
-    struct error before = {""};
 
     log_init("elastic-fit");
     stop_watch(0);
@@ -261,20 +422,7 @@ int fit_train(const struct fit_arguments *arguments, struct error *err)
     if (guest.key == NULL)
         return error_set(err, "out of memory");
     training_scratch_sweep();
-    while (!stop_asked()) {
-        struct timespec time = {.tv_nsec = IDLE_NS};
-
-        if ((work(&trainer, err) != 0 ||
-             (trainer.id == 0 && guest_trainer_look(&guest, err) != 0)) &&
-            strcmp(before.text, err->text) != 0) {
-            log_error("%s; tries again", err->text);
-            before = *err;
-        }
-        if (trainer.id != 0 || guest.id != 0)
-            time.tv_nsec = LOOK_NS;
-        nanosleep(&time, NULL);
-    }
-    leave(&trainer);
+    loop(&trainer, arguments->program == NULL ? &guest : NULL, err);
     s3_box_key_destroy(guest.key);
     return 0;
 }

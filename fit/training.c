@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include "common/files.h"
+#include "fit/new_state.h"
+#include "lib/json_get.h"
 
 #define SCRATCH       "elastic-fit-"
 #define SCRATCH_TRIES 3
@@ -45,6 +48,31 @@ bool training_attempt(const struct home *home, int64_t id, int *attempt)
     }
     errno = EEXIST;
     return false;
+}
+
+bool training_is_wanted(const struct fit *fit)
+{
+    return fit->dedicated && !fit->cleaning && !fit_is_over(fit);
+}
+
+int training_find(const struct home *home, int64_t *id, struct spec *spec,
+                  struct home_record *record, struct error *err)
+{
+    size_t count;
+    int64_t *list = home_list(home, &count, err);
+    int rc = list != NULL ? 0 : -1;
+
+    *id = 0;
+    while (rc == 0 && *id == 0 && count-- > 0) {
+        if (home_record_read(home, list[count], record, NULL) != 0 ||
+            !training_is_wanted(&record->fit))
+            continue;
+        rc = spec_read(home, list[count], spec, err);
+        if (rc == 0)
+            *id = list[count];
+    }
+    free(list);
+    return rc;
 }
 
 int training_say(const struct home *home, int64_t id, const char *file, int code,
@@ -140,6 +168,28 @@ void training_add(struct training_added *added, const char *name, const char *va
         added->list[added->count] = NULL;
     else
         added->count++;
+}
+
+struct training_added training_environment(const struct home *home, int64_t id,
+                                           const struct spec *spec,
+                                           const struct home_record *record, const char *staged)
+{
+    struct new_state_path to = new_state_path(spec->place, record->state, false);
+    struct new_state_path from = new_state_path(spec->place, record->previous, true);
+    struct training_added added = {0};
+    char number[24];
+
+    snprintf(number, sizeof(number), "%" PRId64, id);
+    training_add(&added, "ELASTIC_FIT", home_path(home, id, HOME_CALL_FILE).text);
+    training_add(&added, "ELASTIC_FIT_ID", number);
+    training_add(&added, "ELASTIC_MODEL_DIR", to.text);
+    training_add(&added, "ELASTIC_PREVIOUS_MODEL_DIR", record->previous > 0 ? from.text : NULL);
+    training_add(&added, "ELASTIC_TRAIN_DATA", json_get_string(spec->json, "trainData"));
+    training_add(&added, "ELASTIC_TARGETS_DATA", json_get_string(spec->json, "targetsData"));
+    if (home_has(home, id, HOME_CONFIG_FILE))
+        training_add(&added, "ELASTIC_FIT_CONFIG", home_path(home, id, HOME_CONFIG_FILE).text);
+    training_add(&added, "ELASTIC_STAGED", staged[0] != '\0' ? staged : NULL);
+    return added;
 }
 
 void training_added_clear(struct training_added *added)

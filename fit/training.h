@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "fit/home.h"
+#include "fit/spec.h"
 #include "lib/error.h"
 
 #define TRAINING_ATTEMPTS  2 /* starts of a training: it may lose its node once */
@@ -21,6 +22,13 @@ int training_here(const struct home *home, int64_t id, const char *key, struct e
 /* This start is the first, or the second after the first has gone with its node. False with errno:
  * EEXIST if there have been enough. */
 bool training_attempt(const struct home *home, int64_t id, int *attempt);
+
+/* The fit for which the replica that trains, or the world, is there: *id, 0 if there is none. Then
+ * spec, which is cleared by whoever has it, and record are of it. */
+int training_find(const struct home *home, int64_t *id, struct spec *spec,
+                  struct home_record *record, struct error *err);
+/* Is the replica, or the world, there for it? */
+bool training_is_wanted(const struct fit *fit);
 
 /* How a program has ended. */
 int training_say(const struct home *home, int64_t id, const char *file, int code,
@@ -43,6 +51,10 @@ struct training_added {
     int count;
 };
 
+/* … that the training of a fit of this service finds. staged: "": no such directory. */
+struct training_added training_environment(const struct home *home, int64_t id,
+                                           const struct spec *spec,
+                                           const struct home_record *record, const char *staged);
 void training_add(struct training_added *added, const char *name, const char *value);
 void training_added_clear(struct training_added *added);
 

@@ -62,7 +62,7 @@ static void block_child_signal(void)
 }
 
 /* It is not reaped: while it is there, its number, and that of its group, is nobody else's. */
-static bool has_ended(pid_t child)
+bool program_has_ended(pid_t child)
 {
     siginfo_t info = {0};
 
@@ -78,7 +78,7 @@ static bool await(const struct program *program, pid_t child, int *status)
 
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
-    while (!has_ended(child)) {
+    while (!program_has_ended(child)) {
         if (wanted && program->unwanted(program->arg)) {
             wanted = false;
             kill(-child, SIGTERM);
@@ -93,10 +93,9 @@ static bool await(const struct program *program, pid_t child, int *status)
     return wanted;
 }
 
-bool program_run(const struct program *program, int *code, struct error *why)
+pid_t program_start(const struct program *program, int *code, struct error *why)
 {
-    int log = open_log(program->log), status = 0;
-    bool wanted;
+    int log = open_log(program->log);
     pid_t child;
 
     block_child_signal();
@@ -106,12 +105,18 @@ bool program_run(const struct program *program, int *code, struct error *why)
         become(program, log);
     if (child < 0)
         error_set(why, "%s: %s", error_path(program->log).text, strerror(errno));
+    else
+        setpgid(child, child);
     if (log >= 0)
         close(log);
-    if (child < 0)
-        return true;
-    setpgid(child, child);
-    wanted = await(program, child, &status);
+    return child;
+}
+
+bool program_await(const struct program *program, pid_t child, int *code, struct error *why)
+{
+    int status = 0;
+    bool wanted = await(program, child, &status);
+
     *code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (WIFSIGNALED(status))
         error_set(why, "signal %d has ended it", WTERMSIG(status));
@@ -121,4 +126,11 @@ bool program_run(const struct program *program, int *code, struct error *why)
     else if (*code != 0)
         error_set(why, "exit status %d; 'selastic fit log' has what it said", *code);
     return wanted;
+}
+
+bool program_run(const struct program *program, int *code, struct error *why)
+{
+    pid_t child = program_start(program, code, why);
+
+    return child < 0 || program_await(program, child, code, why);
 }

@@ -4,8 +4,7 @@
 #define FIT_USER_PROGRAM_H
 
 #include <stdbool.h>
-
-#include <json-c/json.h>
+#include <sys/types.h>
 
 #include "lib/error.h"
 
@@ -21,5 +20,11 @@ struct program {
 /* Run it to its end, or end it. False: it was ended because it was not wanted any more. Otherwise
  * *code is its exit status (128 and the signal if one has ended it), and why says it in words. */
 bool program_run(const struct program *program, int *code, struct error *why);
+
+/* The same in three parts, for a program beside which something else goes on. -1 with why: it has
+ * not been started, and *code says so. */
+pid_t program_start(const struct program *program, int *code, struct error *why);
+bool program_has_ended(pid_t child);
+bool program_await(const struct program *program, pid_t child, int *code, struct error *why);
 
 #endif

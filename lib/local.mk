@@ -63,6 +63,8 @@ lib_libelasticcore_a_SOURCES = \
     lib/mlflow_log.c \
     lib/mlflow_private.h \
     lib/fit.h \
+    lib/fit_call.c \
+    lib/fit_call.h \
     lib/frame.c \
     lib/frame.h \
     lib/gather.c \
@@ -185,6 +187,7 @@ lib_libelasticcore_a_SOURCES = \
     lib/roles_base.h \
     lib/roles_check.c \
     lib/roles_find.c \
+    lib/roles_fit.c \
     lib/roles_json.c \
     lib/roles_private.h \
     lib/roles_reader.c \

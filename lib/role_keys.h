@@ -468,6 +468,18 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "run",
     .kind = ROLES_KIND_COMMAND,
     .help = "The training and its arguments, as a list. No shell reads it")
 
+ROLE_KEY(ROLES_PLACE_FIT, .name = "role",
+    FIELD(struct roles, fit.role),
+    .kind = ROLES_KIND_NAME,
+    .help = "Instead of `run`: a role of this file is the training, of kind `replicas` or `world`. "
+            "It is there only while a fit needs it")
+
+ROLE_KEY(ROLES_PLACE_FIT, .name = "call",
+    FIELD(struct roles, fit.call),
+    .kind = ROLES_KIND_PATH,
+    .help = "The role is a server, which trains when it is asked by POST of this path, such as "
+            "`/fit`. Without it: the role is a program that trains, and ends")
+
 ROLE_KEY(ROLES_PLACE_FIT, .name = "stage",
     FIELD(struct roles, fit.stage),
     .kind = ROLES_KIND_COMMAND,
@@ -478,6 +490,7 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "cpus",
     .kind = ROLES_KIND_NUMBER,
     .min = 0, .max = 65535,
     .builtin = "1",
+    .only_run = true,
     .help = "CPUs of the training")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "gpus",
@@ -485,18 +498,21 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "gpus",
     .kind = ROLES_KIND_NUMBER,
     .min = 0, .max = 1024,
     .builtin = "0",
+    .only_run = true,
     .help = "GPUs of the training")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "memory",
     FIELD(struct roles, fit.size.memory),
     .kind = ROLES_KIND_MEMORY,
     .builtin = "0",
+    .only_run = true,
     .help = "Memory of the training, as `memory` of a role is written. 0: none is set aside")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "pool",
     FIELD(struct roles, fit.pools),
     .kind = ROLES_KIND_POOLS,
     .max = POLICY_POOLS_MAX,
+    .only_run = true,
     .help = "The pools of the training, in this order. Without it: those of the job")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "within",
@@ -550,6 +566,7 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "grant-time",
 ROLE_KEY(ROLES_PLACE_FIT, .name = "allow",
     FIELD(struct roles, fit.allow),
     .kind = ROLES_KIND_COMMAND,
+    .only_run = true,
     .help = "Other users who may have their models trained here (`selastic fit start --trainer`), "
             "and may do nothing else: a list of names, or `@GROUP`")
 

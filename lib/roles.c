@@ -178,6 +178,7 @@ static void clear_role(struct role *role)
 {
     free(role->name);
     strings_free(role->run);
+    strings_free(role->training);
     free(role->base);
     strings_free(role->pools);
     strings_free(role->ports);
@@ -421,6 +422,33 @@ static int set_fit_builtins(const struct roles_reader *reader, const struct role
     return 0;
 }
 
+/* A program, a role, or a trainer. */
+static int check_training(const struct roles_reader *reader, const struct roles_part *part,
+                          const struct roles *roles)
+{
+    struct roles_part role = roles_member(part, "role"), call = roles_member(part, "call");
+
+    if (roles->fit.run == NULL && roles->fit.role == NULL && roles->fit.trainer == NULL)
+        return roles_fail(reader, part,
+                          "it has no run; write the training and its arguments, such as run: "
+                          "[python3, train.py], or role: NAME, or trainer: SERVICE@USER");
+    if (roles->fit.run != NULL && roles->fit.role != NULL)
+        return roles_fail(reader, &role, "the training is run already; write one of them");
+    if (roles->fit.call != NULL && roles->fit.role == NULL)
+        return roles_fail(reader, &call, "only a role is called; write role: NAME, too");
+    json_object_object_foreach (part->value, name, value) {
+        struct roles_part member = {value, part, name};
+
+        if (roles->fit.role != NULL && roles_find_key(ROLES_PLACE_FIT, name)->only_run)
+            return roles_fail(reader, &member,
+                              strcmp(name, "allow") == 0
+                                  ? "a role trains for its own service only; write run instead of "
+                                    "role, or leave it out"
+                                  : "it goes with run; the role says that, leave it out");
+    }
+    return 0;
+}
+
 static int read_fit(const struct roles_reader *reader, const struct roles_part *part,
                     struct roles *roles)
 {
@@ -447,10 +475,8 @@ static int read_fit(const struct roles_reader *reader, const struct roles_part *
         if (rc < 0)
             return -1;
     }
-    if (roles->fit.run == NULL && roles->fit.trainer == NULL)
-        return roles_fail(reader, part,
-                          "it has no run; write the training and its arguments, such as run: "
-                          "[python3, train.py], or trainer: SERVICE@USER");
+    if (check_training(reader, part, roles) < 0)
+        return -1;
     if (roles->fit.run == NULL && roles->fit.allow != NULL)
         return roles_fail(reader, part, "allow is for trainers; write run, too");
     if (roles->fit.states != NULL && s3_place_parse(roles->fit.states, &where, &err) != 0)
@@ -507,6 +533,10 @@ static int add_fit(const struct roles_reader *reader, const struct roles_part *p
 
     if (roles->service == NULL)
         return roles_fail(reader, part, "only a service is trained; write service: NAME");
+    if (roles->fit.role != NULL) {
+        set_replacement(roles);
+        return roles_take_trainer(reader, part, roles);
+    }
     if (roles_find(roles, ROLES_FIT_ROLE) >= 0)
         return roles_fail(reader, part,
                           "a role has the name " ROLES_FIT_ROLE ", too; give the role another one");
@@ -586,6 +616,8 @@ void roles_destroy(struct roles *roles)
     free(roles->models.repository);
     free(roles->models.copies);
     strings_free(roles->fit.run);
+    free(roles->fit.role);
+    free(roles->fit.call);
     strings_free(roles->fit.stage);
     free(roles->fit.trainer);
     strings_free(roles->fit.allow);

@@ -87,7 +87,10 @@ struct role {
     int after_count;
     bool asks;   /* it grows beyond min only when somebody asks; else as nodes are idle */
     bool shield; /* Slurm's SIGTERM does not reach its tasks: libelastic-shield.so */
-    bool trains; /* made of the job's fit: it runs elastic-fit, which runs the training */
+    /* The job's fit is this role: made of its `run`, or named by it. It is there only while a fit
+     * trains. Its tasks run elastic-fit, which runs the training (lib/role_task.h). */
+    bool trains;
+    char **training; /* … of one that is named: the command that runs `run` as it; else NULL */
     /* Of kind shards: the job file has one role, and the list one for each shard that there may
      * be: "shard-1", "shard-2", … They have no replicas until the service wants some: then max. */
     struct {
@@ -120,7 +123,7 @@ enum roles_fit_replace {
     ROLES_FIT_LOAD,    /* none is replaced: the program loads it */
 };
 
-/* The role that trains, which the job file does not have. */
+/* The role that trains where the job file names none: it does not have it. */
 #define ROLES_FIT_ROLE    "fit"
 #define ROLES_FIT_PROGRAM "elastic-fit"
 
@@ -139,7 +142,9 @@ struct roles {
     } models;               /* of the service */
     double handover; /* seconds before the time limit that a successor is submitted; 0: none */
     struct {
-        char **run;    /* the training; NULL: the service has none of its own */
+        char **run;    /* the training; NULL: a role is it, or the service has none of its own */
+        char *role;    /* the role that is the training; NULL: none is */
+        char *call;    /* a path: this role is a server, which is asked there; NULL: it is not */
         char *trainer; /* "SERVICE@USER", which trains instead; NULL: none is named */
         char **stage;  /* gets the data before; NULL: nothing does */
         char **allow;  /* users, and "@GROUP", who may have models of theirs trained; NULL: none */
@@ -164,6 +169,8 @@ struct roles {
 
 /* Has the job file a fit: of its own, or by a trainer? */
 bool roles_are_trained(const struct roles *roles);
+/* The index of the role that trains; -1: there is none. */
+int roles_trainer(const struct roles *roles);
 
 /* Where in the file a part of the tree was: line and column, both from 1. False: not known. */
 typedef bool roles_where(const json_object *part, int *line, int *column, void *arg);

@@ -16,11 +16,13 @@ int roles_find(const struct roles *roles, const char *name)
 
 int roles_leader(const struct roles *roles)
 {
-    int i = 0;
-
-    while (i + 1 < roles->count && !roles->list[i].leads && !roles->list[i + 1].trains)
-        i++;
-    return i;
+    for (int i = 0; i < roles->count; i++)
+        if (roles->list[i].leads)
+            return i;
+    for (int i = roles->count - 1; i >= 0; i--)
+        if (!roles->list[i].trains)
+            return i;
+    return 0;
 }
 
 const char *role_pool(const struct role *role, int i)
@@ -41,7 +43,16 @@ int roles_shard(const struct roles *roles, int number)
 
 bool roles_are_trained(const struct roles *roles)
 {
-    return roles->fit.run != NULL || roles->fit.trainer != NULL;
+    return roles->fit.run != NULL || roles->fit.role != NULL || roles->fit.trainer != NULL;
+}
+
+int roles_trainer(const struct roles *roles)
+{
+    for (int i = 0; i < roles->count; i++) {
+        if (roles->list[i].trains)
+            return i;
+    }
+    return -1;
 }
 
 int roles_shards(const struct roles *roles)

@@ -38,7 +38,8 @@ static json_object *inner_json(const void *base, enum roles_place place)
     for (const struct role_key *key = role_keys; map != NULL && key->name != NULL; key++) {
         json_object *value;
 
-        if (key->place != place)
+        if (key->place != place ||
+            (key->only_run && ((const struct roles *)base)->fit.role != NULL))
             continue;
         value = key->kind == ROLES_KIND_WITHIN ? inner_json(base, ROLES_PLACE_WITHIN)
                                                : role_value_json(key, base);
@@ -83,12 +84,18 @@ static json_object *role_json(const struct roles *roles, const struct role *role
     return map;
 }
 
+/* The role of a fit that is a program: the job file does not have it. */
+static bool is_made(const struct roles *roles, int index)
+{
+    return roles->list[index].trains && roles->fit.role == NULL;
+}
+
 static json_object *list_json(const struct roles *roles)
 {
     json_object *map = json_object_new_object();
 
     for (int i = 0; map != NULL && i < roles->count; i++) {
-        if (roles->list[i].shards.number > 1 || roles->list[i].trains ||
+        if (roles->list[i].shards.number > 1 || is_made(roles, i) ||
             add(map, roles_said_name(&roles->list[i]), role_json(roles, &roles->list[i]), true) ==
                 0)
             continue;

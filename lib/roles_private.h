@@ -84,6 +84,8 @@ struct role_key {
     bool only_shards, no_shards;
     /* A role of kind router may have it, too; no other role may have it. */
     bool router, only_router;
+    /* Of fit: it goes with `run`, and not with `role`. */
+    bool only_run;
     /* The field in struct roles or struct role. */
     size_t offset;
 };
@@ -156,6 +158,12 @@ const char *roles_said_name(const struct role *role);
 /* What a router of this service is started with, and how it is asked. part is the role. */
 int roles_make_router(const struct roles_reader *reader, const struct roles_part *part,
                       const char *service, struct role *role);
+
+/* ---- lib/roles_fit.c ------------------------------------------------------------------------- */
+
+/* The role that the fit names is the training. part is the fit; all roles have been read. */
+int roles_take_trainer(const struct roles_reader *reader, const struct roles_part *part,
+                       struct roles *roles);
 
 /* ---- lib/roles_check.c ----------------------------------------------------------------------- */
 

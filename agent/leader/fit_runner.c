@@ -141,12 +141,17 @@ void fit_runner_describe(const struct leader *leader, json_object *into)
 {
     const struct roles *roles = leader->options->roles;
     json_object *fit = roles_are_trained(roles) ? json_object_new_object() : NULL;
+    int trainer = roles_trainer(roles);
 
     json_object_object_add(into, "fit", fit);
     if (fit == NULL)
         return;
     json_object_object_add(fit, "run",
                            roles->fit.run != NULL ? json_from_strings(roles->fit.run) : NULL);
+    json_object_object_add(fit, "role", json_from_string(roles->fit.role));
+    json_object_object_add(
+        fit, "world",
+        json_object_new_boolean(trainer >= 0 && roles->list[trainer].kind == ROLE_WORLD));
     json_object_object_add(fit, "trainer", json_from_string(roles->fit.trainer));
     json_object_object_add(fit, "stage",
                            roles->fit.stage != NULL ? json_from_strings(roles->fit.stage) : NULL);

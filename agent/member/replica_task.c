@@ -119,7 +119,8 @@ int replica_task_prepare(struct task *task, const char *files, struct error *err
     place.rocr = node_room_rocr(o->room) ? task->gpus : NULL;
     if (place.ready_file != NULL)
         unlink(place.ready_file);
-    task->command = role_task_command(o->role, o->role->run, &values);
+    task->command = role_task_command(
+        o->role, o->role->training != NULL ? o->role->training : o->role->run, &values);
     task->added = role_task_environment(o->role, &values, &place);
     if (task->command == NULL || task->added == NULL || set_probe_command(task, &values) != 0 ||
         (o->role->kind == ROLE_ROUTER && set_program(task->command, paths_of(PATHS_ROUTER)) != 0) ||

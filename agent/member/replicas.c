@@ -13,11 +13,13 @@
 #include "agent/member/replica_order.h"
 #include "agent/member/shared_dir.h"
 #include "agent/node_room.h"
+#include "agent/paths.h"
 #include "common/log.h"
 #include "common/roles_file.h"
 #include "common/tcp_sockets.h"
 #include "lib/json_get.h"
 #include "lib/role_task.h"
+#include "lib/text.h"
 
 #define NOT_STARTED 126 /* as of a command that cannot be executed */
 #define NO_PORT     1   /* another start may find one */
@@ -50,6 +52,7 @@ struct replicas {
         int64_t gpus; /* that it has of this node */
         char *ids;    /* … these; NULL: it has none yet */
         char **env;   /* what its workers have besides */
+        char **run;   /* of one that a fit trains: what its workers are; NULL: as the job says */
     } world;
     bool paused, stopped;
 };
@@ -376,6 +379,18 @@ static void handle_world(struct replicas *all, json_object *msg)
     }
 }
 
+/* A job file cannot know where a program of ours is on this node. */
+static int set_training(struct replicas *all, const struct role *role)
+{
+    char *const program[] = {(char *)(uintptr_t)paths_of(PATHS_FIT), NULL};
+
+    if (role->training == NULL || all->world.run != NULL)
+        return 0;
+    if (strings_append(&all->world.run, program) != 0)
+        return -1;
+    return strings_append(&all->world.run, role->training + 1);
+}
+
 /* It keeps its GPUs from its first start on, until it is over. */
 static int take_gpus(struct replicas *all, struct error *err)
 {
@@ -406,6 +421,10 @@ int replicas_describe_world(struct replicas *all, bool base, struct workers_opti
     }
     if (all->world.env == NULL)
         return error_set(err, "out of memory");
+    if (set_training(all, &all->roles->list[role]) != 0)
+        return error_set(err, "out of memory");
+    if (all->world.run != NULL)
+        options->argv = all->world.run;
     options->place.role = all->world.env;
     options->place.cpus = all->roles->list[role].gang.size.cpus;
     if (base)
@@ -563,6 +582,7 @@ void replicas_destroy(struct replicas *all)
     roles_destroy(all->roles);
     strings_free(all->env);
     strings_free(all->world.env);
+    strings_free(all->world.run);
     free(all->world.ids);
     json_object_put(all->result);
     free(all->shared);

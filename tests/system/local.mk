@@ -37,6 +37,7 @@ EXTRA_DIST += \
     tests/system/fit_multi.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
+    tests/system/fit_roles.bats \
     tests/system/fit_s3.bats \
     tests/system/flush.bats \
     tests/system/gpus.bats \
@@ -128,6 +129,7 @@ EXTRA_DIST += \
     tests/system/replica.py \
     tests/system/reporter.py \
     tests/system/fit_program.py \
+    tests/system/fit_role.py \
     tests/system/fit_stop.c \
     tests/system/serve_program.py \
     tests/system/signals.py \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/fit.h"
+#include "lib/fit_call.h"
 #include "lib/text.h"
 
 static const struct fit_limits limits = {.start = 100, .fit = 1000, .target = 200};
@@ -49,6 +50,44 @@ static void test_both_paths(void **unused)
                 "INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > "
                 "WAIT_FOR_TARGET_CONTAINER > SUCCESS",
                 "prepare ensure stage grant fit complete count point replace revoke ");
+}
+
+/* ---- answers of a server --------------------------------------------------------------------- */
+
+static void test_answers(void **state)
+{
+    static const struct {
+        bool asked;
+        int status;
+        const char *text;
+        double silent;
+        enum fit_call judged;
+        const char *why;
+    } cases[] = {
+        {false, 200, "", 0, FIT_CALL_DONE, ""},
+        {false, 204, "", 0, FIT_CALL_DONE, ""},
+        {true, 201, "x", 0, FIT_CALL_DONE, ""},
+        {false, 202, "", 0, FIT_CALL_GOES_ON, ""},
+        {true, 202, "", 0, FIT_CALL_GOES_ON, ""},
+        {false, 0, "", 0, FIT_CALL_FAILED,
+         "its server has not answered, and closed the connection"},
+        {true, 0, "", 29, FIT_CALL_GOES_ON, ""},
+        {true, 0, "", 30, FIT_CALL_FAILED, "its server has not answered for 30 s"},
+        {true, 404, "", 0, FIT_CALL_FAILED, "its server answered 404"},
+        {false, 302, " \n", 0, FIT_CALL_FAILED, "its server answered 302"},
+        {false, 500, "\r\n no model\x1b\nmore", 0, FIT_CALL_FAILED,
+         "its server answered 500: no model?"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct error why = {""};
+
+        assert_int_equal(fit_call_judge(cases[i].asked, cases[i].status, cases[i].text,
+                                        strlen(cases[i].text), cases[i].silent, &why),
+                         cases[i].judged);
+        assert_string_equal(why.text, cases[i].why);
+    }
 }
 
 /* ---- every edge ------------------------------------------------------------------------------ */
@@ -420,6 +459,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_paths),
+        cmocka_unit_test(test_answers),
         cmocka_unit_test(test_every_edge),
         cmocka_unit_test(test_over_is_over),
         cmocka_unit_test(test_facts_about_something_else),

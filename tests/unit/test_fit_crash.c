@@ -13,6 +13,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -42,6 +43,7 @@ static char place[sizeof(home.dir) + 16];
 static enum end wanted;
 static bool multi;   /* a trainer of another user: nobody */
 static bool mounts;  /* … which mounts something in the place of its result */
+static enum { A_PROGRAM, A_ROLE, A_WORLD } trains;
 static int crash_at; /* the write that is the last one; 0: none is */
 static bool crash_after;
 static int writes;
@@ -64,6 +66,21 @@ int __wrap_home_record_write(const struct home *of, int64_t id, struct home_reco
     rc = __real_home_record_write(of, id, record, err);
     if (last)
         _exit(CRASHED);
+    return rc;
+}
+
+/* ---- the time -------------------------------------------------------------------------------- */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+/* The leader is not asked all the time how far its world is. Here no test waits for that. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    static int looks;
+    int rc = __real_clock_gettime(clock, time);
+
+    time->tv_sec += trains == A_WORLD ? looks++ / 8 : 0;
     return rc;
 }
 
@@ -183,14 +200,23 @@ int service_flush(struct service_link *link, struct error *err)
     return 0;
 }
 
-int service_train(struct service_link *link, int count, int *there, char *why, size_t size,
-                  struct error *err)
+int service_train(struct service_link *link, const char *role, int count,
+                  struct service_trainer *trainer, struct error *err)
 {
+    char ended[8];
+
     (void)link;
     (void)err;
-    snprintf(why, size, "%s", "");
+    assert_string_equal(role, trains == A_PROGRAM ? "fit" : "learner");
     set_text("trainers", count > 0 ? "1" : "");
-    *there = count;
+    get_text("ended", ended, sizeof(ended));
+    *trainer = (struct service_trainer){.there = count, .ready = count > 0};
+    if (trains == A_WORLD && ended[0] != '\0') {
+        trainer->there = 0;
+        trainer->ready = false;
+        trainer->ended = count > 0;
+        trainer->status = atoi(ended);
+    }
     return 0;
 }
 
@@ -209,15 +235,16 @@ static void train(void)
 {
     struct home_record record;
     struct new_state state = {.place = place};
-    char trainers[8], file[PATH_MAX + 16];
+    char trainers[8], ended[8], file[PATH_MAX + 16];
 
     get_text("trainers", trainers, sizeof(trainers));
     if (trainers[0] == '\0' || home_record_read(&home, 1, &record, NULL) != 0)
         return;
-    if (record.fit.dedicated && !home_has(&home, 1, HOME_TRAINER_FILE))
+    if (record.fit.dedicated && !home_has(&home, 1, HOME_TRAINER_FILE) && trains != A_WORLD)
         say(HOME_TRAINER_FILE, 0);
-    if (multi || record.fit.action != FIT_DO_FIT || home_has(&home, 1, HOME_FIT_FILE) ||
-        record.fit.cleaning)
+    get_text("ended", ended, sizeof(ended));
+    if (ended[0] != '\0' || multi || record.fit.action != FIT_DO_FIT ||
+        home_has(&home, 1, HOME_FIT_FILE) || record.fit.cleaning)
         return;
     state.number = record.state;
     if (wanted == IS_CANCELLED) {
@@ -226,6 +253,10 @@ static void train(void)
     }
     snprintf(file, sizeof(file), "%s/weights", new_state_path(place, state.number, false).text);
     assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
+    if (trains == A_WORLD) { /* the runner makes a state of it */
+        set_text("ended", wanted == TRAINING_FAILS ? "3" : "0");
+        return;
+    }
     assert_int_equal(new_state_finish(&state, "fit 1", NULL), 0);
     say(HOME_FIT_FILE, wanted == TRAINING_FAILS ? 3 : 0);
 }
@@ -347,8 +378,9 @@ static void begin(void)
         order.data = data;
         order.trainer = "t@" OTHER_USER;
     }
-    snprintf(text, sizeof(text), "{\"repository\": \"%s/models\", \"fit\": {\"run\": [\"t\"]}}",
-             home.dir);
+    snprintf(text, sizeof(text), "{\"repository\": \"%s/models\", \"fit\": {%s%s}}", home.dir,
+             trains == A_PROGRAM ? "\"run\": [\"t\"]" : "\"role\": \"learner\"",
+             trains == A_WORLD ? ", \"world\": true" : "");
     service = json_text_parse(text, strlen(text), &err);
     assert_int_equal(home_add(&home, spec_create(&order, service, 1, &err), &id, &err), 0);
     json_object_put(service);
@@ -474,17 +506,21 @@ static bool play(enum end end, int write, bool after)
     return crashed;
 }
 
+static void play_end(enum end end, bool after)
+{
+    int write = 1;
+
+    while (play(end, write, after))
+        assert_true(++write < WRITES_MAX);
+    /* There is more than one or two of them. */
+    assert_true(write > 5);
+}
+
 static void play_all(void)
 {
     for (int end = ENDS_WELL; end <= IS_CANCELLED; end++)
-        for (int after = 0; after < 2; after++) {
-            int write = 1;
-
-            while (play((enum end)end, write, after == 1))
-                assert_true(++write < WRITES_MAX);
-            /* There is more than one or two of them. */
-            assert_true(write > 5);
-        }
+        for (int after = 0; after < 2; after++)
+            play_end((enum end)end, after == 1);
 }
 
 static void test_each_write(void **state)
@@ -492,6 +528,20 @@ static void test_each_write(void **state)
     (void)state;
     multi = false;
     play_all();
+}
+
+/* The training is a role: the runner begins it otherwise, and sees the end of a world itself. */
+static void test_each_write_of_a_role(void **state)
+{
+    (void)state;
+    multi = false;
+    trains = A_ROLE;
+    play_end(ENDS_WELL, true);
+    trains = A_WORLD;
+    play_end(ENDS_WELL, false);
+    play_end(TRAINING_FAILS, true);
+    play_end(IS_CANCELLED, false);
+    trains = A_PROGRAM;
 }
 
 /* The same at a trainer of another user, who has access only for as long. */
@@ -557,8 +607,9 @@ static void test_mounted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_write), cmocka_unit_test(test_each_write_of_multi),
-        cmocka_unit_test(test_removing), cmocka_unit_test(test_mounted)};
+        cmocka_unit_test(test_each_write), cmocka_unit_test(test_each_write_of_a_role),
+        cmocka_unit_test(test_each_write_of_multi), cmocka_unit_test(test_removing),
+        cmocka_unit_test(test_mounted)};
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

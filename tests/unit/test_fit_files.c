@@ -14,6 +14,7 @@
 #include <sodium.h>
 
 #include "common/files.h"
+#include "fit/gang.h"
 #include "fit/home.h"
 #include "fit/new_state.h"
 #include "fit/user_program.h"
@@ -183,6 +184,55 @@ static void test_one_runner(void **state)
     assert_true(home_claimed(&home, second));
 }
 
+/* ---- a training that is a gang --------------------------------------------------------------- */
+
+static struct gang gang_of(const char *start, int task)
+{
+    char number[8];
+
+    snprintf(number, sizeof(number), "%d", task);
+    setenv("SLURM_JOB_ID", "7", 1);
+    setenv("ELASTIC_START", start, 1);
+    setenv("ELASTIC_TASK", number, 1);
+    setenv("ELASTIC_TASKS", "3", 1);
+    return gang_here();
+}
+
+static void test_gang(void **state)
+{
+    struct gang first, others[2], late = gang_of("4", 1);
+    struct error err = {""}, why = {"because"};
+    char staged[PATH_MAX];
+    int64_t id;
+
+    (void)state;
+    assert_int_equal(home_add(&home, json_object_new_object(), &id, &err), 0);
+    for (int attempt = 1; attempt <= 2; attempt++) {
+        const char *start = attempt == 1 ? "5" : "6";
+
+        first = gang_of(start, 0);
+        for (int i = 0; i < 2; i++) {
+            others[i] = gang_of(start, i + 1);
+            assert_int_equal(others[i].task, i + 1);
+            assert_false(gang_has_begun(&others[i], &home, id, staged, sizeof(staged)));
+        }
+        assert_int_equal(gang_begin(&first, &home, id, attempt, "/tmp/s", &err), 0);
+        assert_true(gang_has_begun(&others[0], &home, id, staged, sizeof(staged)));
+        assert_string_equal(staged, "/tmp/s");
+        assert_false(gang_has_begun(&late, &home, id, staged, sizeof(staged)));
+        assert_int_equal(gang_say(&others[0], &home, id, 0, &why, &err), 0);
+        assert_int_equal(gang_say(&others[0], &home, id, 0, &why, &err), 0);
+        assert_false(gang_has_begun(&others[0], &home, id, staged, sizeof(staged)));
+        assert_true(gang_has_begun(&others[1], &home, id, staged, sizeof(staged)));
+        assert_false(gang_is_done(&first, &home, id));
+        assert_false(gang_has_failed(&first, &home, id, &err));
+        assert_int_equal(gang_say(&others[1], &home, id, attempt == 1 ? 3 : 0, &why, &err), 0);
+        assert_int_equal(gang_has_failed(&first, &home, id, &err), attempt == 1);
+        assert_int_equal(gang_is_done(&first, &home, id), attempt == 2);
+    }
+    assert_string_equal(err.text, "task 2: because");
+}
+
 /* ---- the new state --------------------------------------------------------------------------- */
 
 static void test_new_state(void **state)
@@ -298,8 +348,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec),          cmocka_unit_test(test_bucket),
         cmocka_unit_test(test_spec_refusals), cmocka_unit_test(test_record),
-        cmocka_unit_test(test_one_runner),    cmocka_unit_test(test_new_state),
-        cmocka_unit_test(test_links),         cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_one_runner),    cmocka_unit_test(test_gang),
+        cmocka_unit_test(test_new_state),     cmocka_unit_test(test_links),
+        cmocka_unit_test(test_programs),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

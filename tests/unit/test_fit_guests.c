@@ -184,13 +184,14 @@ int service_note(struct service_link *link, const char *service, const char *pay
     return 0;
 }
 
-int service_train(struct service_link *link, int count, int *there, char *why, size_t size,
-                  struct error *err)
+int service_train(struct service_link *link, const char *role, int count,
+                  struct service_trainer *trainer, struct error *err)
 {
     (void)link;
     (void)err;
-    snprintf(why, size, "%s", "");
-    *there = wanted = count;
+    assert_string_equal(role, "fit");
+    wanted = count;
+    *trainer = (struct service_trainer){.there = count};
     return 0;
 }
 

@@ -308,7 +308,7 @@ static void test_refusals(void **state)
          "12:5: roles.a.after: none of the shards has to be there; leave 'server' out"},
         {JOB "fit: {cpus: 1}\n",
          "10:1: fit: it has no run; write the training and its arguments, such "
-         "as run: [python3, train.py], or trainer: SERVICE@USER"},
+         "as run: [python3, train.py], or role: NAME, or trainer: SERVICE@USER"},
         {JOB "fit: {run: [x], cpus: 0}\n",
          "10:1: fit: a training without CPUs and GPUs has no place; write at least 1"},
         {JOB "fit: {run: [x], replace: some}\n",
@@ -322,6 +322,41 @@ static void test_refusals(void **state)
          "12:1: fit: a role has the name fit, too; give the role another one"},
         {"fit: {run: [x]}\nroles:\n  a:\n    run: [a]\n    leads: yes\n",
          "1:1: fit: only a service is trained; write service: NAME"},
+        {JOB "fit: {role: other}\n",
+         "10:7: fit.role: there is no role 'other'; roles that can train: none"},
+        {JOB OTHER "fit: {role: other}\n",
+         "12:7: fit.role: there is no role 'other'; roles that can train: a"},
+        {JOB "fit: {role: server}\n",
+         "10:7: fit.role: server serves, and does not train; name a role of kind replicas or "
+         "world"},
+        {JOB OTHER "fit: {run: [x], role: a}\n",
+         "12:17: fit.role: the training is run already; write one of them"},
+        {JOB OTHER "fit: {role: a, gpus: 1}\n",
+         "12:16: fit.gpus: it goes with run; the role says that, leave it out"},
+        {JOB OTHER "fit: {role: a, allow: [me]}\n",
+         "12:16: fit.allow: a role trains for its own service only; write run instead of role, or "
+         "leave it out"},
+        {JOB OTHER "    leads: yes\nfit: {role: a}\n",
+         "12:5: roles.a.leads: a is there only while a fit needs it; leave leads out"},
+        {JOB OTHER "    replicas: 4\nfit: {role: a}\n",
+         "12:5: roles.a.replicas: a training has one replica; write tasks: 4 for so many "
+         "processes"},
+        {JOB OTHER "  b:\n    run: [b]\n    after: [a]\nfit: {role: a}\n",
+         "14:5: roles.b.after: a is there only while a fit needs it; leave it out"},
+        {JOB OTHER "    tasks: 4\nfit: {role: a, stage: [x]}\n",
+         "13:16: fit.stage: it gets the data onto one node; give a per-node: 4, or leave it out"},
+        {JOB OTHER "    kind: world\nfit: {role: a, stage: [x]}\n",
+         "13:16: fit.stage: it gets the data onto one node, and a is a world; leave it out"},
+        {JOB "fit: {run: [x], call: /fit}\n",
+         "10:17: fit.call: only a role is called; write role: NAME, too"},
+        {JOB OTHER "fit: {role: a, call: fit}\n",
+         "12:16: fit.call: 'fit' is no path of a server; write one such as /fit, without spaces "
+         "and {}#?"},
+        {JOB OTHER "fit: {role: a, call: /fit}\n",
+         "12:16: fit.call: nothing says when a can be called; give it ports: [NAME], and ready: "
+         "{http: PATH}, or another way"},
+        {JOB OTHER "    kind: world\nfit: {role: a, call: /fit}\n",
+         "13:16: fit.call: a is a world, which is not called; leave it out"},
         {JOB "  b:\n    run: [x, '{models}']\n",
          "11:14: roles.b.run: only a role of kind shards has {models}; write {{models}} for that "
          "text"},
@@ -383,13 +418,67 @@ static void test_fit(void **state)
     roles_destroy(roles);
 }
 
+/* A role of the file is the training: its text stays as it is, and its tasks run elastic-fit. */
+static void test_fit_role(void **state)
+{
+    static const struct {
+        const char *text, *training;
+        int min, max;
+    } cases[] = {
+        {"    tasks: 3\n    run: [t, '{task}']\nfit: {role: a}\n",
+         "elastic-fit train adapters -- t {task}", 0, 1},
+        {"    ports: [x, y]\n    ready: {tcp: yes, port: y}\n    run: [t]\n"
+         "fit: {role: a, call: /fit, stage: [s]}\n",
+         "elastic-fit train adapters --call=/fit --port={port:y} -- t", 0, 1},
+        {"    kind: world\n    nodes: 2:3\n    run: [t]\nfit: {role: a, keep: 2}\n",
+         "elastic-fit become adapters -- t", 2, 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *whole, *text, *other, training[256] = "";
+        struct error err = {""};
+        struct roles *roles, *again;
+
+        assert_true(asprintf(&whole, "%s  a:\n%s", JOB, cases[i].text) > 0);
+        roles = create(whole);
+        text = roles_text(roles, &err);
+        again = roles_text_read(text, &err);
+        if (again == NULL)
+            fail_msg("%s: %s", text, err.text);
+        for (struct roles *r = roles; r != NULL; r = r == roles ? again : NULL) {
+            const struct role *a = &r->list[roles_find(r, "a")];
+
+            assert_int_equal(roles_trainer(r), roles_find(r, "a"));
+            assert_true(roles_are_trained(r) && a->trains);
+            assert_int_equal(roles_leader(r), roles_shards(r));
+            assert_string_equal(a->run[0], "t");
+            assert_int_equal(a->min, cases[i].min);
+            assert_int_equal(a->max, cases[i].max);
+            training[0] = '\0';
+            for (char **word = a->training; *word != NULL; word++)
+                text_append(training, sizeof(training), "%s%s", word == a->training ? "" : " ",
+                            *word);
+            assert_string_equal(training, cases[i].training);
+        }
+        other = roles_text(again, &err);
+        assert_string_equal(text, other);
+        free(other);
+        free(text);
+        free(whole);
+        roles_destroy(again);
+        roles_destroy(roles);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),     cmocka_unit_test(test_again),
         cmocka_unit_test(test_idle_again), cmocka_unit_test(test_router),
         cmocka_unit_test(test_program),    cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_fit),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_fit),        cmocka_unit_test(test_fit_role),
+        cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
