@@ -160,8 +160,16 @@ static int make_claim(const char *dir, int64_t term, const char *job, struct err
     return rc;
 }
 
-static enum service_claim claim_once(const char *dir, uint32_t job, struct service_claimed *out,
-                                     struct error *err, bool *again)
+static bool is_there(const struct service_seen *seen, uint32_t job, const struct service_gone *gone,
+                     double now)
+{
+    return job > 0 && seen->job == job && !seen->ended && seen->silent < SERVICE_SILENT &&
+           !service_gone_is(gone, job, seen->silent, now);
+}
+
+static enum service_claim claim_once(const char *dir, uint32_t job, const struct service_gone *gone,
+                                     double now, struct service_claimed *out, struct error *err,
+                                     bool *again)
 {
     int64_t last = highest(dir, err), of = 0;
     char *text = last > 0 ? holder(dir, last, err) : NULL, name[16];
@@ -178,7 +186,7 @@ static enum service_claim claim_once(const char *dir, uint32_t job, struct servi
     out->term = last;
     if (of == job)
         return SERVICE_CLAIMED;
-    if (of > 0 && out->seen.job == of && !out->seen.ended && out->seen.silent < SERVICE_SILENT) {
+    if (is_there(&out->seen, (uint32_t)of, gone, now)) {
         if (out->seen.successor != job)
             return SERVICE_OTHERS;
         out->handed = true;
@@ -190,8 +198,8 @@ static enum service_claim claim_once(const char *dir, uint32_t job, struct servi
     return rc == 0 ? SERVICE_CLAIMED : SERVICE_FAILED;
 }
 
-enum service_claim service_dir_claim(const char *dir, uint32_t job, struct service_claimed *out,
-                                     struct error *err)
+enum service_claim service_dir_claim(const char *dir, uint32_t job, const struct service_gone *gone,
+                                     double now, struct service_claimed *out, struct error *err)
 {
     enum service_claim result = SERVICE_FAILED;
     char path[PATH_MAX];
@@ -205,7 +213,7 @@ enum service_claim service_dir_claim(const char *dir, uint32_t job, struct servi
         return SERVICE_FAILED;
     for (int i = 0; again && i < CLAIM_TRIES; i++) {
         *out = (struct service_claimed){0};
-        result = claim_once(dir, job, out, err, &again);
+        result = claim_once(dir, job, gone, now, out, err, &again);
     }
     if (again)
         error_set(err, "%s: others claim the service again and again", error_path(dir).text);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "lib/error.h"
+#include "lib/service_gone.h"
 
 #define SERVICE_FILE_MAX    ((size_t)64 << 20)
 #define SERVICE_RECORD_FILE "record.json"
@@ -64,9 +65,9 @@ struct service_claimed {
 };
 
 /* Make the directory, and claim the service for a job. A job that runs it already
- * has its term again. */
-enum service_claim service_dir_claim(const char *dir, uint32_t job, struct service_claimed *out,
-                                     struct error *err);
+ * has its term again. gone, now: what Slurm has said of the job that runs it. */
+enum service_claim service_dir_claim(const char *dir, uint32_t job, const struct service_gone *gone,
+                                     double now, struct service_claimed *out, struct error *err);
 /* Is that still the highest term? -1 with err: it is not, or that cannot be known. */
 int service_dir_check(const char *dir, int64_t term, struct error *err);
 

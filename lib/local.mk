@@ -223,6 +223,8 @@ lib_libelasticcore_a_SOURCES = \
     lib/sizes.h \
     lib/service.c \
     lib/service.h \
+    lib/service_gone.c \
+    lib/service_gone.h \
     lib/service_handover.c \
     lib/service_handover.h \
     lib/service_json.c \

@@ -288,6 +288,7 @@ static void claimed(void *owner, struct service_task *task)
 static void watch_claim(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
+    struct service_task *task;
 
     if (own->task != NULL || leader_has_ended(leader))
         return;
@@ -297,7 +298,12 @@ static void watch_claim(struct leader *leader)
     }
     if (own->phase == PHASE_WAITS)
         own->phase = PHASE_CLAIMS;
-    service_begin(leader, service_new_task(leader, SERVICE_TASK_CLAIM, claimed), &own->task);
+    task = service_new_task(leader, SERVICE_TASK_CLAIM, claimed);
+    if (task != NULL) {
+        task->gone = own->next_job.gone;
+        task->now = leader_now(leader);
+    }
+    service_begin(leader, task, &own->task);
 }
 
 /* ---- the timer ------------------------------------------------------------------------------- */

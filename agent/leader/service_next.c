@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/leader/argv.h"
 #include "agent/leader/inherit.h"
@@ -138,7 +139,17 @@ struct service_question {
     struct leader *leader; /* NULL: it has gone */
     uint32_t job;
     bool answered, ended;
+    bool other; /* it is about the job that runs the service … */
+    struct service_gone_answer answer;
 };
+
+/* One that is requeued completes, too, and comes again. */
+static bool has_ended(const struct job_info *info)
+{
+    return info->uid == geteuid() &&
+           (info->state == JOB_KIND_ENDED ||
+            (info->state == JOB_KIND_ENDING && strcmp(info->base_state, "PENDING") != 0));
+}
 
 static void ask_slurm(void *arg)
 {
@@ -148,7 +159,34 @@ static void ask_slurm(void *arg)
 
     question->answered = slurm_client_job(question->job, &info, &err) == 0;
     question->ended = info == NULL || info->state >= JOB_KIND_ENDING;
+    if (info != NULL) {
+        question->answer.ended = has_ended(info);
+        question->answer.ago = unix_now() - (double)info->end;
+    }
     job_info_free(info);
+}
+
+static void other_answered(struct leader *leader, const struct service_question *question)
+{
+    struct leader_service *own = leader->of_roles.service;
+
+    if (!question->answered || !service_gone_answered(&own->next_job.gone, &question->answer))
+        return;
+    log_info("job %u: service %s: Slurm says that job %u has ended", leader->options->job,
+             leader->options->roles->service, question->job);
+    own->claims = 0;
+}
+
+static void successor_answered(struct leader *leader, const struct service_question *question)
+{
+    struct service_next *next = next_of(leader);
+
+    if (!question->answered || !question->ended || next->handover.successor != question->job ||
+        next->handover.state != HANDOVER_AWAITS)
+        return;
+    log_error("job %u: service %s: job %u was to go on with it, and has ended; submits another one",
+              leader->options->job, leader->options->roles->service, question->job);
+    service_handover_gone(&next->handover, question->job, leader_now(leader));
 }
 
 static void slurm_answered(void *arg)
@@ -157,25 +195,53 @@ static void slurm_answered(void *arg)
     struct leader *leader = question->leader;
 
     if (leader != NULL) {
-        struct service_next *next = next_of(leader);
-
-        next->question = NULL;
-        if (question->answered && question->ended && next->handover.successor == question->job &&
-            next->handover.state == HANDOVER_AWAITS) {
-            log_error("job %u: service %s: job %u was to go on with it, and has ended; submits "
-                      "another one",
-                      leader->options->job, leader->options->roles->service, question->job);
-            service_handover_gone(&next->handover, question->job, leader_now(leader));
-        }
+        next_of(leader)->question = NULL;
+        if (question->other)
+            other_answered(leader, question);
+        else
+            successor_answered(leader, question);
         service_run_in(leader, 0);
     }
     free(question);
 }
 
+static void put_question(struct leader *leader, const struct service_question *what)
+{
+    struct service_next *next = next_of(leader);
+    struct service_question *question = calloc(1, sizeof(*question));
+
+    if (question == NULL)
+        return;
+    *question = *what;
+    next->question = question;
+    if (slurm_ask(leader->loop, ask_slurm, slurm_answered, question) != 0) {
+        next->question = NULL;
+        free(question);
+    }
+}
+
+/* The job that runs the service has not written for so long: has it ended? */
+static void watch_other(struct leader *leader, uint32_t job, double silent)
+{
+    struct service_next *next = next_of(leader);
+    struct service_question question;
+    double now = leader_now(leader);
+
+    if (next->question != NULL || !service_gone_ask(&next->gone, job, silent, now))
+        return;
+    question = (struct service_question){
+        .leader = leader,
+        .job = job,
+        .other = true,
+        .answer = {.job = job, .asked = now, .silent = silent},
+    };
+    put_question(leader, &question);
+}
+
 static void watch_slurm(struct leader *leader)
 {
     struct service_next *next = next_of(leader);
-    struct service_question *question;
+    struct service_question question;
 
     if (next->handover.state != HANDOVER_AWAITS || next->question != NULL)
         return;
@@ -184,15 +250,8 @@ static void watch_slurm(struct leader *leader)
         return;
     }
     next->asks = leader_now(leader) + ASK_PAUSE;
-    question = calloc(1, sizeof(*question));
-    if (question == NULL)
-        return;
-    *question = (struct service_question){.leader = leader, .job = next->handover.successor};
-    next->question = question;
-    if (slurm_ask(leader->loop, ask_slurm, slurm_answered, question) != 0) {
-        next->question = NULL;
-        free(question);
-    }
+    question = (struct service_question){.leader = leader, .job = next->handover.successor};
+    put_question(leader, &question);
 }
 
 /* ---- what the other job has written ---------------------------------------------------------- */
@@ -304,17 +363,19 @@ static void hold_table(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
     struct service_next *next = &own->next_job;
-    bool heard = next->seen.job == next->old && silent_for(leader) < HANDOVER_SILENT &&
-                 !next->seen.ended;
-    bool there = heard || (next->seen.job != next->old &&
-                           leader_now(leader) - next->claimed < HANDOVER_SILENT);
+    bool heard = next->seen.job == next->old;
+    double silent = heard ? silent_for(leader) : leader_now(leader) - next->claimed;
+    bool there = silent < HANDOVER_SILENT && !(heard && next->seen.ended) &&
+                 !service_gone_is(&next->gone, next->old, silent, leader_now(leader));
     double left = next->old_end > 0 ? next->old_end - unix_now() : -1;
 
     service_hold(own->service,
                  service_handover_hold(there, left > 0 || next->old_end == 0 ? left : 0,
                                        leader->options->roles->handover));
-    if (service_holds(own->service))
-        look_at(leader, SERVICE_BEFORE_FILE);
+    if (!service_holds(own->service))
+        return;
+    look_at(leader, SERVICE_BEFORE_FILE);
+    watch_other(leader, next->old, silent);
 }
 
 static void announced(void *owner, struct service_task *task)
@@ -387,6 +448,7 @@ void service_next_others(struct leader *leader, const struct service_task *task)
     double now = leader_now(leader);
 
     next->serves = task->claimed.seen.serves;
+    watch_other(leader, task->claimed.holder, task->claimed.seen.silent);
     if (leader->of_roles.service->phase == PHASE_HANDED || !leader_roles_run(leader))
         return;
     if (has_replicas(leader)) {

@@ -14,6 +14,7 @@
 #include "agent/leader/service_store.h"
 #include "lib/roles.h"
 #include "lib/service.h"
+#include "lib/service_gone.h"
 #include "lib/service_handover.h"
 
 #define SERVICE_WRITE_PAUSE 1.0 /* seconds between two tries to write a file */
@@ -36,6 +37,7 @@ struct waiter {
 /* The job that has the service next, or had it before (service_next.h). */
 struct service_next {
     struct service_handover handover;
+    struct service_gone gone;            /* the other job, as Slurm knows it */
     struct service_task *program, *look; /* NULL: none */
     struct service_question *question;   /* to Slurm; NULL: none */
     double looks, asks;                  /* when that is due */

@@ -39,7 +39,8 @@ static char *read_file(struct service_task *task, const char *name)
 
 static void claim(struct service_task *task)
 {
-    task->claim = service_dir_claim(task->dir, task->job, &task->claimed, &task->err);
+    task->claim = service_dir_claim(task->dir, task->job, &task->gone, task->now, &task->claimed,
+                                    &task->err);
     task->rc = task->claim == SERVICE_FAILED ? -1 : 0;
     if (task->claim != SERVICE_CLAIMED)
         return;

@@ -30,6 +30,8 @@ struct service_task {
     bool leads; /* of WRITE: only if the job still runs the service: term */
     int64_t term;
     enum service_claim claim;
+    struct service_gone gone; /* of CLAIM: what Slurm has said of the other job … */
+    double now;               /* … as of then */
     struct service_claimed claimed;
     struct service_seen seen;
     char *record, *table;

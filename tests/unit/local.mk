@@ -763,8 +763,8 @@ tests_unit_test_reconcile_random_LDADD = $(UNIT_LIBS)
 # The brain of a service with shards of models.
 UNIT_TESTS += tests/unit/test_haproxy_text tests/unit/test_rollout tests/unit/test_shard_commands \
     tests/unit/test_shard_commands_random tests/unit/test_shard_plan \
-    tests/unit/test_roles_shards tests/unit/test_service_handover tests/unit/test_service_random \
-    tests/unit/test_service_models tests/unit/test_service_program \
+    tests/unit/test_roles_shards tests/unit/test_service_gone tests/unit/test_service_handover \
+    tests/unit/test_service_random tests/unit/test_service_models tests/unit/test_service_program \
     tests/unit/test_service_scale
 tests_unit_test_service_models_SOURCES = tests/unit/test_service_models.c
 tests_unit_test_service_models_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
@@ -777,6 +777,8 @@ tests_unit_test_service_scale_LDADD = $(UNIT_LIBS)
 tests_unit_test_roles_shards_SOURCES = tests/unit/test_roles_shards.c
 tests_unit_test_roles_shards_CPPFLAGS = $(ROLES_CPPFLAGS)
 tests_unit_test_roles_shards_LDADD = $(ROLES_LIBS)
+tests_unit_test_service_gone_SOURCES = tests/unit/test_service_gone.c
+tests_unit_test_service_gone_LDADD = $(UNIT_LIBS)
 tests_unit_test_service_handover_SOURCES = tests/unit/test_service_handover.c
 tests_unit_test_service_handover_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_service_handover_LDADD = $(UNIT_LIBS) $(JSONC_LIBS)
