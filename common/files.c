@@ -56,6 +56,24 @@ int file_write_all(int fd, const void *data, size_t len)
     return 0;
 }
 
+int file_write_at(int fd, const void *data, size_t len, int64_t at)
+{
+    const char *from = data;
+
+    while (len > 0) {
+        ssize_t wrote = pwrite(fd, from, len, at);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return -1;
+        from += wrote;
+        at += wrote;
+        len -= (size_t)wrote;
+    }
+    return 0;
+}
+
 /* The directory that path is in, as a new string. */
 static char *directory_of(const char *path)
 {

@@ -19,6 +19,8 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
 
 /* Write all of it to an open file. 0, or -1 with errno. */
 int file_write_all(int fd, const void *data, size_t len);
+/* … at that place of the file, beside other threads. */
+int file_write_at(int fd, const void *data, size_t len, int64_t at);
 
 /* Append one line (O_APPEND, 0600, one write); the line break is added, also to a last line that
  * has none. The last component must not be a symlink. A text with a line break in it is refused. */

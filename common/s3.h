@@ -60,12 +60,23 @@ void s3_give_owner(struct s3 *s3);
 enum s3_result s3_get_text(struct s3 *s3, const char *key, size_t max, char **text, size_t *len,
                            char etag[S3_ETAG_SIZE], struct error *err);
 
-/* Hand an object of exactly so many bytes piece by piece, in order, to take(), which returns -1
- * with err to stop. A cut connection goes on where it was cut, if the object has an ETag. A large
- * object comes by all lanes, and take() is called by several threads, one at a time. */
-enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
-                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
-                      void *arg, struct error *err);
+/* Where the bytes of an object go. Both functions return -1 with err to stop; NULL: not wanted. */
+struct s3_sink {
+    /* Each piece, with its place in the object, in any order and by several threads at one time. */
+    int (*put)(const void *data, size_t len, int64_t at, void *arg, struct error *err);
+    /* After put(): each piece in order, by several threads, one at a time. */
+    int (*take)(const void *data, size_t len, void *arg, struct error *err);
+    void *arg;
+};
+
+/* The next piece in order: both functions, and *at is behind it. */
+int s3_sink_feed(const struct s3_sink *sink, const void *data, size_t len, int64_t *at,
+                 struct error *err);
+
+/* Hand an object of exactly so many bytes to the sink. A cut connection goes on where it was cut,
+ * if the object has an ETag. A large object comes by all lanes. */
+enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes, const struct s3_sink *sink,
+                      struct error *err);
 
 /* The ETag of an object. */
 enum s3_result s3_head(struct s3 *s3, const char *key, char etag[S3_ETAG_SIZE], struct error *err);

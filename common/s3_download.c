@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Objects that come from S3, by several connections if they are large (s3.h). Each has a range of
- * the object in memory, until all before it were taken. */
+ * the object in memory, until all before it were taken. What needs no order does not wait for
+ * that. */
 #include "common/s3.h"
 
 #include <stdlib.h>
@@ -15,21 +16,35 @@ struct download {
     char etag[S3_ETAG_SIZE];
     int64_t bytes;
     struct s3_parts parts;
-    int (*take)(const void *data, size_t len, void *arg, struct error *err);
-    void *arg;
+    const struct s3_sink *sink;
     char *buffers[S3_LANES];
 };
 
 struct range {
+    const struct s3_sink *sink;
+    int64_t at; /* where it begins */
     char *buffer;
     size_t len;
 };
 
+int s3_sink_feed(const struct s3_sink *sink, const void *data, size_t len, int64_t *at,
+                 struct error *err)
+{
+    if ((sink->put != NULL && sink->put(data, len, *at, sink->arg, err) != 0) ||
+        (sink->take != NULL && sink->take(data, len, sink->arg, err) != 0))
+        return -1;
+    *at += (int64_t)len;
+    return 0;
+}
+
 static int keep(const void *data, size_t len, void *arg, struct error *err)
 {
     struct range *range = arg;
+    const struct s3_sink *sink = range->sink;
 
-    (void)err;
+    if (sink->put != NULL &&
+        sink->put(data, len, range->at + (int64_t)range->len, sink->arg, err) != 0)
+        return -1;
     memcpy(range->buffer + range->len, data, len);
     range->len += len;
     return 0;
@@ -46,7 +61,7 @@ static enum s3_result get_part(struct download *download, struct s3 *s3, int ind
         .arg = range,
         .bytes = s3_parts_size(&download->parts, download->bytes, index),
         .version = download->etag,
-        .offset = download->parts.part * index,
+        .offset = range->at,
     };
     struct s3_reply reply;
     enum s3_result result = s3_ask(s3, &request, &reply, err);
@@ -67,23 +82,39 @@ static int get_one(struct crew *crew, int lane, size_t piece, void *arg, struct 
         *buffer = malloc((size_t)download->parts.part);
     if (s3 == NULL || *buffer == NULL)
         return error_set(err, "out of memory");
-    range = (struct range){.buffer = *buffer};
+    range = (struct range){
+        .sink = download->sink, .at = download->parts.part * (int64_t)piece, .buffer = *buffer};
     if (get_part(download, s3, (int)piece, &range, err) != S3_OK || !crew_turn(crew, piece))
         return -1;
-    rc = download->take(range.buffer, range.len, download->arg, err);
+    rc = download->sink->take != NULL
+             ? download->sink->take(range.buffer, range.len, download->sink->arg, err)
+             : 0;
     if (rc != 0)
         error_prefix(err, "get %s", error_path(download->key).text);
     crew_pass(crew);
     return rc;
 }
 
+struct whole {
+    const struct s3_sink *sink;
+    int64_t at;
+};
+
+static int pass(const void *data, size_t len, void *arg, struct error *err)
+{
+    struct whole *whole = arg;
+
+    return s3_sink_feed(whole->sink, data, len, &whole->at, err);
+}
+
 static enum s3_result get_whole(const struct download *download, struct error *err)
 {
+    struct whole whole = {.sink = download->sink};
     const struct s3_request request = {.what = "get",
                                        .method = "GET",
                                        .key = download->key,
-                                       .take = download->take,
-                                       .arg = download->arg,
+                                       .take = pass,
+                                       .arg = &whole,
                                        .bytes = download->bytes};
     struct s3_reply reply;
     enum s3_result result = s3_ask(download->s3, &request, &reply, err);
@@ -92,11 +123,10 @@ static enum s3_result get_whole(const struct download *download, struct error *e
     return result;
 }
 
-enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes,
-                      int (*take)(const void *data, size_t len, void *arg, struct error *err),
-                      void *arg, struct error *err)
+enum s3_result s3_get(struct s3 *s3, const char *key, int64_t bytes, const struct s3_sink *sink,
+                      struct error *err)
 {
-    struct download download = {.s3 = s3, .key = key, .bytes = bytes, .take = take, .arg = arg};
+    struct download download = {.s3 = s3, .key = key, .bytes = bytes, .sink = sink};
     enum s3_result result;
     int rc;
 

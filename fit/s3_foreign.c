@@ -318,6 +318,7 @@ static int get_one(struct store *store, const char *key, int64_t bytes, const ch
                    struct error *err)
 {
     int rc, fd;
+    const struct s3_sink sink = {.take = write_piece, .arg = &fd};
 
     if (!is_path(path))
         return error_set(err, "%s: an object of a name that no file can have",
@@ -327,7 +328,7 @@ static int get_one(struct store *store, const char *key, int64_t bytes, const ch
     fd = tree_make(store->dir, path, err);
     if (fd < 0)
         return -1;
-    rc = s3_get(store->session->s3, key, bytes, write_piece, &fd, err) == S3_OK ? 0 : -1;
+    rc = s3_get(store->session->s3, key, bytes, &sink, err) == S3_OK ? 0 : -1;
     close(fd);
     return rc;
 }

@@ -125,11 +125,9 @@ enum place_result place_use(struct place *place, int64_t from, const struct stat
 }
 
 int place_take(struct place *place, int lane, const struct state *state,
-               const struct state_file *file,
-               int (*take)(const void *data, size_t len, void *arg, struct error *err), void *arg,
-               struct error *err)
+               const struct state_file *file, const struct s3_sink *sink, struct error *err)
 {
-    return place->kind->take(place->own, lane, state, file, take, arg, err);
+    return place->kind->take(place->own, lane, state, file, sink, err);
 }
 
 int place_remove(struct place *place, const struct state *state, struct error *err)

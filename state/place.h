@@ -53,11 +53,9 @@ void place_give_up(struct place *place);
 enum place_result place_use(struct place *place, int64_t from, const struct state *state,
                             struct error *err);
 
-/* Hand a file of a complete state piece by piece to take(). */
+/* Hand a file of a complete state to the sink. */
 int place_take(struct place *place, int lane, const struct state *state,
-               const struct state_file *file,
-               int (*take)(const void *data, size_t len, void *arg, struct error *err), void *arg,
-               struct error *err);
+               const struct state_file *file, const struct s3_sink *sink, struct error *err);
 
 /* Remove a state of any kind. When this fails in between, it is torn. */
 int place_remove(struct place *place, const struct state *state, struct error *err);

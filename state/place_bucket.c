@@ -409,8 +409,7 @@ static enum place_result use_state(void *arg, int64_t from, const struct state *
 }
 
 static int take_file(void *arg, int lane, const struct state *state, const struct state_file *file,
-                     int (*take)(const void *data, size_t len, void *arg, struct error *err),
-                     void *take_arg, struct error *err)
+                     const struct s3_sink *sink, struct error *err)
 {
     struct bucket *own = arg;
     struct s3 *s3 = lane_of(own, lane, err);
@@ -419,7 +418,7 @@ static int take_file(void *arg, int lane, const struct state *state, const struc
     snprintf(prefix, sizeof(prefix), "%s/", state->name);
     if (s3 == NULL || make_key(own, key, prefix, file->name, err) != 0)
         return -1;
-    return s3_get(s3, key, file->bytes, take, take_arg, err) == S3_OK ? 0 : -1;
+    return s3_get(s3, key, file->bytes, sink, err) == S3_OK ? 0 : -1;
 }
 
 const struct place_kind place_bucket = {

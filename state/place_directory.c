@@ -273,9 +273,8 @@ static enum place_result use_state(void *arg, int64_t from, const struct state *
     return rc == 0 ? PLACE_OK : PLACE_FAILED;
 }
 
-static int take_open(int fd, int64_t bytes, char *buffer,
-                     int (*take)(const void *data, size_t len, void *arg, struct error *err),
-                     void *arg, struct error *err)
+static int take_open(int fd, int64_t bytes, char *buffer, const struct s3_sink *sink,
+                     struct error *err)
 {
     for (int64_t at = 0; at < bytes;) {
         ssize_t n = pread(fd, buffer, PIECE, at);
@@ -286,16 +285,14 @@ static int take_open(int fd, int64_t bytes, char *buffer,
             continue;
         if (n <= 0)
             return error_set(err, "%s", n == 0 ? "it became shorter meanwhile" : strerror(errno));
-        if (take(buffer, (size_t)n, arg, err) != 0)
+        if (s3_sink_feed(sink, buffer, (size_t)n, &at, err) != 0)
             return -1;
-        at += n;
     }
     return 0;
 }
 
 static int take_file(void *arg, int lane, const struct state *state, const struct state_file *file,
-                     int (*take)(const void *data, size_t len, void *arg, struct error *err),
-                     void *take_arg, struct error *err)
+                     const struct s3_sink *sink, struct error *err)
 {
     struct directory *own = arg;
     char *buffer = malloc(PIECE);
@@ -313,7 +310,7 @@ static int take_file(void *arg, int lane, const struct state *state, const struc
     else if (fd >= 0 && buffer == NULL)
         error_set(err, "out of memory");
     else if (fd >= 0)
-        rc = take_open(fd, bytes, buffer, take, take_arg, err);
+        rc = take_open(fd, bytes, buffer, sink, err);
     for (int i = 0, open[] = {base, dir, fd}; i < 3; i++)
         if (open[i] >= 0)
             close(open[i]);

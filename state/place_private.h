@@ -17,8 +17,7 @@ struct place_kind {
     void (*give_up)(void *own);
     enum place_result (*use)(void *own, int64_t from, const struct state *state, struct error *err);
     int (*take)(void *own, int lane, const struct state *state, const struct state_file *file,
-                int (*take)(const void *data, size_t len, void *arg, struct error *err), void *arg,
-                struct error *err);
+                const struct s3_sink *sink, struct error *err);
     int (*remove)(void *own, const struct state *state, struct error *err);
 };
 

@@ -18,7 +18,7 @@
 #include "state/tree.h"
 
 #define LOCK_NAME   ".lock"
-#define WRITE_PIECE ((size_t)8 << 20)
+#define WRITE_PIECE ((int64_t)8 << 20)
 
 struct pull {
     struct place *from;
@@ -35,30 +35,36 @@ static int failed(const struct pull *pull, const char *name, struct error *err)
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-struct sink {
+struct file {
     int fd;
-    size_t unsaid; /* bytes that the disk has not been told to write */
     struct digest digest;
 };
 
 /* The disk writes while more comes: fsync() at the end then waits for little. */
-static void begin_writing(struct sink *sink, size_t len)
+static void begin_writing(int fd, int64_t at, int64_t end)
 {
-    sink->unsaid += len;
-    if (sink->unsaid < WRITE_PIECE)
-        return;
-    sync_file_range(sink->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    sink->unsaid = 0;
+    int64_t from = at / WRITE_PIECE * WRITE_PIECE, to = end / WRITE_PIECE * WRITE_PIECE;
+
+    if (to > from)
+        sync_file_range(fd, from, to - from, SYNC_FILE_RANGE_WRITE);
+}
+
+static int put(const void *data, size_t len, int64_t at, void *arg, struct error *err)
+{
+    const struct file *to = arg;
+
+    if (file_write_at(to->fd, data, len, at) != 0)
+        return error_set(err, "%s", strerror(errno));
+    begin_writing(to->fd, at, at + (int64_t)len);
+    return 0;
 }
 
 static int take(const void *data, size_t len, void *arg, struct error *err)
 {
-    struct sink *sink = arg;
+    struct file *to = arg;
 
-    digest_saw(data, len, &sink->digest);
-    if (file_write_all(sink->fd, data, len) != 0)
-        return error_set(err, "%s", strerror(errno));
-    begin_writing(sink, len);
+    (void)err;
+    digest_saw(data, len, &to->digest);
     return 0;
 }
 
@@ -72,33 +78,31 @@ static int copy_file(int lane, size_t index, void *arg, struct error *err)
     const struct copy *copy = arg;
     const struct pull *pull = copy->pull;
     const struct state_file *file = &pull->state->manifest->files[index];
-    struct sink sink = {.fd = tree_make(copy->dir, file->name, err)};
+    struct file to = {.fd = tree_make(copy->dir, file->name, err)};
+    const struct s3_sink sink = {.put = put, .take = take, .arg = &to};
     int rc;
 
-    if (sink.fd < 0)
+    if (to.fd < 0)
         return -1;
-    digest_begin(&sink.digest);
-    rc = place_take(pull->from, lane, pull->state, file, take, &sink, err);
+    digest_begin(&to.digest);
+    rc = place_take(pull->from, lane, pull->state, file, &sink, err);
     if (rc == 0)
-        rc = digest_check(&sink.digest, file, err);
-    if (rc == 0 && fsync(sink.fd) != 0)
+        rc = digest_check(&to.digest, file, err);
+    if (rc == 0 && fsync(to.fd) != 0)
         rc = failed(pull, file->name, err);
-    close(sink.fd);
+    close(to.fd);
     return rc;
 }
 
 static int copy_manifest(const struct pull *pull, int dir, struct error *err)
 {
-    struct sink sink = {.fd = tree_make(dir, STATE_MANIFEST, err)};
-    int rc;
+    int fd = tree_make(dir, STATE_MANIFEST, err), rc = 0;
 
-    if (sink.fd < 0)
+    if (fd < 0)
         return -1;
-    digest_begin(&sink.digest);
-    rc = take(pull->text, strlen(pull->text), &sink, err);
-    if (rc == 0 && fsync(sink.fd) != 0)
+    if (file_write_all(fd, pull->text, strlen(pull->text)) != 0 || fsync(fd) != 0)
         rc = failed(pull, STATE_MANIFEST, err);
-    close(sink.fd);
+    close(fd);
     return rc;
 }
 

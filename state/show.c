@@ -202,9 +202,10 @@ static int verify_file(int lane, size_t index, void *arg, struct error *err)
     const struct verify *verify = arg;
     const struct state_file *file = &verify->state->manifest->files[index];
     struct digest digest;
+    const struct s3_sink sink = {.take = take, .arg = &digest};
 
     digest_begin(&digest);
-    if (place_take(verify->place, lane, verify->state, file, take, &digest, err) != 0)
+    if (place_take(verify->place, lane, verify->state, file, &sink, err) != 0)
         return -1;
     return digest_check(&digest, file, err);
 }

@@ -52,9 +52,7 @@ enum s3_result __wrap_s3_put_text(struct s3 *s3, const char *key, const char *te
 enum s3_result __wrap_s3_get_text(struct s3 *s3, const char *key, size_t max, char **text,
                                   size_t *len, char etag[S3_ETAG_SIZE], struct error *err);
 enum s3_result __wrap_s3_get(struct s3 *s3, const char *key, int64_t bytes,
-                             int (*take)(const void *data, size_t len, void *arg,
-                                         struct error *err),
-                             void *arg, struct error *err);
+                             const struct s3_sink *sink, struct error *err);
 enum s3_result __wrap_s3_list(struct s3 *s3, const char *prefix, bool shallow,
                               int (*each)(const struct s3_entry *entry, void *arg,
                                           struct error *err),
@@ -144,14 +142,13 @@ enum s3_result __wrap_s3_get_text(struct s3 *s3, const char *key, size_t max, ch
 }
 
 enum s3_result __wrap_s3_get(struct s3 *s3, const char *key, int64_t bytes,
-                             int (*take)(const void *data, size_t len, void *arg,
-                                         struct error *err),
-                             void *arg, struct error *err)
+                             const struct s3_sink *sink, struct error *err)
 {
     const char *found = json_get_string(objects, key);
 
     (void)s3;
-    return found != NULL && take(found, (size_t)bytes, arg, err) == 0 ? S3_OK : S3_FAILED;
+    return found != NULL && sink->take(found, (size_t)bytes, sink->arg, err) == 0 ? S3_OK
+                                                                                  : S3_FAILED;
 }
 
 /* In the order in which they were put, which makes no difference; what is deleted meanwhile was
