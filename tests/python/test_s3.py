@@ -121,7 +121,7 @@ class HostileServer(unittest.TestCase):
         Server.keys = [f"p/{n:06d}.partial" for n in range(1, 9001)]
         Server.token = "more"
         done = self.states("list", "s3://bucket/p")
-        self.assertIn(b"the listing of s3 has no end, or more than 1000000 keys", done.stderr)
+        self.assertIn(b"the listing of s3 has more than 1000000 keys", done.stderr)
         self.assertEqual(len(Server.asked), 112)
 
     def test_a_listing_of_too_many_states(self):

@@ -41,8 +41,8 @@ enum end { ENDS_WELL, TRAINING_FAILS, REPLICAS_FAIL, IS_CANCELLED };
 static struct home home;
 static char place[sizeof(home.dir) + 16];
 static enum end wanted;
-static bool multi;   /* a trainer of another user: nobody */
-static bool mounts;  /* … which mounts something in the place of its result */
+static bool multi;  /* a trainer of another user: nobody */
+static bool mounts; /* … which mounts something in the place of its result */
 static enum { A_PROGRAM, A_ROLE, A_WORLD } trains;
 static int crash_at; /* the write that is the last one; 0: none is */
 static bool crash_after;

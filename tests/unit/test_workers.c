@@ -299,10 +299,12 @@ static void assert_place(const struct run *run, int generation, int rank, int si
     }
 }
 
+/* Both have made a step: a number of 0 would look as if nothing had been said. */
 static void start_live(struct run *run)
 {
     run_start_act(run, "live", "77");
-    AWAIT(run, in_world(run, 0, 7) && in_world(run, 1, 7) && run->stepping == 1);
+    AWAIT(run,
+          run->stepping == 1 && said(run, 0, 7, "stepped") > 0 && said(run, 1, 7, "stepped") > 0);
     assert_true(workers_live(run->workers));
     assert_int_equal(workers_signature(run->workers), 77);
 }

@@ -394,8 +394,11 @@ static int act_live(const char *argument)
         say_world("size", page, page->size);
         say_world("local", page, page->local_rank * 10 + page->local_size);
         say_world("nodes", page, page->nodes);
-        while (boundary(page))
+        for (bool first = true; boundary(page); first = false) {
+            if (first)
+                say_world("stepped", page, 1);
             nap(2);
+        }
         say_world("stopped", page, (int)EVENT_STEP(atomic_load(&page->word)));
         if (slow)
             wait_while("slow");
