@@ -30,6 +30,7 @@
 #define LOOK_NS     50000000L
 #define IDLE_NS     500000000L /* when there is nothing to train */
 #define UNWANTED_MS 1000
+#define END_MS      1000 /* from a connection that is closed to the end of the process that had it */
 
 struct trainer {
     struct home home;
@@ -208,6 +209,16 @@ static bool server_has_ended(struct trainer *trainer, int *code, struct error *w
     return true;
 }
 
+/* A process that ends closes its connections first. */
+static void await_end(const struct trainer *trainer)
+{
+    const struct timespec time = {.tv_nsec = LOOK_NS / 5};
+    long long until = monotonic_ms() + END_MS;
+
+    while (!program_has_ended(trainer->server) && !stop_asked() && monotonic_ms() < until)
+        nanosleep(&time, NULL);
+}
+
 static bool call_unwanted(void *arg)
 {
     struct trainer *trainer = arg;
@@ -238,7 +249,9 @@ static bool call_server(struct trainer *trainer, int *code, struct error *why)
     *code = answer == FIT_CALL_DONE ? 0 : 1;
     if (answer == FIT_CALL_DONE)
         return true;
-    /* That says more than that it does not answer. */
+    /* How it has ended says more than that it does not answer. */
+    if (answer == FIT_CALL_FAILED && trainer->server > 0)
+        await_end(trainer);
     return server_has_ended(trainer, code, why) || answer == FIT_CALL_FAILED;
 }
 

@@ -75,9 +75,9 @@ latest() { as_user cat "$TB_WORK/models/m/current/model"; }
     wait_for 20 are_tasks 0
     data again B until "$TB_WORK/again"
     begin again
-    wait_for 30 are_tasks 3
-    as_user kill -KILL "$(pgrep -u "$TB_USER" -f "^[^ ]*elastic-fit train $SERVICE" | tail -n 1)"
     starts() { [[ $(as_user selastic fit log "$SERVICE" | grep -c ^trains) == "$1" ]]; }
+    wait_for 30 starts 3
+    as_user kill -KILL "$(pgrep -u "$TB_USER" -f "^[^ ]*elastic-fit train $SERVICE" | tail -n 1)"
     wait_for 30 starts 6
     go_on again
     wait_for 60 ended_as SUCCESS
