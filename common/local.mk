@@ -85,7 +85,9 @@ common_libelasticcheckpoints_a_SOURCES = \
     common/state_list.c \
     common/state_list.h \
     common/stop.c \
-    common/stop.h
+    common/stop.h \
+    common/untraced.c \
+    common/untraced.h
 common_libelasticcheckpoints_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 common_libelasticcheckpoints_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 

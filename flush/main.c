@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +29,7 @@
 #include "flush/clear.h"
 #include "common/entry.h"
 #include "common/stop.h"
+#include "common/untraced.h"
 #include "flush/target.h"
 #include "flush/workers.h"
 #include "lib/number.h"
@@ -42,10 +42,6 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 #define AGENT_MS     2000 /* for a killed agent to disappear */
 #define UNUSED_MAX   600  /* seconds in which an agent begins that has put something there */
 #define LOCK_NAME    "agent.lock" /* held by an agent for as long as it lives */
-
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
 
 struct options {
     char **run_dirs;
@@ -510,16 +506,6 @@ static int flush(struct options *options, struct work *work)
     return status;
 }
 
-/* This process has the rights of a user, and is in no cgroup of a job. Other processes of that user
- * must not be able to control it. (It is installed so that they cannot read it, which has the same
- * effect from its first instruction on.) */
-static void keep_to_ourselves(void)
-{
-#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
-    prctl(PR_SET_DUMPABLE, 0); /* the sanitizer looks at its own process in that way */
-#endif
-}
-
 /* Signals that only repeat the result of a failed call: a file larger than allowed, a reader of our
  * line that has gone. */
 static void prepare_process(int seconds)
@@ -567,7 +553,7 @@ int main(int argc, char **argv)
     struct error line = {""};
     int rc;
 
-    keep_to_ourselves();
+    untraced_begin();
     rc = parse_options(argc, argv, &options, &line);
     for (int i = 0; rc == 0 && i < options.run_dir_count; i++)
         rc = parse_run_dir(options.run_dirs[i], &run, &line);

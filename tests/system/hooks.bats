@@ -171,6 +171,22 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     ((memory > 0 && memory <= 1 << 20))
 }
 
+# It begins as a program that the user may not read. Its PATH is that of slurmd, whose commands are beside it.
+@test "no other process of the user can trace the one that takes access of trainers back" {
+    stub :
+    install -m 711 /bin/bash "$STUB/elastic-fit"
+    install -d -m 755 "$WORK"/slurm/{sbin,bin}
+    install -m 755 /bin/bash "$WORK/slurm/sbin/slurmd"
+    printf 'echo $$ >%s; while :; do sleep 0.1; done\n' "$OUT" >"$WORK/slurm/bin/revoke"
+    chmod 755 "$WORK/slurm/bin/revoke"
+    "$WORK/slurm/sbin/slurmd" -c 'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=; :'
+    wait_for 30 test -s "$OUT"
+    read -r pid <"$OUT"
+    echo "$pid" >>"$WORK/pids"
+    [[ $(awk '$1 == "Uid:" { print $2 }' "/proc/$pid/status") == "$USER_ID" ]]
+    [[ $(stat -c %u "/proc/$pid/fd") == 0 ]]
+}
+
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
     stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
     leave 12 10000 "$WORK/checkpoint"
