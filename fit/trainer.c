@@ -30,7 +30,7 @@
 #define LOOK_NS     50000000L
 #define IDLE_NS     500000000L /* when there is nothing to train */
 #define UNWANTED_MS 1000
-#define END_MS      1000 /* from a connection that is closed to the end of the process that had it */
+#define END_MS      1000 /* from the end of its connections to that of a process */
 
 struct trainer {
     struct home home;
