@@ -12,11 +12,17 @@
 
 #define FD_PATH_MAX 40
 
+/* errno stays. */
 static int failed(const char *path, struct error *err)
 {
-    if (errno == ENOTSUP)
-        return error_set(err, "%s: its file system has no POSIX ACLs", error_path(path).text);
-    return error_set(err, "%s: its ACL: %s", error_path(path).text, strerror(errno));
+    int reason = errno;
+
+    if (reason == ENOTSUP)
+        error_set(err, "%s: its file system has no POSIX ACLs", error_path(path).text);
+    else
+        error_set(err, "%s: its ACL: %s", error_path(path).text, strerror(reason));
+    errno = reason;
+    return -1;
 }
 
 /* The path of an open file: libacl has default ACLs by path only. */
@@ -274,6 +280,15 @@ static int take_out(acl_t acl, acl_entry_t entry)
     return acl_delete_entry(acl, mask);
 }
 
+/* In the place of acl_free(): errno stays. */
+static void release(acl_t acl)
+{
+    int reason = errno;
+
+    acl_free(acl);
+    errno = reason;
+}
+
 int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err)
 {
     acl_t acl = acl_get_fd(fd);
@@ -284,7 +299,7 @@ int acl_withdraw(int fd, const char *path, uid_t uid, struct error *err)
         return errno == ENOTSUP ? 0 : failed(path, err);
     if (find(acl, ACL_USER, uid, &entry) && (take_out(acl, entry) != 0 || acl_set_fd(fd, acl) != 0))
         rc = failed(path, err);
-    acl_free(acl);
+    release(acl);
     return rc;
 }
 
@@ -301,6 +316,6 @@ int acl_withdraw_below(int fd, const char *path, uid_t uid, struct error *err)
         return errno == ENOTSUP ? 0 : failed(path, err);
     if (find(acl, ACL_USER, uid, &entry) && acl_delete_def_file(of) != 0)
         rc = failed(path, err);
-    acl_free(acl);
+    release(acl);
     return rc;
 }

@@ -117,31 +117,55 @@ static int give_all(json_object *json, struct error *err)
 
 /* ---- taking back ----------------------------------------------------------------------------- */
 
+/* One path that is taken back. */
+struct withdrawal {
+    const struct grant *grant;
+    json_object *one, *lost;
+    uid_t uid;
+    bool again;            /* it was lost before */
+    struct error *refusal; /* the first one of an ACL that may not be changed now; "": none */
+};
+
+/* Of an immutable file, or where the file system is read-only: the end of a fit does not wait for
+ * that. */
+static int refused(const struct grant_walk *walk, const struct error *why)
+{
+    const struct withdrawal *withdrawal = walk->arg;
+
+    if (errno != EPERM && errno != EROFS)
+        return -1;
+    if (withdrawal->refusal->text[0] == '\0')
+        *withdrawal->refusal = *why;
+    return 0;
+}
+
 static int withdraw(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
                     struct error *err)
 {
     (void)st;
-    return acl_withdraw(fd, path, walk->uid, err);
+    return acl_withdraw(fd, path, walk->uid, err) == 0 ? 0 : refused(walk, err);
 }
 
 static int withdraw_write(const struct grant_walk *walk, int fd, const char *path,
                           const struct stat *st, struct error *err)
 {
     (void)st;
-    return acl_withdraw(fd, path, walk->uid, err) == 0
-               ? acl_withdraw_below(fd, path, walk->uid, err)
-               : -1;
+    return acl_withdraw(fd, path, walk->uid, err) == 0 &&
+                   acl_withdraw_below(fd, path, walk->uid, err) == 0
+               ? 0
+               : refused(walk, err);
 }
 
-/* One path that is taken back. */
-struct withdrawal {
-    const struct grant *grant;
-    json_object *one, *lost;
-    uid_t uid;
-    bool again; /* it was lost before */
-};
+static bool is_among(json_object *list, json_object *one)
+{
+    for (size_t i = 0; i < json_object_array_length(list); i++)
+        if (json_object_equal(json_object_array_get_idx(list, i), one))
+            return true;
+    return false;
+}
 
-/* Where it is now is not known, or it cannot be opened. */
+/* Where it is now is not known, or it cannot be opened, or not be changed. What is below it may be
+ * lost by itself already. */
 static void lose(const struct withdrawal *withdrawal, json_object *one, const char *why)
 {
     const char *path = json_get_string(one, "path");
@@ -149,9 +173,9 @@ static void lose(const struct withdrawal *withdrawal, json_object *one, const ch
     json_object_object_add(one, "uid", json_object_new_int64(withdrawal->uid));
     json_object_object_add(one, "why", json_object_new_string(why));
     if (!withdrawal->again)
-        log_error("%s cannot be reached any more (%s): it may stay open for uid %u",
+        log_error("%s cannot be closed (%s): it may stay open for uid %u",
                   error_path(path != NULL ? path : "").text, why, withdrawal->uid);
-    if (json_object_array_length(withdrawal->lost) < LOST_MAX)
+    if (json_object_array_length(withdrawal->lost) < LOST_MAX && !is_among(withdrawal->lost, one))
         json_object_array_add(withdrawal->lost, json_object_get(one));
 }
 
@@ -211,6 +235,7 @@ static int withdraw_open(const struct withdrawal *withdrawal, int fd, const char
                                     .withdraws = true,
                                     .lose = lose_below,
                                     .arg = (void *)(uintptr_t)withdrawal};
+    int rc;
 
     if (!grant_is_same(withdrawal->one, st)) {
         lose(withdrawal, withdrawal->one, "something else is there now");
@@ -219,7 +244,10 @@ static int withdraw_open(const struct withdrawal *withdrawal, int fd, const char
     if (reach == GRANT_PASS &&
         grant_is_held(path, withdrawal->uid, withdrawal->grant->home, withdrawal->grant->id))
         return 0;
-    return grant_walk_tree(&walk, fd, path, st, reach == GRANT_READ, err);
+    rc = grant_walk_tree(&walk, fd, path, st, reach == GRANT_READ, err);
+    if (rc == 0 && withdrawal->refusal->text[0] != '\0')
+        lose(withdrawal, withdrawal->one, withdrawal->refusal->text);
+    return rc;
 }
 
 static int withdraw_one(const struct withdrawal *withdrawal, struct error *err)
@@ -252,12 +280,13 @@ static int withdraw_list(const struct grant *grant, const char *key, json_object
 
     json_get_int(grant->json, "uid", 0, UINT32_MAX, &uid);
     for (size_t i = 0; i < length_of(grant->json, key); i++) {
+        struct error why, refusal = {""};
         struct withdrawal withdrawal = {.grant = grant,
                                         .one = json_object_array_get_idx(list, i),
                                         .lost = lost,
-                                        .again = strcmp(key, "lost") == 0};
+                                        .again = strcmp(key, "lost") == 0,
+                                        .refusal = &refusal};
         int64_t its = uid;
-        struct error why;
 
         json_get_int(withdrawal.one, "uid", 0, UINT32_MAX, &its);
         withdrawal.uid = (uid_t)its;

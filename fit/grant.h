@@ -4,8 +4,8 @@
  *
  * The list of it is written before the first ACL is changed: grant.json. So whoever comes after
  * can take all of it back: the runner, the epilog, or a later fit. What is there by then has to be
- * what was there. What is out of reach is kept as "lost", and tried again by whoever
- * comes after. */
+ * what was there. What is out of reach, or may not be changed, is kept as "lost", and tried again
+ * by whoever comes after. */
 #ifndef FIT_GRANT_H
 #define FIT_GRANT_H
 

@@ -194,7 +194,8 @@ static void lost_grants_rule(const struct doctor_facts *facts, struct doctor *do
     if (grants->lost == 0)
         return;
     f = doctor_add(doctor, DOCTOR_NOTE, "trainer-access-lost",
-                   "it was moved or replaced meanwhile, and may still be open to that user");
+                   "it was moved or replaced meanwhile, or may not be changed, and may still be "
+                   "open to that user");
     doctor_what(f, "fit %d of %s could not take back %s's access to %s%s", grants->lost_fit,
                 grants->lost_service, grants->lost_user, grants->lost_path,
                 grants->lost > 1 ? ", and there is more" : "");

@@ -129,6 +129,32 @@ int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags)
     return -1;
 }
 
+/* The ACL of that file cannot be changed, for that reason. */
+static int refusal;
+static ino_t refusing;
+int __real_acl_set_fd(int fd, acl_t acl);
+int __wrap_acl_set_fd(int fd, acl_t acl);
+
+int __wrap_acl_set_fd(int fd, acl_t acl)
+{
+    struct stat st;
+
+    assert_int_equal(fstat(fd, &st), 0);
+    if (refusal == 0 || st.st_ino != refusing)
+        return __real_acl_set_fd(fd, acl);
+    errno = refusal;
+    return -1;
+}
+
+static void refuse(const char *path, int reason)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    refusing = st.st_ino;
+    refusal = reason;
+}
+
 /* Jobs of two clusters have the same number, and the same home. */
 static void test_whose_grant(void **state)
 {
@@ -292,6 +318,62 @@ static void test_unseen(void **state)
         assert_false(is_open(at("tree/mounted/file")));
         assert_int_equal(count_lost(), 0);
     }
+}
+
+/* Of an immutable file, and of the place of the new state while its file system is read-only. */
+static void test_refused(void **state)
+{
+    struct grant_order order = an_order();
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    order.read[0].path = tree;
+    assert_int_equal(dir_make(tree, NULL), 0);
+    put("tree/file", "d");
+    put("tree/other", "d");
+    for (int i = 0; i < 2; i++) {
+        give(&order);
+        refuse(i == 0 ? at("tree/file") : write_path, i == 0 ? EPERM : EROFS);
+        assert_int_equal(revoked(7, 1, "One", 10), 1);
+        assert_false(grant_is_open(&own_home, 1));
+        assert_false(is_open(at("tree/other")) || is_open(tree));
+        assert_int_equal(is_open(at("tree/file")), i == 0);
+        assert_int_equal(is_open(write_path), i == 1);
+        assert_int_equal(count_lost(), 1);
+        assert_int_equal(revoked(0, 0, NULL, 10), 0); /* it is as before */
+        assert_int_equal(count_lost(), 1);
+        refusal = 0;
+        assert_int_equal(revoked(0, 0, NULL, 10), 0);
+        assert_false(is_open(at("tree/file")) || is_open(write_path));
+        assert_int_equal(count_lost(), 0);
+    }
+}
+
+/* A file that cannot be changed, in a tree with a directory that cannot be looked at: both are
+ * lost, each once. */
+static void test_refused_and_unseen(void **state)
+{
+    struct grant_order order = an_order();
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    order.read[0].path = tree;
+    assert_int_equal(dir_make(at("tree/sub/mounted"), NULL), 0);
+    put("tree/file", "d");
+    give(&order);
+    unseen = EACCES;
+    refuse(at("tree/file"), EPERM);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(count_lost(), 2);
+        assert_int_equal(revoked(0, 0, NULL, 10), 0);
+    }
+    unseen = refusal = 0;
+    assert_int_equal(revoked(0, 0, NULL, 10), 0);
+    assert_false(is_open(at("tree/file")) || is_open(at("tree/sub/mounted")));
+    assert_int_equal(count_lost(), 0);
 }
 
 static int give_tree(const char *tree, struct error *err)
@@ -699,6 +781,8 @@ int main(void)
         WITH_GRANTS(test_what_comes_meanwhile),
         WITH_GRANTS(test_long_paths),
         WITH_GRANTS(test_unseen),
+        WITH_GRANTS(test_refused),
+        WITH_GRANTS(test_refused_and_unseen),
         WITH_GRANTS(test_moved_there),
         WITH_GRANTS(test_who_may_move),
         WITH_GRANTS(test_no_result_here),
