@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +14,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "common/files.h"
 #include "lib/haproxy_text.h"
 
 /* haproxy makes a socket as PATH.PID.tmp first, in 108 bytes. */
 #define DIR_MAX 72
-/* In /tmp anybody may have taken a name before us. */
-#define NAMES_MAX 10
+/* Where another user has made the usual name in /tmp before us: one that nobody guesses. */
+#define USUAL_NAME "/tmp/elastic-router-%u-%s"
+#define OTHER_NAME "/tmp/elastic-router-%u.%08" PRIx32 "-%s"
+#define OTHERS     "/tmp/elastic-router-%u.%s-%s" /* as a pattern */
+#define LETTERS    "????????"
 
 static void join(char path[HOME_PATH], const char *dir, const char *name)
 {
@@ -32,29 +40,36 @@ static bool is_own(const char *dir)
     return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
-static void name_dir(char *dir, size_t size, const char *service, int number)
+/* Of the directories with an unusual name the one that is ours, if there is one. */
+static bool find_other(char *dir, size_t size, const char *service)
 {
-    int len = snprintf(dir, size, "/tmp/elastic-router-%u-%s", (unsigned)getuid(), service);
+    char pattern[PATH_MAX];
+    glob_t names = {0};
+    bool found = false;
 
-    if (number > 0 && len > 0 && (size_t)len < size)
-        snprintf(dir + len, size - (size_t)len, ".%d", number);
+    snprintf(pattern, sizeof(pattern), OTHERS, (unsigned)getuid(), LETTERS, service);
+    if (glob(pattern, 0, NULL, &names) != 0)
+        return false;
+    for (size_t i = 0; i < names.gl_pathc && !found; i++) {
+        found = is_own(names.gl_pathv[i]);
+        if (found)
+            snprintf(dir, size, "%s", names.gl_pathv[i]);
+    }
+    globfree(&names);
+    return found;
 }
 
-/* The one that is ours already, or the first name that nobody has; if others have all, the first
- * one, whose owner is told then. */
+/* The one that is ours already; else the usual one, if nobody has made it. A new name is not of a
+ * directory yet. */
 static void temporary_dir(char *dir, size_t size, const char *service)
 {
     struct stat st;
-    int unused = -1;
+    bool unused;
 
-    for (int i = 0; i < NAMES_MAX; i++) {
-        name_dir(dir, size, service, i);
-        if (is_own(dir))
-            return;
-        if (unused < 0 && lstat(dir, &st) != 0 && errno == ENOENT)
-            unused = i;
-    }
-    name_dir(dir, size, service, unused > 0 ? unused : 0);
+    snprintf(dir, size, USUAL_NAME, (unsigned)getuid(), service);
+    unused = lstat(dir, &st) != 0 && errno == ENOENT;
+    if (!is_own(dir) && !find_other(dir, size, service) && !unused)
+        snprintf(dir, size, OTHER_NAME, (unsigned)getuid(), randombytes_random(), service);
 }
 
 static void usual_dir(char *dir, size_t size, const char *service)
@@ -69,7 +84,7 @@ static void usual_dir(char *dir, size_t size, const char *service)
 
 int home_find(struct home *home, const char *dir, const char *service, struct error *err)
 {
-    char usual[4096];
+    char usual[PATH_MAX];
 
     *home = (struct home){.lock = -1};
     if (dir == NULL) {

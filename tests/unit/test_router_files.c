@@ -16,26 +16,38 @@
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
+/* No directory of ours, whoever has made it. */
+static void take(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fclose(file);
+}
+
 static void test_a_name_that_somebody_has_taken(void **state)
 {
-    char service[32], first[HOME_PATH];
+    enum { GUESSES = 20 };
+    char service[32], first[HOME_PATH], guesses[GUESSES][HOME_PATH + 16];
     struct error err = {""};
     struct home home, found;
-    FILE *file;
 
     (void)state;
     unsetenv("XDG_RUNTIME_DIR");
     snprintf(service, sizeof(service), "test-%d", (int)getpid());
     assert_int_equal(home_find(&home, NULL, service, &err), 0);
     snprintf(first, sizeof(first), "%s", home.dir);
-    /* No directory of ours, whoever has made it. */
-    file = fopen(first, "w");
-    assert_non_null(file);
-    fclose(file);
+    take(first);
+    for (int i = 0; i < GUESSES; i++) {
+        snprintf(guesses[i], sizeof(guesses[i]), "%s.%d", first, i);
+        take(guesses[i]);
+    }
     assert_int_equal(home_find(&home, NULL, service, &err), 0);
     assert_string_not_equal(home.dir, first);
     assert_int_equal(home_open(&home, service, &err), 0);
     assert_int_equal(unlink(first), 0);
+    for (int i = 0; i < GUESSES; i++)
+        assert_int_equal(unlink(guesses[i]), 0);
     /* Its name stays, whatever becomes of the other one. */
     assert_int_equal(home_find(&found, NULL, service, &err), 0);
     assert_string_equal(found.dir, home.dir);
