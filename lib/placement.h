@@ -120,11 +120,17 @@ struct placement_candidate {
     enum placement_kind kind;
     int64_t priority; /* jobs of lower priority are preempted first, as the site has it */
     int64_t start;    /* when the job began, in seconds */
-    int nodes;        /* nodes of the job, and of its extensions; all of them leave with it */
+    int nodes;        /* nodes of the job, and of a base's extensions those in `extended` */
     int usable;       /* of these nodes, the number that the request could use */
     int distance;     /* of an extension: distance of its farthest node from its base */
-    int extended;     /* of a base: nodes of its extensions that run; they would leave as well */
+    int extended;     /* of a base: nodes that it has by extensions which may leave as well, as far
+                       * as placement_node_counts() */
 };
+
+/* Does a node of an extension count as one that the base has grown by? The extension has at least
+ * as many cores there as the base has on a node of its own, which has base_cores on base_nodes
+ * nodes. So nobody makes a job larger by a core on each of many nodes. */
+bool placement_node_counts(int cores, int base_cores, int base_nodes);
 
 /* Is a job spared for as long as others are enough? A base is, for its extensions would leave with
  * it. But no more nodes are spared than the extensions have. A base with more nodes of its own

@@ -278,11 +278,64 @@ bool jobs_have_extensions(void)
     return extension_count > 0;
 }
 
-int jobs_size(const job_record_t *base)
+/* Add the nodes of an extension that count as its base's. */
+static void add_counting(const job_record_t *base, const job_record_t *extension, bitstr_t *nodes)
 {
-    const struct entry *entry = entry_of(base->job_id);
+    const job_resources_t *own = base->job_resrcs;
+    job_resources_t *its = extension->job_resrcs;
+    uint32_t number = 0;
+    int cores, last;
 
-    return entry != NULL ? entry->nodes + entry->extended : (int)base->node_cnt;
+    if (own == NULL || own->core_bitmap == NULL || its == NULL || its->core_bitmap == NULL ||
+        its->node_bitmap == NULL || bit_size(its->node_bitmap) != bit_size(nodes))
+        return;
+    cores = bit_set_count(own->core_bitmap);
+    last = (int)bit_fls(its->node_bitmap);
+    for (int i = (int)bit_ffs(its->node_bitmap); i >= 0 && i <= last; i++) {
+        if (!bit_test(its->node_bitmap, i))
+            continue;
+        if (placement_node_counts(count_job_resources_node(its, number), cores, (int)own->nhosts))
+            bit_set(nodes, i);
+        number++;
+    }
+}
+
+/* The nodes of the bases with those of their extensions, by the bases' place among those that run.
+ * A node that jobs share counts once. */
+static void unite(job_record_t *const *jobs, int count, bitstr_t **nodes)
+{
+    for (int i = 0; i < count; i++) {
+        const struct entry *entry = entry_of(jobs[i]->job_id);
+        uint32_t id = entry != NULL ? entry->base : 0;
+        const struct entry *above = id != 0 ? entry_of(id) : NULL;
+        const job_record_t *base = above != NULL ? find_job_record(id) : NULL;
+
+        if (base == NULL || base->node_bitmap == NULL)
+            continue;
+        if (nodes[above - running] == NULL)
+            nodes[above - running] = bit_copy(base->node_bitmap);
+        add_counting(base, jobs[i], nodes[above - running]);
+    }
+}
+
+int jobs_extended(job_record_t *const *jobs, int count, int *extended)
+{
+    bitstr_t **nodes = calloc((size_t)running_count + 1, sizeof(*nodes));
+
+    if (nodes == NULL)
+        return -1;
+    unite(jobs, count, nodes);
+    for (int i = 0; i < count; i++) {
+        const struct entry *entry = entry_of(jobs[i]->job_id);
+        bitstr_t *all = entry != NULL ? nodes[entry - running] : NULL;
+
+        extended[i] = all != NULL ? bit_set_count(all) - bit_set_count(jobs[i]->node_bitmap) : 0;
+    }
+    for (int i = 0; i < running_count; i++)
+        if (nodes[i] != NULL)
+            bit_free(nodes[i]);
+    free(nodes);
+    return 0;
 }
 
 static void add_nodes(const struct placement_map *map, const job_record_t *job, bool *nodes)

@@ -38,8 +38,9 @@ void jobs_forget(void);
 bool jobs_is_extension(const struct job_record *job);
 bool jobs_have_extensions(void);
 
-/* How many nodes a running base has, with its extensions. */
-int jobs_size(const struct job_record *base);
+/* extended[i]: if jobs[i] is a base, the nodes that it has by those of its extensions that are
+ * among the jobs, as far as placement_node_counts(); else 0. -1: out of memory. */
+int jobs_extended(struct job_record *const *jobs, int count, int *extended);
 
 /* Set the nodes of the map that an elastic job has: those of its base and of its extensions.
  * Returns the number of nodes that it may still have. */

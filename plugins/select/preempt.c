@@ -75,7 +75,7 @@ static int nodes_it_gives(const job_record_t *job, bitstr_t *nodes, bool *exact)
     return given;
 }
 
-/* A job that is already leaving costs nothing more. A base takes its extensions with it. */
+/* A job that is already leaving costs nothing more. */
 static struct placement_candidate describe(job_record_t *job, const struct placement_map *map,
                                            bitstr_t *nodes, bool *exact)
 {
@@ -92,11 +92,23 @@ static struct placement_candidate describe(job_record_t *job, const struct place
         candidate.nodes = 0;
     } else if (candidate.kind == PLACEMENT_EXTENSION && map != NULL) {
         candidate.distance = jobs_distance(map, job);
-    } else if (candidate.kind == PLACEMENT_BASE) {
-        candidate.nodes = jobs_size(job);
-        candidate.extended = candidate.nodes - (int)job->node_cnt;
     }
     return candidate;
+}
+
+/* A base takes its extensions with it. */
+static int add_extensions(struct candidates *all)
+{
+    int *extended = calloc((size_t)all->count + 1, sizeof(*extended));
+    int rc = extended != NULL ? jobs_extended(all->jobs, all->count, extended) : -1;
+
+    for (int i = 0; i < all->count && rc == 0; i++)
+        if (all->list[i].kind == PLACEMENT_BASE) {
+            all->list[i].nodes += extended[i];
+            all->list[i].extended = extended[i];
+        }
+    free(extended);
+    return rc;
 }
 
 static bool can_be_removed(job_record_t *job)
@@ -132,7 +144,7 @@ static int read_candidates(const struct request *request, const struct placement
         all->list[all->count++] = describe(job, map, nodes, &all->exact);
     }
     list_iterator_destroy(each);
-    return 0;
+    return add_extensions(all);
 }
 
 static int find_extension(void *item, void *unused)

@@ -147,6 +147,18 @@ teardown() {
     run ! job_is "$base" RUNNING
 }
 
+@test "a base is not spared for an extension of one core, on a node that others may share" {
+    honest=$(allocate -p elastic -N1 -w n5)
+    base=$(allocate -p elastic -N1 -w n7 --elastic=1:4)
+    small=$(as_user salloc --no-shell -n1 --mem=1 -t 60 -p elastic -w n9 --elastic-extend="$base" \
+        --comment="elastic-extension-of=$base.0" 2>&1)
+    [[ $small =~ Granted ]]
+    allocate -w "$(on_testbed sinfo -h -t idle -N -o %N | sort -u | paste -sd,)" >/dev/null
+    allocate -N2 >/dev/null
+    job_is "$honest" RUNNING
+    run ! job_is "$base" RUNNING
+}
+
 @test "an extension keeps off nodes that have been left for a job that still waits" {
     on_testbed scontrol update partitionname=spare gracetime=1200
     base=$(allocate --elastic=1:3 -w n1)

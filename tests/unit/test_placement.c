@@ -667,6 +667,18 @@ static void test_passes_over(void **state)
     assert_int_equal(placement_cost(&table[6].list[1]), 2);
 }
 
+static void test_node_counts(void **state)
+{
+    (void)state;
+    assert_true(placement_node_counts(8, 16, 2));
+    assert_true(placement_node_counts(9, 8, 1));
+    assert_true(placement_node_counts(8, 25, 3)); /* 9, 8 and 8 */
+    assert_false(placement_node_counts(7, 16, 2));
+    assert_false(placement_node_counts(1, 16, 1));
+    assert_false(placement_node_counts(0, 0, 1));
+    assert_false(placement_node_counts(8, 0, 0));
+}
+
 /* The acceptance of the issue, in small: extensions of 1 to 4 nodes, and 1 to 6 nodes wanted. */
 static void test_smallest_loss(void **state)
 {
@@ -906,12 +918,12 @@ static void test_many_victims(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distance),     cmocka_unit_test(test_base),
-        cmocka_unit_test(test_extension),    cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_random_bases), cmocka_unit_test(test_random_extensions),
-        cmocka_unit_test(test_victims),      cmocka_unit_test(test_smallest_loss),
-        cmocka_unit_test(test_passes_over),  cmocka_unit_test(test_random_victims),
-        cmocka_unit_test(test_many_victims),
+        cmocka_unit_test(test_distance),       cmocka_unit_test(test_base),
+        cmocka_unit_test(test_extension),      cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_random_bases),   cmocka_unit_test(test_random_extensions),
+        cmocka_unit_test(test_victims),        cmocka_unit_test(test_smallest_loss),
+        cmocka_unit_test(test_node_counts),    cmocka_unit_test(test_passes_over),
+        cmocka_unit_test(test_random_victims), cmocka_unit_test(test_many_victims),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* plugins/select/jobs.c with a slurmctld that has very many elastic jobs: how large they are, and
- * what it costs to find out when all are read. */
+/* plugins/select/jobs.c with a slurmctld that has very many elastic jobs: how large they are, which
+ * of their nodes count, and what it costs to find out when all are read. */
 #include "plugins/select/compat.h"
 
 #include "plugins/select/jobs.h"
@@ -10,6 +10,8 @@
 #define NODES 200
 #define BASES 40
 #define JOBS  2000
+#define LIMIT 100
+#define CORES 4 /* of a node */
 
 list_t *job_list;
 
@@ -21,6 +23,16 @@ static int unions; /* calls of bit_or() */
 job_record_t *find_job_record(uint32_t job_id)
 {
     return job_id >= 1 && job_id <= JOBS ? &jobs[job_id - 1] : NULL;
+}
+
+/* In the place of slurmctld's, for nodes that are all alike. */
+int count_job_resources_node(job_resources_t *resources, uint32_t number)
+{
+    int count = 0;
+
+    for (uint32_t i = number * CORES; i < (number + 1) * CORES; i++)
+        count += bit_test(resources->core_bitmap, i);
+    return count;
 }
 
 /* In the place of bit_or() (tests/unit/local.mk). */
@@ -71,24 +83,32 @@ static int tear_down(void **state)
     return 0;
 }
 
+static int growth_of(const job_record_t *base)
+{
+    const struct placement_map map = {.node_count = NODES};
+    bool nodes[NODES] = {false};
+
+    return jobs_world(&map, base, nodes);
+}
+
 static void test_all_are_read_as_one_by_one(void **state)
 {
-    int sizes[BASES];
+    int growth[BASES];
 
     (void)state;
     jobs_forget();
     for (int i = JOBS - 1; i >= 0; i--)
         jobs_add(&jobs[i]);
     for (int i = 0; i < BASES; i++) {
-        sizes[i] = jobs_size(&jobs[i]);
-        assert_true(sizes[i] > 1);
+        growth[i] = growth_of(&jobs[i]);
+        assert_in_range(growth[i], 1, LIMIT - 2); /* it has grown, and may grow */
     }
     jobs_read();
     for (int i = 0; i < BASES; i++)
-        assert_int_equal(jobs_size(&jobs[i]), sizes[i]);
+        assert_int_equal(growth_of(&jobs[i]), growth[i]);
     jobs_remove(&jobs[BASES]);
     jobs_add(&jobs[BASES]);
-    assert_int_equal(jobs_size(&jobs[0]), sizes[0]);
+    assert_int_equal(growth_of(&jobs[0]), growth[0]);
 }
 
 static void test_reading_takes_one_union_of_nodes_for_each(void **state)
@@ -99,10 +119,62 @@ static void test_reading_takes_one_union_of_nodes_for_each(void **state)
     assert_int_equal(unions, JOBS - BASES);
 }
 
+static void set_cores(job_record_t *job, int first, int second)
+{
+    int nodes = bit_set_count(job->node_bitmap);
+
+    job->job_resrcs = calloc(1, sizeof(*job->job_resrcs));
+    assert_non_null(job->job_resrcs);
+    job->job_resrcs->nhosts = (uint32_t)nodes;
+    job->job_resrcs->node_bitmap = job->node_bitmap;
+    job->job_resrcs->core_bitmap = bit_alloc(nodes * CORES);
+    for (int i = 0; i < first; i++)
+        bit_set(job->job_resrcs->core_bitmap, i);
+    for (int i = 0; i < second; i++)
+        bit_set(job->job_resrcs->core_bitmap, CORES + i);
+}
+
+static void unset_cores(job_record_t *job)
+{
+    bit_free(job->job_resrcs->core_bitmap);
+    free(job->job_resrcs);
+    job->job_resrcs = NULL;
+}
+
+/* Of extensions that may leave: nodes with as many cores as the base has on one. */
+static void test_which_nodes_count(void **state)
+{
+    job_record_t *base = &jobs[0], *half = &jobs[BASES], *large = &jobs[2 * BASES],
+                 *same = &jobs[BASES + NODES];
+    job_record_t *all[] = {base, half, large, same, &jobs[1]};
+    int extended[5];
+
+    (void)state;
+    assert_true(bit_equal(half->node_bitmap, same->node_bitmap));
+    jobs_read();
+    assert_int_equal(jobs_extended(all, 5, extended), 0);
+    assert_int_equal(extended[0], 0); /* how many cores they have is not known */
+    set_cores(base, 4, 0);
+    set_cores(half, 4, 1);
+    set_cores(large, 4, 4);
+    set_cores(same, 4, 3);
+    assert_int_equal(jobs_extended(all, 1, extended), 0);
+    assert_int_equal(extended[0], 0);
+    assert_int_equal(jobs_extended(all, 2, extended), 0);
+    assert_int_equal(extended[0], 1);
+    assert_int_equal(extended[1], 0);
+    assert_int_equal(jobs_extended(all, 5, extended), 0);
+    assert_int_equal(extended[0], 3);
+    assert_int_equal(extended[4], 0); /* the base of others */
+    for (int i = 0; i < 4; i++)
+        unset_cores(all[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_read_as_one_by_one),
+        cmocka_unit_test(test_which_nodes_count),
         cmocka_unit_test(test_reading_takes_one_union_of_nodes_for_each),
     };
 
