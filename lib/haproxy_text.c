@@ -213,7 +213,10 @@ static void write_head(FILE *out, const struct haproxy_config *config)
                 "{ http_auth_bearer,sha2(256),hex -m str -f %s }\n"
                 "    http-request del-header Authorization\n",
                 config->tokens);
-    fputs("    http-request return status 403 if { path,url_dec -m reg '" MANAGES "' }\n", out);
+    /* What cannot be decoded matches nothing, and would pass the next line. */
+    fputs("    http-request return status 400 unless { path,url_dec -m found }\n"
+          "    http-request return status 403 if { path,url_dec -m reg '" MANAGES "' }\n",
+          out);
     write_key(out, config);
     write_route(out, config);
 }

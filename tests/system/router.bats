@@ -362,6 +362,13 @@ send_poison() {
             "http://127.0.0.1:$PORT$path"
         [[ $output == 403 ]] || { echo "$path: $output" && false; }
     done
+    # What cannot be decoded: each server reads that in its own way.
+    for path in /v1/load_lora_adapter%zz /v1/load_lora_adapter% /v1/%/load_lora_adapter/ /v2/repository%zz/index \
+        /v2/repository/%/models/a/load /v2/repository/models/a/load%2 /v1/chat%; do
+        run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
+            "http://127.0.0.1:$PORT$path"
+        [[ $output == 400 ]] || { echo "$path: $output" && false; }
+    done
     # What only looks like it.
     for path in /v1/chat/completions /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer; do
         run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
