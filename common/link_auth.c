@@ -3,7 +3,6 @@
 #include "common/link_auth.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,32 +28,12 @@ int hex_to_bytes(const char *hex, uint8_t bytes[LINK_NONCE_BYTES])
     return len == LINK_NONCE_BYTES ? 0 : -1;
 }
 
-/* An empty object takes hundreds of times the two bytes that it has in the text. Strings may hold
- * as many brackets as they like; json-c knows them in both kinds of quotes. */
-static bool has_few_containers(const char *text, size_t len)
-{
-    size_t count = 0;
-    char quote = '\0';
-
-    for (size_t i = 0; i < len && count <= LINK_CONTAINERS_MAX; i++) {
-        if (quote != '\0' && text[i] == '\\')
-            i++;
-        else if (quote != '\0')
-            quote = text[i] == quote ? '\0' : quote;
-        else if (text[i] == '"' || text[i] == '\'')
-            quote = text[i];
-        else
-            count += text[i] == '{' || text[i] == '[';
-    }
-    return count <= LINK_CONTAINERS_MAX;
-}
-
 json_object *json_parse_exact(const char *text, size_t len, int depth)
 {
     json_tokener *tokener;
     json_object *value;
 
-    if (text == NULL || len > INT_MAX - 1 || !has_few_containers(text, len) ||
+    if (text == NULL || len > INT_MAX - 1 || !json_text_has_few(text, len, LINK_CONTAINERS_MAX) ||
         (tokener = json_tokener_new_ex(depth)) == NULL)
         return NULL;
     /* The NUL behind the text is passed too: it tells the parser that nothing follows. A NUL

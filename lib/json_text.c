@@ -288,9 +288,29 @@ static int check_characters(const char *text, size_t len, struct error *err)
     return 0;
 }
 
+/* json-c knows strings in both kinds of quotes. */
+bool json_text_has_few(const char *text, size_t len, size_t max)
+{
+    size_t count = 0;
+    char quote = '\0';
+
+    for (size_t i = 0; i < len && count <= max; i++) {
+        if (quote != '\0' && text[i] == '\\')
+            i++;
+        else if (quote != '\0')
+            quote = text[i] == quote ? '\0' : quote;
+        else if (text[i] == '"' || text[i] == '\'')
+            quote = text[i];
+        else
+            count += text[i] == '{' || text[i] == '[';
+    }
+    return count <= max;
+}
+
 json_object *json_text_parse(const char *text, size_t len, struct error *err)
 {
     size_t begin = skip_blanks(text, 0, len);
+    size_t containers = JSON_TEXT_CONTAINERS + len / JSON_TEXT_CONTAINER_BYTES;
     struct json_tokener *tok;
     json_object *root;
 
@@ -299,6 +319,13 @@ json_object *json_text_parse(const char *text, size_t len, struct error *err)
     if (begin == len || text[begin] != '{' || len > INT_MAX) {
         error_set(err, "%s; write {\"key\": value, ...}",
                   begin == len ? "there is nothing in it" : "this is not a JSON object");
+        return NULL;
+    }
+    if (!json_text_has_few(text, len, containers)) {
+        error_set(err,
+                  "there are too many arrays and objects in it: at most %zu are allowed in a "
+                  "text of this length",
+                  containers);
         return NULL;
     }
     tok = json_tokener_new_ex(JSON_TEXT_DEPTH);

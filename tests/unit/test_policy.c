@@ -712,6 +712,42 @@ static void test_nesting(void **state)
     assert_non_null(strstr(err.text, "nested too deeply"));
 }
 
+/* {"a":[WORD,WORD,...]} with so many words; json_text_parse's result. */
+static int parse_list(const char *word, size_t count, struct error *err)
+{
+    size_t size = strlen(word) + 1, len = 0;
+    char *text = malloc(count * size + 16);
+    json_object *obj;
+
+    len += (size_t)sprintf(text, "{\"a\":[");
+    for (size_t i = 0; i < count; i++)
+        len += (size_t)sprintf(text + len, "%s%s", i > 0 ? "," : "", word);
+    len += (size_t)sprintf(text + len, "]}");
+    obj = json_text_parse(text, len, err);
+    json_object_put(obj);
+    free(text);
+    return obj != NULL ? 0 : -1;
+}
+
+/* Some MiB of empty objects would take a GiB. */
+static void test_many_containers(void **state)
+{
+    static const char string[] = "\"{{[\\\"[[{{'[[\"",
+                      filled[] = "{\"bytes\":1234567,\"step\":123456789}";
+    const size_t many = 2 * (size_t)JSON_TEXT_CONTAINERS;
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(parse_list("{}", JSON_TEXT_CONTAINERS, &err), 0);
+    assert_int_equal(parse_list("{}", many, &err), -1);
+    assert_non_null(strstr(err.text, "too many arrays and objects"));
+    assert_int_equal(parse_list("[]", many, &err), -1);
+    assert_non_null(strstr(err.text, "too many arrays and objects"));
+    /* Those in strings are none, and a long text may have more of them. */
+    assert_int_equal(parse_list(string, JSON_TEXT_CONTAINERS, &err), 0);
+    assert_int_equal(parse_list(filled, many, &err), 0);
+}
+
 /* {"scale_config":{"2":{"k":"xxx…"}}} with so many x. */
 static char *large_entry(size_t letters)
 {
@@ -920,6 +956,7 @@ int main(void)
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_nul_in_a_file),
         cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_many_containers),
         cmocka_unit_test(test_large_scale_config),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_layers),
