@@ -75,7 +75,7 @@ static void say_how_it_ended(pid_t guard)
                "for later\n");
 }
 
-void end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
+bool end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
               gid_t gid, int limit, int age)
 {
     static const char *const flags[] = {"--remove", "--kill", NULL};
@@ -89,19 +89,24 @@ void end_runs(const struct place places[PLACES_MAX], const struct place_run *run
                           .age = age};
     int64_t until = now_ms() + ((int64_t)limit + 1) * 1000;
     struct error err = {""};
+    bool ended, stays = false;
     int output;
     pid_t guard;
 
     start.slot = take_slot(first, &runs[0].run, until - 1000, &err);
     if (start.slot < 0 || (guard = start_flush(&start, &output, &err)) < 0) {
         printf("not flushed: %s\n", err.text);
-        return;
+        return false;
     }
     close(start.slot);
-    if (copy_lines(output, until))
+    ended = copy_lines(output, until);
+    if (ended)
         say_how_it_ended(guard);
     close(output);
     /* In a place that root has made a directory is still there, and empty. */
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         place_remove(&places[runs[i].place], runs[i].name);
+        stays = stays || place_has(&places[runs[i].place], &runs[i].run);
+    }
+    return ended && stays;
 }

@@ -38,6 +38,7 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 
 #define SECONDS_MAX  86400
 #define AGE_MAX      (100 * 86400)
+#define RUNS_MAX     1000
 #define REMOVE_LIMIT 10   /* seconds for the removal, when all other limits are over */
 #define AGENT_MS     2000 /* for a killed agent to disappear */
 #define UNUSED_MAX   600  /* seconds in which an agent begins that has put something there */
@@ -48,6 +49,7 @@ struct options {
     int run_dir_count;
     int64_t limit;      /* bytes; 0: none */
     int64_t keep_bytes; /* that may still be kept; -1: no limit */
+    int keep_runs;      /* directories that may; -1: no limit */
     int seconds;        /* 0: no limit */
     int max_age;        /* seconds; 0: for ever */
     bool remove, sweep, kill, background;
@@ -86,6 +88,8 @@ static const char help[] =
     "  --keep-bytes=BYTES   with these: after an error keep the snapshot alone, and of all "
     "RUN_DIRs\n"
     "                       no more bytes than this (default: any)\n"
+    "  --keep-runs=NUMBER   with these: after an error keep no more RUN_DIRs than this (default: "
+    "any)\n"
     "  --background         return at once; the work is done by a process of its own\n"
     "  --help               print this\n"
     "\n"
@@ -126,6 +130,11 @@ static int parse_option(int option, struct options *options, struct error *err)
             return 0;
         return error_set(err, "--max-age=%s: must be 1 to %d seconds", error_value(optarg).text,
                          AGE_MAX);
+    case 'n':
+        if (number_parse(optarg, strlen(optarg), 0, RUNS_MAX, &options->keep_runs) == 0)
+            return 0;
+        return error_set(err, "--keep-runs=%s: must be 0 to %d", error_value(optarg).text,
+                         RUNS_MAX);
     case 's':
         options->sweep = options->remove = true;
         return 0;
@@ -149,6 +158,7 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         {"limit", required_argument, NULL, 'l'},
         {"keep-time", required_argument, NULL, 'k'},
         {"keep-bytes", required_argument, NULL, 'y'},
+        {"keep-runs", required_argument, NULL, 'n'},
         {"max-age", required_argument, NULL, 'a'},
         {"remove", no_argument, NULL, 'r'},
         {"sweep", no_argument, NULL, 's'},
@@ -386,6 +396,16 @@ static bool is_in_use(int dir, const struct options *options)
            (clear_is_empty(dir) || time(NULL) - clear_last_use(dir) <= UNUSED_MAX);
 }
 
+static int make_lock(int dir, struct error *err)
+{
+    int lock = openat(dir, LOCK_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC, 0600);
+
+    if (lock < 0)
+        return error_set(err, LOCK_NAME ": %s", strerror(errno));
+    close(lock);
+    return 0;
+}
+
 static int keep_in(int parent, const char *name, const char *const *keep, struct error *err)
 {
     struct stat st;
@@ -399,7 +419,8 @@ static int keep_in(int parent, const char *name, const char *const *keep, struct
 }
 
 /* What a user has put beside it would be in memory for as long as the snapshot, and count for
- * nobody. */
+ * nobody. The lock stays, or is made: without one a sweep takes the directory for that of a job
+ * which begins, and counts it for nobody. */
 static int keep_snapshot_alone(const struct work *work, struct error *err)
 {
     const char index[] = {(char)('0' + work->failed->index), '\0'};
@@ -416,6 +437,7 @@ static int keep_snapshot_alone(const struct work *work, struct error *err)
         close(lock);
     }
     return clear_directory(work->fd, lock >= 0 ? top : top + 1, err) != 0 ||
+                   (lock < 0 && make_lock(work->fd, err) != 0) ||
                    keep_in(work->fd, "snapshot", buffer, err) != 0 ||
                    clear_directory(work->failed->dir, files, err) != 0
                ? -1
@@ -425,12 +447,17 @@ static int keep_snapshot_alone(const struct work *work, struct error *err)
 /* May what could not be flushed stay? If so, it counts. */
 static bool may_stay(struct options *options, const struct work *work, struct error *why)
 {
-    int64_t bytes = work->failed != NULL ? work->failed->snapshot->bytes : 0;
+    int64_t bytes = work->failed != NULL ? buffer_memory(work->failed) : 0;
 
     if (is_old(work->fd, options)) {
         error_set(why, "given up after %d s", options->max_age);
         return false;
     }
+    if (options->keep_runs == 0) {
+        error_set(why, "given up: no more directories may be kept in memory for this user");
+        return false;
+    }
+    options->keep_runs -= options->keep_runs > 0;
     if (options->keep_bytes < 0 || work->failed == NULL)
         return true;
     if (bytes > options->keep_bytes) {
@@ -548,7 +575,7 @@ static int flush_all(struct options *options)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.keep_bytes = -1};
+    struct options options = {.keep_bytes = -1, .keep_runs = -1};
     struct snapshot_run run;
     struct error line = {""};
     int rc;

@@ -167,13 +167,36 @@ void place_remove(const struct place *place, const char *name)
         unlinkat(place->fd, name, AT_REMOVEDIR);
 }
 
-static int of_user(const struct place_run *list, int count, uint32_t uid)
+int place_newest_first(const void *a, const void *b)
 {
+    const struct snapshot_run *one = &((const struct place_run *)a)->run;
+    const struct snapshot_run *other = &((const struct place_run *)b)->run;
+
+    if (one->uid != other->uid)
+        return one->uid < other->uid ? -1 : 1;
+    if (one->job != other->job)
+        return one->job > other->job ? -1 : 1;
+    return (one->restarts < other->restarts) - (one->restarts > other->restarts);
+}
+
+/* Where the user's next one belongs in the list: behind all, or in the place of the oldest of this
+ * user, who has `most`. NULL: nowhere, it is older than that. */
+static struct place_run *room_for(const struct place_run *next, int most, struct place_run *list,
+                                  int count)
+{
+    struct place_run *oldest = NULL;
     int runs = 0;
 
-    for (int i = 0; i < count; i++)
-        runs += list[i].run.uid == uid;
-    return runs;
+    for (int i = 0; i < count; i++) {
+        if (list[i].run.uid != next->run.uid)
+            continue;
+        runs++;
+        if (oldest == NULL || place_newest_first(oldest, &list[i]) < 0)
+            oldest = &list[i];
+    }
+    if (runs < most)
+        return &list[count];
+    return place_newest_first(next, oldest) < 0 ? oldest : NULL;
 }
 
 int place_list(const struct place *place, int index, const char *node, int most,
@@ -185,19 +208,19 @@ int place_list(const struct place *place, int index, const char *node, int most,
 
     while (dir != NULL && count < max && time(NULL) - began < LIST_LIMIT &&
            (name = entry_next(dir)) != NULL) {
-        struct place_run *run = &list[count];
+        struct place_run next = {.place = index}, *room;
         struct statx st;
 
-        if (snapshot_run_parse(name, &run->run, NULL) != 0 || strcmp(run->run.node, node) != 0 ||
+        if (snapshot_run_parse(name, &next.run, NULL) != 0 || strcmp(next.run.node, node) != 0 ||
             !look(place, name, &st))
             continue;
         if (S_ISDIR(st.stx_mode) && began - st.stx_mtime.tv_sec > DAY)
             place_remove(place, name); /* which says itself whether it is empty */
-        if (st.stx_uid != run->run.uid || of_user(list, count, run->run.uid) >= most)
+        if (st.stx_uid != next.run.uid || (room = room_for(&next, most, list, count)) == NULL)
             continue;
-        run->place = index;
-        place_name(run->name, &run->run);
-        count++;
+        place_name(next.name, &next.run);
+        count += room == &list[count];
+        *room = next;
     }
     if (dir != NULL)
         closedir(dir);

@@ -52,7 +52,10 @@ int place_make(const struct place *place, const struct snapshot_run *run, gid_t 
 /* Remove the directory if it is empty. */
 void place_remove(const struct place *place, const char *name);
 
-/* Add the run directories of this node, of at most `most` for each user, to the list: those that
+/* For qsort(): user by user, and of a user the newest first. */
+int place_newest_first(const void *a, const void *b);
+
+/* Add the run directories of this node, the newest `most` of each user, to the list: those that
  * belong to the user in their name. Empty ones of any owner that are a day old are removed. Returns
  * the new count, at most max. */
 int place_list(const struct place *place, int index, const char *node, int most,

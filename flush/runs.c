@@ -52,7 +52,8 @@ static const char help[] =
     "\n"
     "  prolog   those of earlier runs of the job; then, in the background, those that jobs which\n"
     "           have ended have left on this node\n"
-    "  epilog   those of this run and of earlier ones\n"
+    "  epilog   those of this run and of earlier ones; if one stays, in the background those that\n"
+    "           other jobs have left, too\n"
     "\n"
     "  --gid=GID        the group of the job\n"
     "  --limit=SECONDS  do not wait longer for the job's own; their flush goes on\n"
@@ -176,20 +177,25 @@ static int work(const struct options *options)
 {
     struct place_run found[PLACES_MAX * RUNS_MAX];
     struct place places[PLACES_MAX];
+    struct snapshot_run run = options->run;
     struct error err = {""};
+    bool stays = false;
     int count;
 
     stop_limit(options->limit + LATE);
     open_places(options, places);
     count = find_runs(options, places, found);
     if (count > 0)
-        end_runs(places, found, count, options->gid, options->limit, options->age);
+        stays = end_runs(places, found, count, options->gid, options->limit, options->age);
     if (options->make &&
         (places[0].fd < 0 || place_make(&places[0], &options->run, options->gid, &err) != 0))
         printf("no run directory: %s\n", places[0].fd < 0 ? "there is no place for it" : err.text);
     fflush(stdout);
-    if (!options->epilog)
-        sweep_in_background(places, &options->run, options->age);
+    /* What a job leaves counts together with what the user's others have left. What a job has that
+     * begins is not looked at. */
+    run.job = options->epilog ? 0 : run.job;
+    if (stays || !options->epilog)
+        sweep_in_background(places, &run, options->age);
     return count > 0 ? STATUS_FOUND : STATUS_NONE;
 }
 

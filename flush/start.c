@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "flush/guard.h"
@@ -24,6 +25,13 @@
 #define KEEP_TIME  3600 /* seconds for a flush; nobody waits for it so long */
 #define REMOVAL    60   /* seconds more, in which it removes what it has written */
 #define EXIT_START 126
+/* For what a user has written about snapshots and checkpoints: of a manifest of 16 MiB a dozen
+ * bytes for each. Snapshots are copied in pieces of 1 MiB. */
+#define MEMORY_MAX ((rlim_t)256 << 20)
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
 
 static int path_of_program(char path[PATH_MAX + sizeof(PROGRAM)])
 {
@@ -35,6 +43,19 @@ static int path_of_program(char path[PATH_MAX + sizeof(PROGRAM)])
         return -1;
     memcpy(path + len, PROGRAM, sizeof(PROGRAM));
     return 0;
+}
+
+/* No cgroup of a job bounds the flush. The user may lower the limit of any process, and raise it of
+ * none. Data, not all addresses: services of names map files of any size. */
+static int bound_memory(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
+    const struct rlimit limit = {.rlim_cur = MEMORY_MAX, .rlim_max = MEMORY_MAX};
+
+    return setrlimit(RLIMIT_DATA, &limit);
+#else
+    return 0; /* the sanitizer takes terabytes for what it knows of addresses */
+#endif
 }
 
 /* With all groups of the user, which file systems may ask for, if this node knows the user. */
@@ -60,7 +81,7 @@ static int become(const struct start *start)
 static _Noreturn void run(const struct start *start, const char *path, int output)
 {
     static char *environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
-    char keep_time[32], max_age[32], keep[48], paths[START_RUNS_MAX][PATH_MAX];
+    char keep_time[32], max_age[32], keep[48], keep_runs[32], paths[START_RUNS_MAX][PATH_MAX];
     const char *argv[ARGV_MAX] = {PROGRAM};
     int none = open("/dev/null", O_RDWR | O_CLOEXEC), count = 1;
 
@@ -72,6 +93,10 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     argv[count++] = keep_time;
     argv[count++] = max_age;
     argv[count++] = keep;
+    if (start->keep_runs > 0) {
+        snprintf(keep_runs, sizeof(keep_runs), "--keep-runs=%d", start->keep_runs);
+        argv[count++] = keep_runs;
+    }
     argv[count++] = "--";
     for (int i = 0; i < start->count && i < START_RUNS_MAX; i++) {
         snprintf(paths[i], PATH_MAX, "%s/%s", start->places[start->runs[i].place].path,
@@ -85,7 +110,7 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     /* Of what slurmd may have left open nothing is the user's. */
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     fcntl(start->slot, F_SETFD, 0);
-    if (chdir("/") == 0 && become(start) == 0)
+    if (chdir("/") == 0 && bound_memory() == 0 && become(start) == 0)
         execve(path, (char *const *)argv, environment);
     _exit(EXIT_START);
 }

@@ -14,6 +14,7 @@ struct start {
     int count;                    /* those after START_RUNS_MAX are left out */
     const gid_t *gid;             /* NULL: that of the user's entry */
     int64_t share;                /* bytes that may stay of what cannot be saved: place_share() */
+    int keep_runs;                /* … in at most so many directories; 0: any */
     int age;                      /* … and for how many seconds */
     int slot;                     /* a descriptor that the process keeps until it ends */
 };
@@ -22,9 +23,9 @@ struct start {
 
 /* Start the elastic-flush that is installed beside this program, as a session of its own. It is the
  * first program that runs with the user's rights, and no process of the user can read or trace it.
- * But any may stop it. So it has a guard, a process of ours, which kills it then, or after an hour,
- * and ends with it. *output is the end of a pipe with all that the flush says; it ends when the
- * guard does. Returns the id of the guard; -1 with err. */
+ * It has 256 MiB of memory. But any may stop it. So it has a guard, a process of ours, which kills
+ * it then, or after an hour, and ends with it. *output is the end of a pipe with all that the flush
+ * says; it ends when the guard does. Returns the id of the guard; -1 with err. */
 pid_t start_flush(const struct start *start, int *output, struct error *err);
 
 #endif

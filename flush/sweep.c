@@ -17,12 +17,13 @@
 #include "flush/slot.h"
 #include "flush/start.h"
 
-#define RUNS_MAX     200 /* directories of one sweep */
-#define RUNS_OF_USER 20
+#define RUNS_MAX     300 /* directories of one sweep */
+#define RUNS_OF_USER START_RUNS_MAX
+#define RUNS_KEPT    20  /* of a user, that cannot be saved */
 #define USERS_MAX    4   /* whose directories are flushed at the same time */
 #define USER_LIMIT   10  /* seconds, after which another user is begun */
 #define LIMIT        300 /* seconds for a sweep */
-#define TEXT_MAX     32768
+#define TEXT_MAX     65536
 #define IN_USE       "nothing to flush: it is in use"
 
 /* The directories of one user, which one process flushes. */
@@ -42,19 +43,6 @@ struct sweep {
     struct user users[RUNS_MAX];
     int count;
 };
-
-/* Of a user the newest first: they are kept if not all can be. */
-static int in_order(const void *a, const void *b)
-{
-    const struct snapshot_run *one = &((const struct place_run *)a)->run;
-    const struct snapshot_run *other = &((const struct place_run *)b)->run;
-
-    if (one->uid != other->uid)
-        return one->uid < other->uid ? -1 : 1;
-    if (one->job != other->job)
-        return one->job > other->job ? -1 : 1;
-    return (one->restarts < other->restarts) - (one->restarts > other->restarts);
-}
 
 /* Without the directories of that job. */
 static int without(struct place_run *runs, int count, const struct snapshot_run *job)
@@ -84,6 +72,7 @@ static void begin(struct sweep *sweep, struct user *user)
                           .runs = user->runs,
                           .count = user->count,
                           .share = sweep->share,
+                          .keep_runs = RUNS_KEPT,
                           .age = sweep->age};
 
     start.slot = slot_take_user(place_first(sweep->places), &user->runs->run, SLOT_USER_SWEEP,
@@ -184,7 +173,7 @@ static void sweep_node(const struct place places[PLACES_MAX], const struct snaps
     for (int i = 0; i < PLACES_MAX; i++)
         count = place_list(&places[i], i, own->node, RUNS_OF_USER, runs, count, RUNS_MAX);
     count = without(runs, count, own);
-    qsort(runs, (size_t)count, sizeof(*runs), in_order);
+    qsort(runs, (size_t)count, sizeof(*runs), place_newest_first);
     for (int i = 0; i < count; i++) {
         if (i == 0 || runs[i].run.uid != runs[i - 1].run.uid)
             sweep->users[sweep->count++] = (struct user){.runs = &runs[i], .output = -1};

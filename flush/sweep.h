@@ -7,7 +7,8 @@
 
 /* In a process of its own, which outlives the script that has started this one: flush and remove
  * what is left by jobs that have ended when slurmd was not there, or that could not be flushed, but
- * nothing of own's job. One sweep at a time for each node, and one that waits. age: seconds. */
+ * nothing of own's job (0: none is left out). One sweep at a time for each node, and one that
+ * waits. age: seconds. */
 void sweep_in_background(const struct place places[PLACES_MAX], const struct snapshot_run *own,
                          int age);
 

@@ -19,6 +19,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ import unittest
 import slurm_elastic
 import tap
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
 FLUSH = pathlib.Path(os.environ.get("top_builddir", "."), "flush/elastic-flush").absolute()
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 LARGE = 48 << 20
@@ -649,7 +651,8 @@ class Removing(Base):
 
     def test_what_cannot_be_flushed_stays_alone(self):
         path = self.cannot_flush(13, 5000)
-        self.flush("--remove", "--keep-bytes=5000", status=1, says="not flushed: snapshot/1")
+        keep = f"--keep-bytes={3 * PAGE}"
+        self.flush("--remove", keep, status=1, says="not flushed: snapshot/1")
         left = sorted(str(one.relative_to(path)) for one in path.rglob("*"))
         self.assertEqual(
             left,
@@ -663,23 +666,43 @@ class Removing(Base):
         )
         self.assertEqual((path / "agent.lock").stat().st_size, 0)
         # It stays the same with the next try.
-        self.flush("--sweep", "--keep-bytes=5000", status=1, says="not flushed: snapshot/1")
+        self.flush("--sweep", keep, status=1, says="not flushed: snapshot/1")
         self.assertEqual(len(list(path.rglob("*"))), 5)
 
+    def test_what_stays_has_a_lock_so_that_a_sweep_counts_it(self):
+        path = self.cannot_flush(13, 1)
+        for make in (os.unlink, lambda path: (os.unlink(path), os.mkfifo(path))):
+            make(path / "agent.lock")
+            self.flush("--remove", f"--keep-bytes={2 * PAGE}", status=1, says="not flushed")
+            self.assertTrue(stat.S_ISREG((path / "agent.lock").stat().st_mode))
+        self.flush("--sweep", "--keep-bytes=0", status=1, says="given up: 0 bytes")
+        self.assertFalse(path.exists())
+
     def test_a_user_keeps_no_more_than_is_allowed(self):
-        paths = [self.cannot_flush(job, 5000) for job in (13, 14, 15)]
+        # The file and the manifest take a page each, however small they are.
+        paths = [self.cannot_flush(job, 1) for job in (13, 14, 15)]
         done = subprocess.run(
-            [str(FLUSH), "--sweep", "--keep-bytes=12000", *map(str, paths)],
+            [str(FLUSH), "--sweep", f"--keep-bytes={5 * PAGE}", *map(str, paths)],
             stderr=subprocess.PIPE,
             timeout=280,
         )
         lines = done.stderr.decode().splitlines()
         self.assertEqual([path.exists() for path in paths], [True, True, False])
         self.assertEqual(len(lines), 3)
-        self.assertIn("given up: 2000 bytes more may be kept", lines[2])
+        self.assertIn(f"given up: {PAGE} bytes more may be kept", lines[2])
         self.run_dir = paths[0]
         self.flush("--sweep", "--keep-bytes=0", status=1, says="given up: 0 bytes")
         self.assertFalse(paths[0].exists())
+
+    def test_a_user_keeps_no_more_directories_than_are_allowed(self):
+        paths = [self.cannot_flush(job, 1) for job in (13, 14, 15)]
+        done = subprocess.run(
+            [str(FLUSH), "--sweep", "--keep-runs=2", *map(str, paths)],
+            stderr=subprocess.PIPE,
+            timeout=280,
+        )
+        self.assertEqual([path.exists() for path in paths], [True, True, False])
+        self.assertIn(b"given up: no more directories", done.stderr.splitlines()[2])
 
     def later(self, seconds):
         """The environment in which it is so much later."""
@@ -745,6 +768,7 @@ class Options(Base):
             (["--colour"], "unknown option"),
             (["other"], "elastic-UID-JOB.RESTARTS-NODE"),
             (["--keep-bytes=-1"], "--keep-bytes=-1"),
+            (["--keep-runs=-1"], "--keep-runs=-1"),
         ):
             with self.subTest(options):
                 self.flush(*options, status=2, says=says)

@@ -187,6 +187,15 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     [[ $(stat -c %u "/proc/$pid/fd") == 0 ]]
 }
 
+@test "a flush has bounds, too" {
+    stub "ulimit -Hd >>$OUT; ulimit -Sd >>$OUT"
+    own "elastic-$USER_ID-12.0-n1"
+    hook epilog 12
+    cat "$OUT"
+    [ "$(sed -n 2,3p "$OUT")" = "262144
+262144" ]
+}
+
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
     stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
     leave 12 10000 "$WORK/checkpoint"
@@ -245,13 +254,34 @@ PY
         # A second one is too much for the share of one user, which is a quarter: the newer stays.
         leave 13 10000000 /dev/null/x
         hook epilog 13
-        hook prolog 99
         wait_for 30 eval "[[ \$(ls $WORK/place) == elastic-$USER_ID-13.0-n1 ]]"
         wait_for 30 no_sweep
         # Where somebody needs the place nothing stays that cannot be saved.
         head -c 40000000 /dev/zero >"$WORK/place/busy"
         hook prolog 99
         wait_for 30 eval "[[ \$(ls $WORK/place) == busy ]]"'
+}
+
+# many_left: after another prolog there are more directories than the user may keep.
+many_left() {
+    hook prolog 99
+    wait_for 30 no_sweep
+    (($(ls "$WORK/place" | wc -l) > 20))
+}
+
+@test "of what cannot be saved a user keeps the newest twenty directories" {
+    export -f in_memory wait_for no_sweep sweeps many_left
+    unshare --mount bash -ec '
+        in_memory 64M
+        leave 101 100 /dev/null/x
+        for job in {102..150}; do
+            cp -a "$WORK/place/elastic-$USER_ID-101.0-n1" "$WORK/place/elastic-$USER_ID-$job.0-n1"
+        done
+        for try in 1 2 3 4 5 6; do
+            many_left || break
+        done
+        ls "$WORK/place"
+        [[ $(ls "$WORK/place") == "$(printf "elastic-$USER_ID-%s.0-n1\n" {131..150})" ]]'
 }
 
 @test "a place where others could replace a directory is not used" {
