@@ -196,6 +196,46 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
 262144" ]
 }
 
+# turns NAME: how many processes on node $NODE wait for what jobs have asked for, or do it.
+turns() { pgrep -cf "take_turns.* /run/slurm-elastic.ended/$1-$USER_ID-${NODE}[+]" || true; }
+
+# they_take_turns NAME FILE: one does it for a job, and no other has begun.
+they_take_turns() { (($(turns "$1") == 1)) && [[ -s $2 ]]; }
+
+# jobs_in FILE: which jobs the commands were for.
+jobs_in() { grep -o -- '--job=[0-9]*' "$1" | sort -u; }
+
+@test "however many jobs end, one process takes access of a user back, one cancels, and no job is left out" {
+    local -x NODE=n-$$ ASKED=$WORK/asked SLURMD=$WORK/slurm/sbin/slurmd
+    stub :
+    install -m 666 /dev/null "$ASKED"
+    mkdir -p "$WORK/slurm/bin" "$WORK/slurm/sbin"
+    cp /bin/bash "$SLURMD"
+    printf '#!/bin/bash\necho "$*" >>%s\nwhile [[ -e %s ]]; do sleep 0.1; done\n' "$OUT" "$WORK/hangs" >"$STUB/elastic-fit"
+    sed "s|>>[^ ]*\$|>>$ASKED|" "$STUB/elastic-fit" >"$WORK/slurm/bin/squeue"
+    chmod 755 "$STUB/elastic-fit" "$WORK/slurm/bin/squeue"
+    touch "$WORK/hangs"
+    export -f wait_for turns they_take_turns jobs_in
+    # shellcheck disable=SC2016 # the other shell's
+    unshare --mount "$SLURMD" -ec '
+        mount -t tmpfs none /run
+        jobs=()
+        for job in {20..39}; do
+            hook epilog "$job" SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= SLURMD_NODENAME=$NODE SLURM_NODELIST=$NODE &
+            jobs+=($!)
+        done
+        wait "${jobs[@]}"
+        wait_for 60 they_take_turns revoke "$OUT"
+        wait_for 60 they_take_turns cancel "$ASKED"
+        cat "$OUT" "$ASKED"
+        [[ $(jobs_in "$OUT" | wc -l) == 1 && $(jobs_in "$ASKED" | wc -l) == 1 ]]
+        [[ $(stat -c "%u %a" /run/slurm-elastic.ended) == "0 700" ]]
+        rm "$WORK/hangs"
+        wait_for 60 eval "[[ \$(jobs_in $OUT | wc -l) == 20 && \$(jobs_in $ASKED | wc -l) == 20 ]]"
+        wait_for 60 eval "((\$(turns revoke) + \$(turns cancel) == 0))"
+        [[ -z $(ls -A /run/slurm-elastic.ended) ]]'
+}
+
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
     stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
     leave 12 10000 "$WORK/checkpoint"
@@ -266,7 +306,7 @@ PY
 many_left() {
     hook prolog 99
     wait_for 30 no_sweep
-    (($(ls "$WORK/place" | wc -l) > 20))
+    (($(find "$WORK/place" -mindepth 1 -maxdepth 1 | wc -l) > 20))
 }
 
 @test "of what cannot be saved a user keeps the newest twenty directories" {
