@@ -20,11 +20,14 @@ struct s3_limits {
     int connect; /* seconds for a connection */
     int stall;   /* seconds without a byte, after which a connection is given up */
     int tries;   /* of one request */
+    /* Seconds for one try whose answer is kept in memory; a body that goes there has more, for its
+     * size. However slowly a server answers, that is the end of it. 0: there is no such limit. */
+    int answer;
 };
 
 #define S3_LIMITS                                                                                  \
     {                                                                                              \
-        .connect = 10, .stall = 30, .tries = 6                                                     \
+        .connect = 10, .stall = 30, .tries = 6, .answer = 60                                       \
     }
 
 enum s3_result {

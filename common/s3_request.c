@@ -18,6 +18,7 @@
 #define HOST_SIZE   256
 #define HEX_SIZE    (2 * crypto_hash_sha256_BYTES + 1)
 #define RANGE_SIZE  64
+#define SLOWEST     (64 * 1024L)  /* bytes a second, of a body with a time limit */
 #define BUFFER      (256 * 1024L) /* of a connection with large objects */
 
 struct s3 {
@@ -221,6 +222,15 @@ static void set_body(CURL *easy, struct attempt *attempt)
     curl_easy_setopt(easy, CURLOPT_SEEKDATA, attempt);
 }
 
+/* Seconds for the whole try; 0: there is no limit. What goes into a file takes its time, and so
+ * does an answer that comes late. */
+static long whole_limit(const struct s3 *s3, const struct s3_request *request)
+{
+    if (request->take != NULL || request->late || s3->limits.answer == 0)
+        return 0;
+    return s3->limits.answer + (long)(request->body_len / SLOWEST);
+}
+
 static void set_request(struct attempt *attempt, const char *url, struct curl_slist *headers)
 {
     const struct s3 *s3 = attempt->s3;
@@ -242,6 +252,7 @@ static void set_request(struct attempt *attempt, const char *url, struct curl_sl
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)s3->limits.connect);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)s3->limits.stall);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, whole_limit(s3, attempt->request));
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
@@ -356,10 +367,17 @@ static enum s3_result stopped(const char *what, struct error *err)
 static enum s3_result no_answer(const struct attempt *attempt, CURLcode rc, const char *what,
                                 int tries)
 {
+    long limit = whole_limit(attempt->s3, attempt->request);
+    double took = 0;
+
     if (rc == CURLE_ABORTED_BY_CALLBACK)
         return stopped(what, attempt->err);
+    curl_easy_getinfo(attempt->s3->easy, CURLINFO_TOTAL_TIME, &took);
     if (attempt->refused)
         error_prefix(attempt->err, "%s", what);
+    else if (rc == CURLE_OPERATION_TIMEDOUT && limit > 0 && took > (double)limit - 0.5)
+        error_set(attempt->err, "%s: %s has not answered in full within %ld s (%d tries)", what,
+                  attempt->s3->host, limit, tries);
     else if (rc == CURLE_OPERATION_TIMEDOUT)
         error_set(attempt->err, "%s: %s is silent for %d s (%d tries)", what, attempt->s3->host,
                   attempt->s3->limits.stall, tries);

@@ -11,7 +11,7 @@
 /* Whoever asks has something else to do. */
 #define LIMITS                                                                                     \
     {                                                                                              \
-        .connect = 5, .stall = 5, .tries = 3                                                       \
+        .connect = 5, .stall = 5, .tries = 3, .answer = 30                                         \
     }
 
 static void add_field(char *body, size_t size, const char *name, const char *value)

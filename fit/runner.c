@@ -17,6 +17,7 @@
 #include "fit/steps.h"
 
 #define END_LOOK      0.5 /* seconds between two looks whether a fit is to end */
+#define CLEAN_LIMIT   120 /* seconds of one try of an action of the clean-up */
 #define LEAVE_SECONDS 10  /* for S3 at the end of this process */
 
 struct runner {
@@ -30,7 +31,8 @@ struct runner {
     enum fit_action last; /* that was carried out */
     int64_t over;         /* all fits up to this one are */
     double looked;        /* whether the fit is to end */
-    bool broken_off;      /* the action has ended because it is */
+    double tried;         /* when the action of the clean-up began once more */
+    bool broken_off;      /* the action has ended because it is, or took too long */
     uint32_t job, restarts;
     const char *cluster;
     bool trains; /* for guests */
@@ -205,13 +207,22 @@ static bool is_to_end(void *arg)
     return runner->broken_off;
 }
 
+/* The clean-up ends for no reason, but other actions of it have their turn. */
+static bool takes_too_long(void *arg)
+{
+    struct runner *runner = arg;
+
+    runner->broken_off = unix_time() > runner->tried + CLEAN_LIMIT;
+    return runner->broken_off;
+}
+
 static enum step carry_out(struct runner *runner, struct error *why)
 {
     enum step step;
 
     runner->broken_off = false;
-    if (!runner->record.fit.cleaning)
-        stop_when(is_to_end, runner);
+    runner->tried = unix_time();
+    stop_when(runner->record.fit.cleaning ? takes_too_long : is_to_end, runner);
     step = steps_run(&runner->steps, unix_time(), why);
     stop_when(NULL, NULL);
     if (runner->broken_off)
@@ -234,7 +245,7 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.why[0] = '\0';
     }
     step = carry_out(runner, &why);
-    if (step == STEP_FAILED && (runner->broken_off || stop_was_asked()))
+    if (step == STEP_FAILED && ((runner->broken_off && !fit->cleaning) || stop_was_asked()))
         return 0; /* the fit ends for another reason; or this process does */
     if (step == STEP_WAITS)
         return note_waits(runner, why.text, err);

@@ -16,9 +16,9 @@
 #define PROOF_NS       500000000L /* between two looks at a proof … */
 #define PROOF_LOOKS    240        /* … so many */
 
-static const struct s3_limits limits = {.connect = 5, .stall = 5, .tries = 3};
+static const struct s3_limits limits = {.connect = 5, .stall = 5, .tries = 3, .answer = 20};
 /* The trainer ends a training if it hears nothing meanwhile; and it is tried again. */
-static const struct s3_limits hurry = {.connect = 5, .stall = 5, .tries = 1};
+static const struct s3_limits hurry = {.connect = 5, .stall = 5, .tries = 1, .answer = 10};
 
 struct work {
     const struct s3_bucket_order *order; /* NULL: take back */

@@ -70,7 +70,7 @@ static const struct {
 };
 
 /* The clean-up: an action for all that may be there, in this order. First nobody else has access;
- * then those who ask get answers. */
+ * then those who ask get answers. They do not wait for access that cannot be taken back. */
 static const struct {
     enum fit_action action;
     size_t field;
@@ -220,6 +220,10 @@ static void action_failed(struct fit *fit, const char *reason, double now)
 {
     if (!fit->cleaning) {
         end(fit, FIT_FAILED, reason, now);
+        return;
+    }
+    if (fit->action == FIT_DO_REVOKE && (fit->pointed || fit->replaced)) {
+        begin_action(fit, fit->pointed ? FIT_DO_POINT_BACK : FIT_DO_RESTORE);
         return;
     }
     fit->tries += fit->tries < INT_MAX;

@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <curl/curl.h>
 
@@ -257,6 +262,53 @@ static void test_paths(void **state)
     assert_true(is_marked("in/../y") && is_marked("in/./y"));
 }
 
+/* It says that much comes, and then ten bytes a second, for five seconds. */
+static void *dribble(void *arg)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 8000000\r\n\r\n";
+    const struct timespec pause = {.tv_nsec = 100000000L};
+    int fd = accept(*(int *)arg, NULL, NULL);
+    char request[4096];
+
+    if (fd < 0)
+        return NULL;
+    if (recv(fd, request, sizeof(request), 0) > 0)
+        send(fd, head, strlen(head), MSG_NOSIGNAL);
+    for (int i = 0; i < 50 && send(fd, " ", 1, MSG_NOSIGNAL) == 1; i++)
+        nanosleep(&pause, NULL);
+    close(fd);
+    return NULL;
+}
+
+static void test_slow_answer(void **state)
+{
+    static const struct s3_limits quick = {.connect = 1, .stall = 9, .tries = 1, .answer = 1};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct s3_account slow = account;
+    struct error err = {""};
+    struct s3 *server;
+    pthread_t thread;
+    char endpoint[64];
+
+    (void)state;
+    is_real = true;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+    snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%d", ntohs(address.sin_port));
+    slow.endpoint = endpoint;
+    server = s3_open(&slow, "bbb", &quick, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, dribble, &listener), 0);
+    assert_int_equal(s3_delete_below(server, "in/", NULL, NULL, &err), S3_FAILED);
+    s3_close(server);
+    pthread_join(thread, NULL);
+    close(listener);
+    if (strstr(err.text, "has not answered in full within 1 s") == NULL)
+        fail_msg("%s", err.text);
+}
+
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -264,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_SERVER(test_many_objects), WITH_SERVER(test_refusal),
         WITH_SERVER(test_uploads),      WITH_SERVER(test_uploads_without_markers),
-        WITH_SERVER(test_paths),
+        WITH_SERVER(test_paths),        WITH_SERVER(test_slow_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
