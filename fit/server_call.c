@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <curl/curl.h>
 
@@ -20,9 +21,11 @@
 
 struct talk {
     const struct server_call *call;
-    const char *address; /* that has answered, or is tried */
-    bool stopped;        /* it is not wanted any more */
-    bool foreign;        /* another user listens there */
+    const char *address;    /* that has answered, or is tried */
+    bool stopped;           /* it is not wanted any more */
+    bool foreign;           /* another user listens there */
+    int fd;                 /* of the connection, which goes … */
+    struct sockaddr_in6 to; /* … there */
     int status;
     char text[ANSWER_MAX];
     size_t length;
@@ -53,18 +56,37 @@ static int on_progress(void *arg, curl_off_t down, curl_off_t downed, curl_off_t
     return talk->stopped ? 1 : 0;
 }
 
-/* Who answers says that a state is good: that must be nobody else's program. */
+/* Who answers says that a state is good: that must be nobody else's program. What is another user's
+ * is not even connected to. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct talk *talk = arg;
-    struct sockaddr_in6 to = {0};
+    struct sockaddr_in6 *to = &talk->to;
 
     (void)purpose;
-    memcpy(&to, &address->addr, address->addrlen < sizeof(to) ? address->addrlen : sizeof(to));
-    talk->foreign = tcp_to_ipv6(&to) && tcp_listener_at(&to) == TCP_STRANGER;
-    return talk->foreign
-               ? CURL_SOCKET_BAD
-               : socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    *to = (struct sockaddr_in6){0};
+    memcpy(to, &address->addr, address->addrlen < sizeof(*to) ? address->addrlen : sizeof(*to));
+    talk->foreign = tcp_to_ipv6(to) && tcp_listener_at(to) == TCP_STRANGER;
+    talk->fd = talk->foreign
+                   ? CURL_SOCKET_BAD
+                   : socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    return talk->fd;
+}
+
+/* Somebody may have come to listen there since. The kernel knows whose the other end is once it is
+ * accepted; before that it belongs to who listens, and has done so all the time. */
+static int on_connected(void *arg, char *peer, char *own, int peer_port, int own_port)
+{
+    struct talk *talk = arg;
+    enum tcp_listener listener = tcp_listener_at(&talk->to);
+    uid_t uid;
+
+    (void)peer;
+    (void)own;
+    (void)peer_port;
+    (void)own_port;
+    talk->foreign = tcp_peer_uid(talk->fd, &uid) ? uid != getuid() : listener != TCP_OURS;
+    return talk->foreign ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static void prepare(CURL *easy, struct talk *talk, bool post)
@@ -76,6 +98,8 @@ static void prepare(CURL *easy, struct talk *talk, bool post)
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, talk);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, talk);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, talk);
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);

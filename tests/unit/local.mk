@@ -406,6 +406,12 @@ tests_unit_test_fit_crash_LINK = $(LINK) -Wl,--wrap=home_record_write -Wl,--wrap
     -Wl,--wrap=dir_remove -Wl,--wrap=clock_gettime
 tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_server_call
+tests_unit_test_server_call_SOURCES = tests/unit/test_server_call.c
+tests_unit_test_server_call_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
+tests_unit_test_server_call_LINK = $(LINK) -Wl,--wrap=tcp_listener_at -Wl,--wrap=getuid
+tests_unit_test_server_call_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_stop
 tests_unit_test_stop_SOURCES = tests/unit/test_stop.c
 tests_unit_test_stop_LDADD = common/libelasticcheckpoints.a $(UNIT_LIBS)
