@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/files.h"
@@ -17,8 +18,9 @@
 #include "state/partial.h"
 #include "state/tree.h"
 
-#define LOCK_NAME   ".lock"
-#define WRITE_PIECE ((int64_t)8 << 20)
+#define LOCK_NAME     ".lock"
+#define LOCK_PAUSE_NS 20000000L
+#define WRITE_PIECE   ((int64_t)8 << 20)
 
 struct pull {
     struct place *from;
@@ -193,22 +195,29 @@ static int pull_locked(const struct pull *pull, int keep, struct error *err)
     return rc;
 }
 
-/* Of the processes of a node one copies. */
+/* Of the processes of a node one copies. Whoever may write in the directory can hold the lock as
+ * long as he likes. */
 static int lock(const struct pull *pull, struct error *err)
 {
     int fd = openat(pull->base, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return failed(pull, LOCK_NAME, err);
-    while (flock(fd, LOCK_EX) != 0)
-        if (errno != EINTR || stop_asked()) {
-            if (stop_asked())
-                error_set(err, "stopped, or out of time");
-            else
-                failed(pull, LOCK_NAME, err);
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            failed(pull, LOCK_NAME, err);
             close(fd);
             return -1;
         }
+        if (stop_asked()) {
+            error_set(err, "stopped, or out of time");
+            close(fd);
+            return -1;
+        }
+        nanosleep(&pause, NULL);
+    }
     return fd;
 }
 

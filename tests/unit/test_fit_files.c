@@ -3,10 +3,12 @@
 #include "tests/unit/support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,12 +16,14 @@
 #include <sodium.h>
 
 #include "common/files.h"
+#include "common/stop.h"
 #include "fit/gang.h"
 #include "fit/home.h"
 #include "fit/new_state.h"
 #include "fit/user_program.h"
 #include "fit/spec.h"
 #include "lib/json_text.h"
+#include "state/command.h"
 
 static struct home home;
 static char place[sizeof(home.dir) + 16];
@@ -343,6 +347,51 @@ static void test_programs(void **state)
     assert_int_equal(stray, 0);
 }
 
+/* ---- the state before, copied from S3 -------------------------------------------------------- */
+
+static bool is_third_look(void *arg)
+{
+    return ++*(int *)arg >= 3;
+}
+
+/* Whoever may write in the model's directory can hold its lock for ever. */
+static void test_lock_of_another(void **state)
+{
+    const struct s3_limits limits = S3_LIMITS;
+    const struct options options = {.quiet = true};
+    char from[PATH_MAX], to[PATH_MAX], path[PATH_MAX + 32];
+    struct new_state first = {.place = from, .number = 1};
+    struct error err = {""};
+    struct place *source;
+    int fd, looks = 0;
+
+    (void)state;
+    snprintf(from, sizeof(from), "%s/from", home.dir);
+    snprintf(to, sizeof(to), "%s/to", home.dir);
+    assert_int_equal(new_state_make(&first, &err), 0);
+    snprintf(path, sizeof(path), "%s/weights", new_state_path(from, 1, false).text);
+    write_text_to(path, "w");
+    assert_int_equal(new_state_finish(&first, "by hand", &err), 0);
+    assert_int_equal(new_state_publish(&first, &err), 0);
+    assert_int_equal(dir_make(to, &err), 0);
+    snprintf(path, sizeof(path), "%s/.lock", to);
+    write_text_to(path, "");
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    source = place_open(from, &limits, &err);
+    assert_non_null(source);
+
+    stop_limit(20); /* for a test that fails */
+    stop_when(is_third_look, &looks);
+    assert_int_equal(command_pull(source, to, &options, &err), -1);
+    alarm(0);
+    assert_non_null(strstr(err.text, "stopped, or out of time"));
+    stop_watch(0);
+    close(fd);
+    assert_int_equal(command_pull(source, to, &options, &err), 0);
+    place_close(source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,7 +399,7 @@ int main(void)
         cmocka_unit_test(test_spec_refusals), cmocka_unit_test(test_record),
         cmocka_unit_test(test_one_runner),    cmocka_unit_test(test_gang),
         cmocka_unit_test(test_new_state),     cmocka_unit_test(test_links),
-        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_programs),      cmocka_unit_test(test_lock_of_another),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
