@@ -64,8 +64,14 @@ struct copy {
     const struct foreign *foreign;
     const char *does; /* what the owner of the files does, for people */
     struct put_list list;
-    struct room room;
+    struct room own, *room;
 };
+
+static int find_room(struct copy *copy, struct error *err)
+{
+    copy->room = copy->foreign->room != NULL ? copy->foreign->room : &copy->own;
+    return room_find(copy->to, copy->room, err);
+}
 
 static bool stops(const struct foreign *foreign)
 {
@@ -140,7 +146,7 @@ static int copy_open(struct copy *copy, int fd, const char *path, struct error *
     int to, rc;
 
     if (check_owner(copy, fd, &bytes, path, err) != 0 ||
-        room_take(&copy->room, path, bytes, err) != 0)
+        room_take(copy->room, path, bytes, err) != 0)
         return -1;
     to = tree_make(copy->to, path, err);
     if (to < 0)
@@ -176,7 +182,7 @@ static int copy_once(const char *path, const struct foreign *foreign, const char
         return -1;
     if (dir_make(to, err) == 0)
         copy.to = open_dir(to, err);
-    if (copy.to < 0 || room_find(copy.to, &copy.room, err) != 0) {
+    if (copy.to < 0 || find_room(&copy, err) != 0) {
         rc = -1;
     } else if (S_ISDIR(st.st_mode)) {
         snprintf(result, PATH_MAX, "%s", to);
@@ -193,12 +199,16 @@ static int copy_once(const char *path, const struct foreign *foreign, const char
 int foreign_copy(const char *path, const struct foreign *foreign, const char *to,
                  char result[PATH_MAX], struct error *err)
 {
+    struct room before = foreign->room != NULL ? *foreign->room : (struct room){0};
     time_t since = 0;
     int rc;
 
-    while ((rc = copy_once(path, foreign, to, result, err)) != 0 && is_denied(foreign, &since))
+    while ((rc = copy_once(path, foreign, to, result, err)) != 0 && is_denied(foreign, &since)) {
         if (dir_remove(to, err) != 0)
             break;
+        if (foreign->room != NULL)
+            *foreign->room = before;
+    }
     return rc == 0 ? 0 : error_prefix(err, "%s", error_path(path).text);
 }
 
@@ -232,7 +242,7 @@ static int put_one(const char *path, int64_t bytes, void *arg, struct error *err
         return error_set(err, "the training has written more than %d files", ROOM_FILES_MAX);
     snprintf(name, sizeof(name), "%zu", before + 1);
     from = tree_open(copy->from, path, &bytes, err);
-    if (from >= 0 && room_take(&copy->room, name, bytes, err) == 0)
+    if (from >= 0 && room_take(copy->room, name, bytes, err) == 0)
         to = make_there(copy->to, name, err);
     rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (rc == 0 && fsync(to) != 0)
@@ -284,8 +294,7 @@ static int put_there(struct copy *copy, struct error *err)
 {
     remove_earlier(copy->to);
     errno = 0;
-    return room_find(copy->to, &copy->room, err) == 0 &&
-                   tree_walk(copy->from, put_one, copy, err) == 0
+    return find_room(copy, err) == 0 && tree_walk(copy->from, put_one, copy, err) == 0
                ? put_list(copy, err)
                : -1;
 }
@@ -349,7 +358,7 @@ static int take_one(struct copy *copy, size_t number, const char *path, struct e
     snprintf(name, sizeof(name), "%zu", number);
     from = tree_open(copy->from, name, &bytes, err);
     if (from >= 0 && check_owner(copy, from, &bytes, path, err) == 0 &&
-        room_take(&copy->room, path, bytes, err) == 0)
+        room_take(copy->room, path, bytes, err) == 0)
         to = tree_make(copy->to, path, err);
     rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (to >= 0)
@@ -378,7 +387,7 @@ int foreign_take(const char *from, const char *to, const struct foreign *foreign
 
     if (copy.from >= 0)
         copy.to = open_dir(to, err);
-    if (copy.to >= 0 && room_find(copy.to, &copy.room, err) == 0)
+    if (copy.to >= 0 && find_room(&copy, err) == 0)
         rc = read_list(&copy, err);
     if (rc == 0)
         rc = take_all(&copy, err);

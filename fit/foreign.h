@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "fit/room.h"
 #include "lib/error.h"
 
 struct foreign {
@@ -18,7 +19,8 @@ struct foreign {
     /* Is it to be given up? Asked often. NULL: it is not. */
     bool (*stops)(void *arg);
     void *arg;
-    int patience; /* seconds for which access that is missing is waited for, also in between */
+    struct room *room; /* of all copies together; NULL: each has its own */
+    int patience;      /* seconds for which access that is missing is waited for, also in between */
 };
 
 /* A file, or all files of a directory, which belong to owner, become files of this user in the

@@ -32,6 +32,7 @@ struct attempt {
     json_object *begun, *call; /* call: what the program is told, with its own paths */
     struct s3_source source;   /* keys for S3 */
     struct foreign foreign;
+    struct room room;                /* for all that is copied before the program begins */
     struct training_scratch scratch; /* below it: data, targets, previous, model, staged */
 };
 
@@ -165,6 +166,7 @@ static int put(struct attempt *attempt, const char *to, struct error *err)
     char model[PATH_MAX];
 
     below(model, attempt, "model");
+    attempt->foreign.room = NULL; /* it is elsewhere */
     return s3_place_is(to) ? s3_foreign_put(&attempt->source, model, to, err)
                            : foreign_put(model, to, &attempt->foreign, err);
 }
@@ -212,8 +214,12 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
         return -1;
     }
     log_info("training %" PRId64 " for uid %u", trainer->id, trainer->uid);
-    attempt.source = (struct s3_source){
-        .key = trainer->key, .path = keys.text, .unwanted = unwanted, .arg = trainer};
+    attempt.foreign.room = &attempt.room;
+    attempt.source = (struct s3_source){.key = trainer->key,
+                                        .path = keys.text,
+                                        .unwanted = unwanted,
+                                        .arg = trainer,
+                                        .room = &attempt.room};
     rc = carry_out(&attempt, &code, &why);
     s3_source_clear(&attempt.source);
     training_scratch_remove(&attempt.scratch);

@@ -14,11 +14,14 @@ int room_find(int dir, struct room *room, struct error *err)
 {
     struct statvfs st;
 
+    room->last[0] = '\0';
+    if (room->found)
+        return 0;
     if (fstatvfs(dir, &st) != 0)
         return error_set(err, "the room for copies: %s", strerror(errno));
     room->bytes = (int64_t)((double)st.f_bavail * (double)st.f_frsize * PART);
     room->files = st.f_files > 0 ? (int64_t)((double)st.f_favail * PART) : INT64_MAX;
-    room->last[0] = '\0';
+    room->found = true;
     return 0;
 }
 

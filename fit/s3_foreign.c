@@ -333,15 +333,20 @@ static int get_one(struct store *store, const char *key, int64_t bytes, const ch
     return rc;
 }
 
+static struct room *room_of(const struct store *store, struct room *own)
+{
+    return store->source != NULL && store->source->room != NULL ? store->source->room : own;
+}
+
 /* Is there room for all of them? */
 static int check_room(const struct store *store, struct error *err)
 {
     size_t prefix = strlen(store->prefix);
-    struct room room;
-    int rc = room_find(store->dir, &room, err);
+    struct room own = {0}, *room = room_of(store, &own);
+    int rc = room_find(store->dir, room, err);
 
     for (size_t i = 0; rc == 0 && i < store->count; i++)
-        rc = room_take(&room, store->found[i].key + prefix, store->found[i].bytes, err);
+        rc = room_take(room, store->found[i].key + prefix, store->found[i].bytes, err);
     return rc;
 }
 
@@ -361,7 +366,7 @@ static int get_object(struct store *store, const char *to, char result[PATH_MAX]
 {
     char key[sizeof(store->prefix)], etag[S3_ETAG_SIZE];
     const char *name;
-    struct room room;
+    struct room own = {0}, *room = room_of(store, &own);
     int64_t bytes;
 
     snprintf(key, sizeof(key), "%s", store->prefix);
@@ -370,7 +375,7 @@ static int get_object(struct store *store, const char *to, char result[PATH_MAX]
     key[strlen(key) - 1] = '\0';
     name = strrchr(key, '/') != NULL ? strrchr(key, '/') + 1 : key;
     if (s3_size(store->session->s3, key, etag, &bytes, err) != S3_OK ||
-        room_find(store->dir, &room, err) != 0 || room_take(&room, name, bytes, err) != 0)
+        room_find(store->dir, room, err) != 0 || room_take(room, name, bytes, err) != 0)
         return -1;
     snprintf(result, PATH_MAX, "%.2000s/%.2000s", to, name);
     return get_one(store, key, bytes, name, err);

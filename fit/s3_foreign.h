@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "fit/room.h"
 #include "fit/s3_box.h"
 #include "lib/error.h"
 
@@ -20,6 +21,7 @@ struct s3_source {
     const char *path;            /* the file of the box */
     bool (*unwanted)(void *arg); /* the training is: then the keys are not waited for */
     void *arg;
+    struct room *room; /* of all copies together; NULL: each has its own */
     /* Its own. */
     char *text;
     struct s3_box box;

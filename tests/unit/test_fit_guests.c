@@ -504,7 +504,7 @@ static void test_patience(void **state)
 /* Files and directories are counted, not the directories twice. */
 static void test_room(void **state)
 {
-    struct room room = {.bytes = 10, .files = 6};
+    struct room room = {.found = true, .bytes = 10, .files = 6};
     struct error err;
 
     (void)state;
@@ -516,6 +516,26 @@ static void test_room(void **state)
     expect_error(room_take(&room, "b/x", 0, &err), &err, "no room");
     expect_error(room_take(&room, "x", 3, &err), &err, "no room");
     assert_int_equal(room_take(&room, "x", 2, &err), 0);
+}
+
+/* What data has taken, targets do not get once more. */
+static void test_one_room(void **state)
+{
+    struct room room = {.found = true, .bytes = 10, .files = 10};
+    struct foreign self = own();
+    struct error err = {""};
+    char result[PATH_MAX];
+
+    (void)state;
+    self.room = &room;
+    put("first", "123456");
+    put("second", "123456");
+    assert_int_equal(foreign_copy(at("first"), &self, at("copy"), result, &err), 0);
+    assert_int_equal(room.bytes, 4);
+    expect_error(foreign_copy(at("second"), &self, at("other"), result, &err), &err,
+                 "no room for a copy");
+    self.room = NULL;
+    assert_int_equal(foreign_copy(at("second"), &self, at("other"), result, &err), 0);
 }
 
 static int make_foreign(void **state)
@@ -573,14 +593,23 @@ static int remove_home(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notes),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_who_may_ask), cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test(test_a_training),  WITH_FILES(test_foreign_files),
-        WITH_FILES(test_what_is_not_taken), WITH_FILES(test_foreign_sizes),
-        WITH_FILES(test_patience),          WITH_FILES(test_scratch),
-        cmocka_unit_test(test_room),        WITH_TURNS(test_ended_before_its_turn),
-        WITH_TURNS(test_not_for_ever),      WITH_TURNS(test_silence),
-        WITH_TURNS(test_other_clock),       WITH_TURNS(test_begun_by_nobody),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_who_may_ask),
+        cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_a_training),
+        WITH_FILES(test_foreign_files),
+        WITH_FILES(test_what_is_not_taken),
+        WITH_FILES(test_foreign_sizes),
+        WITH_FILES(test_patience),
+        WITH_FILES(test_scratch),
+        cmocka_unit_test(test_room),
+        WITH_FILES(test_one_room),
+        WITH_TURNS(test_ended_before_its_turn),
+        WITH_TURNS(test_not_for_ever),
+        WITH_TURNS(test_silence),
+        WITH_TURNS(test_other_clock),
+        WITH_TURNS(test_begun_by_nobody),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);

@@ -420,6 +420,27 @@ static int put_all(struct error *err)
     return rc;
 }
 
+/* What data has taken, targets do not get once more: also as files of the same trainer. */
+static void test_one_room(void **state)
+{
+    struct room room = {.found = true, .bytes = 10, .files = 10};
+    char keys[128], result[PATH_MAX];
+    struct s3_source source = {.key = key, .path = keys, .unwanted = never, .room = &room};
+    struct error err = {""};
+
+    (void)state;
+    send_box("ONE", 3600);
+    snprintf(keys, sizeof(keys), "%s", at("keys"));
+    json_object_object_add(objects, "data/x", json_object_new_string("123456"));
+    assert_int_equal(s3_foreign_get(&source, "s3://bbb/data", at("copy"), result, &err), 0);
+    assert_int_equal(room.bytes, 4);
+    expect_error(s3_foreign_get(&source, "s3://bbb/data", at("other"), result, &err), &err,
+                 "no room for a copy");
+    source.room = NULL;
+    assert_int_equal(s3_foreign_get(&source, "s3://bbb/data", at("other"), result, &err), 0);
+    s3_source_clear(&source);
+}
+
 /* An attempt that was broken off has put other files, and puts them still. */
 static void test_second_attempt(void **state)
 {
@@ -806,6 +827,7 @@ int main(void)
         WITH_SERVER(test_sids),
         WITH_SERVER(test_put_later),
         WITH_SERVER(test_claimed_by_others),
+        WITH_SERVER(test_one_room),
     };
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
