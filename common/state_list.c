@@ -11,7 +11,8 @@
 #include "common/entry.h"
 #include "common/stop.h"
 
-static void judge(int base, int64_t (*size_of)(const char *file, void *arg), struct state *state)
+static int judge(int base, int64_t (*size_of)(const char *file, void *arg), struct states *states,
+                 struct state *state, struct error *failure)
 {
     struct error err = {""};
     struct stat st;
@@ -32,6 +33,7 @@ static void judge(int base, int64_t (*size_of)(const char *file, void *arg), str
         close(manifest);
     if (dir >= 0)
         close(dir);
+    return states_weigh(states, state, len, failure);
 }
 
 int64_t state_list_pointer(int base)
@@ -67,6 +69,7 @@ int state_list_read(int base, int64_t (*size_of)(const char *file, void *arg),
     states->current = state_list_pointer(base);
     for (size_t i = 0; i < states->count && !stop_asked(); i++)
         if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL)
-            judge(base, size_of, &states->list[i]);
+            if (judge(base, size_of, states, &states->list[i], err) != 0)
+                return -1;
     return stop_asked() ? error_set(err, "stopped, or out of time") : 0;
 }

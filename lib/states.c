@@ -156,6 +156,17 @@ static int compare_files(const struct state_manifest *manifest,
     return 0;
 }
 
+int states_weigh(struct states *states, const struct state *state, size_t len, struct error *err)
+{
+    if (state->kind != STATE_IS_COMPLETE)
+        return 0;
+    if (len > STATES_TEXT_MAX - states->texts)
+        return error_set(err, "the manifests of all states have more than %zu MiB",
+                         STATES_TEXT_MAX >> 20);
+    states->texts += len;
+    return 0;
+}
+
 void states_judge(struct state *state, const char *text, size_t len,
                   int64_t (*size)(const char *file, void *arg), void *arg)
 {

@@ -21,7 +21,8 @@
 #define STATES_GONE_FILE  ".gone"
 #define STATE_PARTIAL     ".partial"
 #define STATE_NAME_SIZE   32
-#define STATES_MAX        100000 /* of a place, about */
+#define STATES_MAX        100000              /* of a place, about */
+#define STATES_TEXT_MAX   ((size_t)256 << 20) /* of all their manifests, which stay in memory */
 
 enum state_kind {
     STATE_IS_COMPLETE,
@@ -40,6 +41,7 @@ struct state {
 struct states {
     struct state *list; /* by number, once states_sort() has been called */
     size_t count, room;
+    size_t texts;    /* bytes of the manifests of complete ones */
     int64_t current; /* 0: there is no pointer, or one that means nothing */
 };
 
@@ -60,6 +62,8 @@ void states_sort(struct states *states);
  * such file). It becomes complete or torn. */
 void states_judge(struct state *state, const char *text, size_t len,
                   int64_t (*size)(const char *file, void *arg), void *arg);
+/* It was judged by a manifest of so many bytes. -1 with err: with it they are too long. */
+int states_weigh(struct states *states, const struct state *state, size_t len, struct error *err);
 /* It cannot be read, or has no manifest. */
 void states_judge_torn(struct state *state, const char *why);
 

@@ -155,7 +155,7 @@ static int judge_files(struct bucket *own, struct state *state, const char *text
     return rc;
 }
 
-static int judge(struct bucket *own, struct state *state, struct error *err)
+static int judge(struct bucket *own, struct states *states, struct state *state, struct error *err)
 {
     char key[S3_KEY_MAX + 1];
     char *text = NULL;
@@ -172,6 +172,8 @@ static int judge(struct bucket *own, struct state *state, struct error *err)
         rc = -1;
     else
         rc = judge_files(own, state, text, len, err);
+    if (rc == 0 && text != NULL)
+        rc = states_weigh(states, state, len, err);
     free(text);
     return rc;
 }
@@ -209,7 +211,7 @@ static int list_bucket(void *arg, struct states *states, struct error *err)
     states_sort(states);
     for (size_t i = 0; i < states->count; i++)
         if (states->list[i].kind == STATE_IS_TORN && states->list[i].why == NULL &&
-            judge(own, &states->list[i], err) != 0)
+            judge(own, states, &states->list[i], err) != 0)
             return -1;
     return read_pointer(own, &states->current, etag, err);
 }

@@ -24,6 +24,7 @@
 #include "fit/s3_left.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
+#include "state/place.h"
 #include "tests/unit/fit_fixture.h"
 
 /* ---- the server ------------------------------------------------------------------------------ */
@@ -34,6 +35,7 @@ struct s3 {
 
 static json_object *objects; /* keys and texts */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool long_manifests; /* each is as long as one may be */
 static bool opens, takes_lists, deletes, upload_stays;
 static int opened, sessions, policies;
 static void (*on_put)(void);
@@ -130,7 +132,16 @@ enum s3_result __wrap_s3_get_text(struct s3 *s3, const char *key, size_t max, ch
     const char *found = json_get_string(objects, key);
 
     (void)s3;
-    (void)max;
+    if (long_manifests && strstr(key, "/" STATE_MANIFEST) != NULL) {
+        static const char begin[] = "{\"format\": 1, \"files\": {\"a\": 1}";
+
+        *len = max;
+        *text = malloc(max + 1);
+        memset(*text, ' ', max);
+        memcpy(*text, begin, strlen(begin));
+        strcpy(*text + max - 1, "}");
+        return S3_OK;
+    }
     (void)etag;
     if (found == NULL) {
         error_set(err, "there is no such object");
@@ -809,6 +820,41 @@ static void test_claimed_by_others(void **state)
 
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
+/* ---- states ---------------------------------------------------------------------------------- */
+
+/* They stay in memory, of all states. */
+static void test_long_manifests(void **state)
+{
+    const struct s3_limits limits = S3_LIMITS;
+    struct states states = {0};
+    struct error err = {""};
+    struct place *place = place_open("s3://bbb/m", &limits, &err);
+    size_t most = STATES_TEXT_MAX / STATE_MANIFEST_MAX;
+
+    (void)state;
+    assert_non_null(place);
+    long_manifests = true;
+    for (size_t i = 1; i <= most + 1; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "m/%06zu", i);
+        json_object_object_add(objects, name, json_object_new_string("")); /* as a prefix */
+        strcat(name, "/a");
+        json_object_object_add(objects, name, json_object_new_string("x"));
+        if (i <= most)
+            continue;
+        assert_int_equal(place_list(place, &states, &err), -1);
+        assert_string_equal(err.text, "the manifests of all states have more than 256 MiB");
+        states_clear(&states);
+        json_object_object_del(objects, name);
+        assert_int_equal(place_list(place, &states, &err), 0);
+        assert_int_equal(states.list[0].kind, STATE_IS_COMPLETE);
+    }
+    long_manifests = false;
+    states_clear(&states);
+    place_close(place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -828,6 +874,7 @@ int main(void)
         WITH_SERVER(test_put_later),
         WITH_SERVER(test_claimed_by_others),
         WITH_SERVER(test_one_room),
+        WITH_SERVER(test_long_manifests),
     };
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
