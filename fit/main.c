@@ -51,7 +51,7 @@ static void print_help(void)
         "  --dataset=NAME     the name of the data (default: the end of its path)\n"
         "  --format=FORMAT    the format of the data, passed on as it is\n"
         "  --config=FILE      JSON for the training; a name without .json: of the service;\n"
-        "                     or the JSON object itself\n"
+        "                     or the JSON object itself; -: the standard input\n"
         "  --from=STATE       not the latest state is passed on, but this one, or none\n"
         "  --trainer=SERVICE@USER\n"
         "                     who trains it: a service of another user that allows it\n"

@@ -14,6 +14,7 @@
 #include "cmd/query.h"
 #include "cmd/service_job.h"
 #include "cmd/terminal_text.h"
+#include "common/entry.h"
 #include "common/files.h"
 #include "common/stop.h"
 #include "fit/fit_command.h"
@@ -45,6 +46,19 @@ static char *data_of(const char *option, const char *text, struct error *err)
     return path;
 }
 
+/* From the standard input. */
+static json_object *config_read(struct error *err)
+{
+    size_t len;
+    char *text = entry_text(STDIN_FILENO, CONFIG_MAX, &len, err);
+    json_object *config = text != NULL ? json_text_parse(text, len, err) : NULL;
+
+    free(text);
+    if (config == NULL)
+        error_prefix(err, "--config=-");
+    return config;
+}
+
 /* By a path, or by a name: then it is one of the service's. Or the object itself. */
 static json_object *config_of(const struct home *home, const char *text, struct error *err)
 {
@@ -54,6 +68,8 @@ static json_object *config_of(const struct home *home, const char *text, struct 
     size_t len;
     char *read;
 
+    if (strcmp(text, "-") == 0)
+        return config_read(err);
     if (text[0] == '{') {
         config = json_text_parse(text, strlen(text), err);
         if (config == NULL)

@@ -79,6 +79,7 @@ static void run_program(struct ticket *ticket, const char *service)
     char **command = fit_request_command(ticket->request, service);
     const struct look_options options = {.program = ticket->fits->program,
                                          .args = command,
+                                         .input = ticket->request->input,
                                          .limit_ms = PROGRAM_MS,
                                          .most = TEXT_MAX,
                                          .done = on_printed,

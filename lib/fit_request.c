@@ -153,13 +153,15 @@ static int add_data(struct fit_request *request, const char *option, const char 
     return add_text(request, option, key, body, reply);
 }
 
-static int add_object(struct fit_request *request, const char *option, json_object *value,
-                      struct api_reply *reply)
+/* Each user of the node can read arguments. */
+static int add_input(struct fit_request *request, json_object *value, struct api_reply *reply)
 {
     const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
                                                                  JSON_C_TO_STRING_NOSLASHESCAPE);
 
-    return text != NULL && add_option(request, option, text) == 0
+    free(request->input);
+    request->input = text != NULL ? strdup(text) : NULL;
+    return request->input != NULL && add_option(request, "config", "-") == 0
                ? 0
                : no_memory(reply, request->openai);
 }
@@ -171,9 +173,10 @@ static int add_config(struct fit_request *request, const char *option, const cha
 
     (void)option;
     if (json_object_is_type(value, json_type_object))
-        return add_object(request, "config", value, reply);
+        return add_input(request, value, reply);
     if (json_object_is_type(value, json_type_string) &&
-        text_made_of(json_get_string(body, key), "_-"))
+        text_made_of(json_get_string(body, key), "_-") &&
+        strcmp(json_get_string(body, key), "-") != 0)
         return add_text(request, "config", key, body, reply);
     return refuse_value(reply, false, key, "an object, or the name of a configuration");
 }
@@ -265,7 +268,7 @@ static int add_openai_config(struct fit_request *request, json_object *body,
             json_object_object_add(config, key->name, json_object_get(value));
     }
     if (json_object_object_length(config) > 0)
-        rc = add_object(request, "config", config, reply);
+        rc = add_input(request, config, reply);
     json_object_put(config);
     return rc;
 }
@@ -333,8 +336,10 @@ struct fit_request *fit_request_read(const char *method, const char *target, con
 
 void fit_request_destroy(struct fit_request *request)
 {
-    if (request != NULL)
+    if (request != NULL) {
         strings_free(request->options);
+        free(request->input);
+    }
     free(request);
 }
 

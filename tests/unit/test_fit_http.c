@@ -19,7 +19,7 @@ static struct fit_request *read_request(const char *method, const char *target, 
 static void test_commands(void **state)
 {
     static const struct {
-        const char *method, *target, *body, *words;
+        const char *method, *target, *body, *words; /* words: and what it reads */
     } cases[] = {
         {"GET", "/v1/fits", NULL, "list|--json|--|s"},
         {"HEAD", "/v1/fits", NULL, "list|--json|--|s"},
@@ -36,7 +36,7 @@ static void test_commands(void **state)
          "start|--json|--model=--wait|--data=s3://b/d|--targets=/t|--dataset=n|--format=f|"
          "--config=c|--from=none|--within=fit=2h|--within=start=60|--|s"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"config\":{\"rate\":0.5}}",
-         "start|--json|--data=/d|--config={\"rate\":0.5}|--|s"},
+         "start|--json|--data=/d|--config=-|--|s<{\"rate\":0.5}"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"trainer\":\"base@anna\"}",
          "start|--json|--data=/d|--trainer=base@anna|--|s"},
         {"GET", JOBS, NULL, "list|--json|--|s"},
@@ -50,8 +50,8 @@ static void test_commands(void **state)
         {"POST", JOBS,
          "{\"model\":\"m\",\"training_file\":\"/d\",\"validation_file\":null,"
          "\"hyperparameters\":{\"n_epochs\":3},\"seed\":1}",
-         "start|--json|--model=m|--data=/d|--config={\"hyperparameters\":{\"n_epochs\":3},"
-         "\"seed\":1}|--|s"},
+         "start|--json|--model=m|--data=/d|--config=-|--|s"
+         "<{\"hyperparameters\":{\"n_epochs\":3},\"seed\":1}"},
     };
 
     (void)state;
@@ -69,6 +69,8 @@ static void test_commands(void **state)
         assert_string_equal(command[0], "elastic-fit");
         for (char **word = command + 1; *word != NULL; word++)
             text_append(text, sizeof(text), "%s%s", text[0] != '\0' ? "|" : "", *word);
+        if (request->input != NULL)
+            text_append(text, sizeof(text), "<%s", request->input);
         assert_string_equal(text, cases[i].words);
         strings_free(command);
         fit_request_destroy(request);
@@ -110,6 +112,7 @@ static void test_refusals(void **state)
         {"POST", "/v1/fits", "{\"data\":\"/d\\n\"}", 400, "data: a text of one line"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"model\":1}", 400, "model: a text of one line"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"config\":\"../x\"}", 400, "config: an object"},
+        {"POST", "/v1/fits", "{\"data\":\"/d\",\"config\":\"-\"}", 400, "config: an object"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"within\":3}", 400, "within: an object"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"within\":{\"fit\":[]}}", 400, "within: a time"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"wait\":true}", 400,
