@@ -216,6 +216,17 @@ static bool takes_too_long(void *arg)
     return runner->broken_off;
 }
 
+/* A trainer that has not heard anything for that long has ended the training by itself. This
+ * process may have begun since: each question may have ended the one before. */
+static void leave_silent(struct runner *runner)
+{
+    const struct fit *fit = &runner->record.fit;
+
+    if (runner->steps.trainer != NULL && fit->action == FIT_DO_REVOKE && fit->ended > 0 &&
+        unix_time() > fit->ended + TRAINER_SILENCE)
+        trainer_link_leave(runner->steps.trainer);
+}
+
 static enum step carry_out(struct runner *runner, struct error *why)
 {
     enum step step;
@@ -244,6 +255,7 @@ static int act(struct runner *runner, struct error *err)
         runner->steps.flushed = runner->steps.trained = runner->steps.asked = 0;
         runner->steps.why[0] = '\0';
     }
+    leave_silent(runner);
     step = carry_out(runner, &why);
     if (step == STEP_FAILED && ((runner->broken_off && !fit->cleaning) || stop_was_asked()))
         return 0; /* the fit ends for another reason; or this process does */

@@ -27,6 +27,7 @@ struct trainer_link {
     struct site *site;
     struct query query;
     time_t refused; /* since when; 0: it is not */
+    bool left;      /* it is not asked any more */
 };
 
 struct trainer_link *trainer_link_create(const struct trainer_name *name)
@@ -45,6 +46,11 @@ void trainer_link_destroy(struct trainer_link *link)
     query_clear(&link->query);
     site_destroy(link->site);
     free(link);
+}
+
+void trainer_link_leave(struct trainer_link *link)
+{
+    link->left = true;
 }
 
 /* ---- its job --------------------------------------------------------------------------------- */
@@ -146,6 +152,11 @@ enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *reque
                                    json_object **answer, struct error *err)
 {
     *answer = NULL;
+    if (link->left) {
+        json_object_put(request);
+        error_set(err, "%s@%s is not asked any more", link->name.service, link->name.user);
+        return TRAINER_REFUSES;
+    }
     deadline_start();
     if (find(link, err) != 0) {
         json_object_put(request);

@@ -24,6 +24,13 @@ enum trainer_said {
     TRAINER_REFUSES, /* for good */
 };
 
+/* Seconds after which a trainer that hears nothing of a training ends it. */
+#define TRAINER_SILENCE 70.0
+
+/* It is not asked any more: each question is refused. A question to an owner whose file system
+ * hangs ends this process (cmd/deadline.h). */
+void trainer_link_leave(struct trainer_link *link);
+
 /* Ask it. request is put. The answer is borrowed until the next question; err says what else has
  * come. */
 enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *request,

@@ -172,6 +172,7 @@ static void end(struct fit *fit, enum fit_status ending, const char *reason, dou
 {
     fit->ending = ending;
     fit->cleaning = true;
+    fit->ended = now;
     fit->deadline = 0;
     snprintf(fit->reason, sizeof(fit->reason), "%s", reason);
     error_clean(fit->reason);
@@ -346,6 +347,7 @@ char *fit_record_text(const struct fit *fit)
         json_object_object_add(
             root, times[i].key,
             json_object_new_double(*(const double *)((const char *)fit + times[i].field)));
+    json_object_object_add(root, "ended", json_object_new_double(fit->ended));
     json_object_object_add(root, "count", json_object_new_int(fit->count));
     json_object_object_add(root, "tries", json_object_new_int(fit->tries));
     add_text(root, "reason", fit->reason);
@@ -405,6 +407,9 @@ static bool read_numbers(json_object *root, struct fit *fit)
         if (!(*field >= 0 && *field < 1e15))
             return false;
     }
+    fit->ended = json_get_double(root, "ended", 0);
+    if (!(fit->ended >= 0 && fit->ended < 1e15))
+        return false;
     for (size_t i = 0; i < COUNT(flags); i++)
         *field_of(fit, flags[i].field) = json_get_bool(root, flags[i].key, false);
     if (!json_get_int(root, "count", 0, INT_MAX, &count) ||

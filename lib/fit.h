@@ -92,6 +92,7 @@ struct fit {
     bool cleaning;
     double since;    /* when the status began, seconds of the epoch */
     double deadline; /* of the status; 0: none */
+    double ended;    /* when the clean-up began; 0: it has not, or that was not written down */
     int tries;       /* of the present action of the clean-up that have failed */
     /* What there may be: set before the action that makes it, cleared after what ends it. */
     bool granted, partial, dedicated, pointed, replaced;

@@ -335,6 +335,15 @@ static void hang(void)
             _exit(3);
 }
 
+/* A question to the trainer ends the process that asks, as after its deadline. */
+static bool ends_the_runner, is_left;
+
+void trainer_link_leave(struct trainer_link *link)
+{
+    (void)link;
+    is_left = true;
+}
+
 enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *request,
                                    json_object **answer, struct error *err)
 {
@@ -345,6 +354,12 @@ enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *reque
 
     (void)link;
     (void)err;
+    if (strcmp(type, "fit-end") == 0 && ends_the_runner) {
+        json_object_put(request);
+        if (is_left)
+            return TRAINER_REFUSES;
+        _exit(CRASHED);
+    }
     if (strcmp(type, "fit-end") == 0 && hangs) {
         hang();
         error_set(err, "stopped, or out of time");
@@ -643,6 +658,27 @@ static void test_hanging(void **state)
     assert_int_equal(dir_remove(home.dir, NULL), 0);
 }
 
+/* The owner's file system hangs: the end of access does not depend on that. */
+static void test_questions_that_end_the_runner(void **state)
+{
+    (void)state;
+    if (getpwnam(OTHER_USER) == NULL) {
+        print_message("there is no user " OTHER_USER "\n");
+        skip();
+    }
+    multi = ends_the_runner = true;
+    wanted = TRAINING_FAILS;
+    begin();
+    assert_int_equal(run_in_child(), CRASHED);
+    assert_int_equal(run_in_child(), CRASHED);
+    leap = 100;
+    assert_int_equal(run_in_child(), 0);
+    leap = 0;
+    ends_the_runner = false;
+    check_end();
+    assert_int_equal(dir_remove(home.dir, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write),
@@ -650,7 +686,8 @@ int main(void)
                                        cmocka_unit_test(test_each_write_of_multi),
                                        cmocka_unit_test(test_removing),
                                        cmocka_unit_test(test_mounted),
-                                       cmocka_unit_test(test_hanging)};
+                                       cmocka_unit_test(test_hanging),
+                                       cmocka_unit_test(test_questions_that_end_the_runner)};
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }
