@@ -335,29 +335,43 @@ static bool remove_one(struct removal *removal, int dir, const char *name, int d
     return false;
 }
 
+/* What is to be removed. */
+struct removable {
+    bool (*is)(const struct stat *st, const void *arg); /* NULL: whatever is there */
+    const void *arg;
+    bool keep; /* the directory itself */
+};
+
+static bool is_removable(const struct removable *what, const struct stat *st)
+{
+    return st->st_uid == geteuid() && (what->is == NULL || what->is(st, what->arg));
+}
+
 /* Go on after a failure, so that as little as possible stays; err describes the first failure. */
-static int remove_tree(const char *path, struct error *err)
+static int remove_tree(const char *path, const struct removable *what, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct removal removal = {.err = err};
     struct stat st = {0};
 
     snprintf(removal.path, sizeof(removal.path), "%s", path);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_uid != geteuid())) {
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !is_removable(what, &st))) {
         close(fd);
         return refuse(err, "remove", path, "it has become another one", EPERM);
     }
     removal.device = st.st_dev;
     if (fd >= 0)
         remove_below(&removal, fd, 1);
-    if (rmdir(path) != 0 && errno != ENOENT)
+    else if (what->keep)
+        cannot_remove(&removal);
+    if (!what->keep && rmdir(path) != 0 && errno != ENOENT)
         cannot_remove(&removal);
     if (removal.rc < 0)
         errno = removal.reason;
     return removal.rc;
 }
 
-int dir_remove(const char *path, struct error *err)
+static int remove_what(const char *path, const struct removable *what, struct error *err)
 {
     size_t len = strlen(path);
     struct stat st;
@@ -370,13 +384,30 @@ int dir_remove(const char *path, struct error *err)
     if (copy == NULL)
         return system_error(err, "remove", path);
     if (lstat(copy, &st) < 0 && errno == ENOENT)
-        rc = 0;
+        rc = what->keep ? system_error(err, "empty", copy) : 0;
     else if (check_own_directory(copy, err) < 0)
         rc = -1;
     else
-        rc = remove_tree(copy, err);
+        rc = remove_tree(copy, what, err);
     free(copy);
     return rc;
+}
+
+int dir_remove(const char *path, struct error *err)
+{
+    return remove_what(path, &(struct removable){0}, err);
+}
+
+int dir_remove_if(const char *path, bool (*is)(const struct stat *st, const void *arg),
+                  const void *arg, struct error *err)
+{
+    return remove_what(path, &(struct removable){.is = is, .arg = arg}, err);
+}
+
+int dir_empty_if(const char *path, bool (*is)(const struct stat *st, const void *arg),
+                 const void *arg, struct error *err)
+{
+    return remove_what(path, &(struct removable){.is = is, .arg = arg, .keep = true}, err);
 }
 
 static const char *kind_of_file(mode_t mode)

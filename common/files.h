@@ -7,7 +7,9 @@
 #ifndef ELASTIC_FILES_H
 #define ELASTIC_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "lib/error.h"
@@ -34,6 +36,12 @@ int dir_make(const char *path, struct error *err);
  * mounted inside is left alone. A missing directory is success. Anything but a directory of this
  * user is refused. */
 int dir_remove(const char *path, struct error *err);
+/* … if is() says that it is the right one, once it is open: else it stays (EPERM). */
+int dir_remove_if(const char *path, bool (*is)(const struct stat *st, const void *arg),
+                  const void *arg, struct error *err);
+/* … but for the directory itself, which has to be there. */
+int dir_empty_if(const char *path, bool (*is)(const struct stat *st, const void *arg),
+                 const void *arg, struct error *err);
 
 /* Read at most max bytes of a regular file into a new NUL-terminated buffer (*len is without the
  * NUL; len may be NULL). A directory, device, FIFO or socket is refused without waiting. A larger

@@ -358,11 +358,6 @@ static void stamp(json_object *json, const struct grant_order *order)
 
 /* ---- of a fit -------------------------------------------------------------------------------- */
 
-static int make_incoming(const char *path, struct error *err)
-{
-    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : failed(path, err);
-}
-
 /* What was lost may be there again. */
 static int plan(struct grant *grant, const struct grant_order *order, struct error *err)
 {
@@ -390,9 +385,7 @@ static int give(const struct home *home, int64_t id, const struct grant_order *o
 
     if (open_grant(&grant, home, id, err) != 0)
         return -1;
-    rc = order->write != NULL ? make_incoming(order->write, err) : 0;
-    if (rc == 0)
-        rc = plan(&grant, order, err);
+    rc = plan(&grant, order, err);
     if (rc == 0) {
         stamp(grant.json, order);
         rc = home_write(home, id, HOME_GRANT_FILE, json_object_get(grant.json), err);

@@ -23,6 +23,7 @@
 
 #include <json-c/json.h>
 
+#include "fit/pin.h"
 #include "lib/error.h"
 #include "lib/fit.h"
 
@@ -80,6 +81,9 @@ struct home_record {
     int64_t training; /* the number that the trainer of another user has for it; 0: none */
     int64_t stored;   /* … on S3, where states are there; 0: none */
     char waits[256];  /* for what */
+    struct {
+        struct pin partial, previous, incoming; /* directories: of what the names above were */
+    } pins;
     struct {
         enum fit_status status;
         double at;

@@ -403,7 +403,7 @@ tests_unit_test_fit_s3_LDADD = $(FIT_LIBS) $(SODIUM_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LINK = $(LINK) -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take \
-    -Wl,--wrap=dir_remove -Wl,--wrap=clock_gettime
+    -Wl,--wrap=dir_remove_if -Wl,--wrap=clock_gettime
 tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_stop

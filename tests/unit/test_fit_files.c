@@ -243,8 +243,8 @@ static void test_new_state(void **state)
     struct error err = {""};
 
     (void)state;
-    assert_int_equal(new_state_make(&new_state, &err), 0);
-    assert_int_equal(new_state_make(&new_state, &err), -1);
+    assert_int_equal(new_state_make(&new_state, NULL, &err), 0);
+    assert_int_equal(new_state_make(&new_state, NULL, &err), -1);
     assert_int_equal(errno, EEXIST);
     assert_int_equal(new_state_check(&new_state, &err), -1);
     assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);
@@ -274,7 +274,7 @@ static void test_links(void **state)
     struct error err = {""};
 
     (void)state;
-    assert_int_equal(new_state_make(&new_state, &err), 0);
+    assert_int_equal(new_state_make(&new_state, NULL, &err), 0);
     snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 9, false).text);
     assert_int_equal(symlink("/etc/passwd", file), 0);
     assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);

@@ -43,6 +43,8 @@ static int make_grants(void **state)
     if (dir_make(write_path, NULL) != 0)
         return -1;
     write_path[strlen(write_path)] = '/';
+    if (mkdir(write_path, 0700) != 0)
+        return -1;
     return home_add(&own_home, json_object_new_object(), &id, NULL);
 }
 
@@ -57,7 +59,7 @@ static struct grant_order an_order(void)
 {
     return (struct grant_order){.user = "other",
                                 .uid = OTHER,
-                                .read = {{data_path, 0}},
+                                .read = {{.path = data_path}},
                                 .write = write_path,
                                 .job = 7,
                                 .restarts = 1,
@@ -191,6 +193,52 @@ static void test_another_file(void **state)
     assert_int_equal(rename(data_path, at("moved")), 0);
     assert_int_equal(symlink("private/data", data_path), 0);
     assert_int_equal(revoked(7, 1, "One", 10), 1);
+}
+
+static struct pin pin_at(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return pin_of(&st);
+}
+
+/* The state before, and the place of the result, are the ones that they were: somebody who may
+ * rename above them has put another file or directory of this user there. */
+static void test_another_state(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+    struct pin before, made = pin_at(write_path);
+    char previous[128];
+
+    (void)state;
+    snprintf(previous, sizeof(previous), "%s", at("before"));
+    assert_int_equal(mkdir(previous, 0700), 0);
+    put("before/weights", "w");
+    before = pin_at(previous);
+    order.read[0].path = previous;
+    order.read[0].pin = &before;
+    order.made = &made;
+    give(&order);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    /* A directory, and a file even if nothing is known of it. */
+    assert_int_equal(rename(previous, at("moved")), 0);
+    assert_int_equal(mkdir(previous, 0700), 0);
+    put("before/secret", "s");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(previous) || is_open(at("before/secret")));
+    order.read[0].path = data_path;
+    before = (struct pin){0};
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(data_path));
+    order.read[0].path = NULL;
+    assert_int_equal(rename(write_path, at("made")), 0);
+    assert_int_equal(rename(previous, write_path), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "another one than the fit has made");
+    assert_false(is_open(write_path) || grant_is_open(&own_home, 1));
 }
 
 /* Nobody could pass the repository: what others may read in it was closed by that alone. */
@@ -572,6 +620,8 @@ static void test_inherited_entries(void **state)
     (void)state;
     set_acl(at("models/m/000001.partial"), ACL_TYPE_DEFAULT,
             "u::rwx,u:" THIRD ":rwx,g::r-x,m::rwx,o::r-x");
+    assert_int_equal(rmdir(write_path), 0);
+    assert_int_equal(mkdir(write_path, 0700), 0);
     give(&order);
     assert_true(is_open(write_path));
     assert_false(acl_says(write_path, ACL_TYPE_ACCESS, "user:" THIRD ":"));
@@ -674,7 +724,7 @@ static void test_shared_way(void **state)
     (void)state;
     snprintf(way, sizeof(way), "%s", at("models"));
     snprintf(second, sizeof(second), "%s", at("models/n/000001.partial/" GRANT_INCOMING));
-    assert_int_equal(dir_make(at("models/n/000001.partial"), NULL), 0);
+    assert_int_equal(dir_make(second, NULL), 0);
     assert_int_equal(home_open(&other, "t", NULL), 0);
     assert_int_equal(home_add(&other, json_object_new_object(), &id, NULL), 0);
     give(&order);
@@ -692,29 +742,18 @@ static void test_shared_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_GRANTS(test_whose_grant),
-        WITH_GRANTS(test_expired_grant),
-        WITH_GRANTS(test_another_file),
-        WITH_GRANTS(test_repository),
-        WITH_GRANTS(test_what_comes_meanwhile),
-        WITH_GRANTS(test_long_paths),
-        WITH_GRANTS(test_unseen),
-        WITH_GRANTS(test_moved_there),
-        WITH_GRANTS(test_who_may_move),
-        WITH_GRANTS(test_no_result_here),
-        WITH_GRANTS(test_another_one_meanwhile),
-        WITH_GRANTS(test_moved_away),
-        WITH_GRANTS(test_lost_and_given),
-        WITH_GRANTS(test_place_removed),
-        WITH_GRANTS(test_no_grant),
-        WITH_GRANTS(test_sleeping_entries),
-        WITH_GRANTS(test_group),
-        WITH_GRANTS(test_unreached_entries),
-        WITH_GRANTS(test_inherited_entries),
-        WITH_GRANTS(test_default_entries),
-        WITH_GRANTS(test_top_last),
-        WITH_GRANTS(test_later_runner),
-        WITH_GRANTS(test_one_at_a_time),
+        WITH_GRANTS(test_whose_grant),       WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),      WITH_GRANTS(test_another_state),
+        WITH_GRANTS(test_repository),        WITH_GRANTS(test_what_comes_meanwhile),
+        WITH_GRANTS(test_long_paths),        WITH_GRANTS(test_unseen),
+        WITH_GRANTS(test_moved_there),       WITH_GRANTS(test_who_may_move),
+        WITH_GRANTS(test_no_result_here),    WITH_GRANTS(test_another_one_meanwhile),
+        WITH_GRANTS(test_moved_away),        WITH_GRANTS(test_lost_and_given),
+        WITH_GRANTS(test_place_removed),     WITH_GRANTS(test_no_grant),
+        WITH_GRANTS(test_sleeping_entries),  WITH_GRANTS(test_group),
+        WITH_GRANTS(test_unreached_entries), WITH_GRANTS(test_inherited_entries),
+        WITH_GRANTS(test_default_entries),   WITH_GRANTS(test_top_last),
+        WITH_GRANTS(test_later_runner),      WITH_GRANTS(test_one_at_a_time),
         WITH_GRANTS(test_shared_way),
     };
 
