@@ -260,7 +260,9 @@ int dir_make(const char *path, struct error *err)
  * directory that has been opened, and no path is. */
 struct removal {
     char path[PATH_MAX]; /* where it is, for people */
+    const struct dir_removal *how;
     dev_t device;
+    bool again, stopped; /* a directory above is looked at once more; it is given up */
     struct error *err;
     int rc, reason; /* of the first failure */
 };
@@ -276,19 +278,33 @@ static void cannot_remove(struct removal *removal)
 
 static bool remove_one(struct removal *removal, int dir, const char *name, int depth);
 
+static bool stops(struct removal *removal)
+{
+    const struct dir_removal *how = removal->how;
+
+    if (!removal->stopped && how->stops != NULL && how->stops(how->stops_arg)) {
+        removal->stopped = true;
+        errno = ECANCELED;
+        cannot_remove(removal);
+    }
+    return removal->stopped;
+}
+
 /* What stays is left; fd is closed. Some file systems leave names out of a listing while other
- * names of it are removed. */
+ * names of it are removed. Below a directory that is looked at once more there is one look: else
+ * there would be as many as a power of its depth, as long as somebody fills each of them. */
 static void remove_below(struct removal *removal, int fd, int depth)
 {
     size_t length = strlen(removal->path);
     DIR *list = fdopendir(fd);
     struct dirent *entry;
-    bool removed = list != NULL;
+    bool removed = list != NULL, again = removal->again;
 
-    for (int pass = 0; removed && pass < REMOVE_PASSES; pass++) {
+    for (int pass = 0; removed && pass < (again ? 1 : REMOVE_PASSES); pass++) {
         removed = false;
+        removal->again = again || pass > 0;
         rewinddir(list);
-        while ((entry = readdir(list)) != NULL) {
+        while (!stops(removal) && (entry = readdir(list)) != NULL) {
             if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
                 continue;
             snprintf(removal->path + length, sizeof(removal->path) - length, "/%s", entry->d_name);
@@ -296,6 +312,7 @@ static void remove_below(struct removal *removal, int fd, int depth)
             removal->path[length] = '\0';
         }
     }
+    removal->again = again;
     if (list != NULL)
         closedir(list);
     else
@@ -335,43 +352,36 @@ static bool remove_one(struct removal *removal, int dir, const char *name, int d
     return false;
 }
 
-/* What is to be removed. */
-struct removable {
-    bool (*is)(const struct stat *st, const void *arg); /* NULL: whatever is there */
-    const void *arg;
-    bool keep; /* the directory itself */
-};
-
-static bool is_removable(const struct removable *what, const struct stat *st)
+static bool is_right(const struct dir_removal *how, const struct stat *st)
 {
-    return st->st_uid == geteuid() && (what->is == NULL || what->is(st, what->arg));
+    return st->st_uid == geteuid() && (how->is == NULL || how->is(st, how->is_arg));
 }
 
 /* Go on after a failure, so that as little as possible stays; err describes the first failure. */
-static int remove_tree(const char *path, const struct removable *what, struct error *err)
+static int remove_tree(const char *path, const struct dir_removal *how, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct removal removal = {.err = err};
+    struct removal removal = {.how = how, .err = err};
     struct stat st = {0};
 
     snprintf(removal.path, sizeof(removal.path), "%s", path);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !is_removable(what, &st))) {
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !is_right(how, &st))) {
         close(fd);
         return refuse(err, "remove", path, "it has become another one", EPERM);
     }
     removal.device = st.st_dev;
     if (fd >= 0)
         remove_below(&removal, fd, 1);
-    else if (what->keep)
+    else if (how->keep)
         cannot_remove(&removal);
-    if (!what->keep && rmdir(path) != 0 && errno != ENOENT)
+    if (!how->keep && rmdir(path) != 0 && errno != ENOENT)
         cannot_remove(&removal);
     if (removal.rc < 0)
         errno = removal.reason;
     return removal.rc;
 }
 
-static int remove_what(const char *path, const struct removable *what, struct error *err)
+int dir_remove_so(const char *path, const struct dir_removal *how, struct error *err)
 {
     size_t len = strlen(path);
     struct stat st;
@@ -384,30 +394,18 @@ static int remove_what(const char *path, const struct removable *what, struct er
     if (copy == NULL)
         return system_error(err, "remove", path);
     if (lstat(copy, &st) < 0 && errno == ENOENT)
-        rc = what->keep ? system_error(err, "empty", copy) : 0;
+        rc = how->keep ? system_error(err, "empty", copy) : 0;
     else if (check_own_directory(copy, err) < 0)
         rc = -1;
     else
-        rc = remove_tree(copy, what, err);
+        rc = remove_tree(copy, how, err);
     free(copy);
     return rc;
 }
 
 int dir_remove(const char *path, struct error *err)
 {
-    return remove_what(path, &(struct removable){0}, err);
-}
-
-int dir_remove_if(const char *path, bool (*is)(const struct stat *st, const void *arg),
-                  const void *arg, struct error *err)
-{
-    return remove_what(path, &(struct removable){.is = is, .arg = arg}, err);
-}
-
-int dir_empty_if(const char *path, bool (*is)(const struct stat *st, const void *arg),
-                 const void *arg, struct error *err)
-{
-    return remove_what(path, &(struct removable){.is = is, .arg = arg, .keep = true}, err);
+    return dir_remove_so(path, &(struct dir_removal){0}, err);
 }
 
 static const char *kind_of_file(mode_t mode)

@@ -8,15 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/entry.h"
 #include "common/files.h"
+#include "common/stop.h"
 #include "state/digest.h"
 #include "state/partial.h"
 #include "state/tree.h"
 
-#define PIECE ((size_t)1 << 20)
+#define PIECE           ((size_t)1 << 20)
+#define DISCARD_SECONDS 120.0
 
 struct new_state_path new_state_path(const char *place, int64_t number, bool whole)
 {
@@ -90,14 +93,31 @@ bool new_state_is_other(const struct new_state *state)
 /* The directory stays: by its pin it is known. */
 int new_state_again(const struct new_state *state, struct error *err)
 {
-    return dir_empty_if(new_state_path(state->place, state->number, false).text, pin_is_dir,
-                        pin_for(state), err);
+    const struct dir_removal empty = {.is = pin_is_dir, .is_arg = pin_for(state), .keep = true};
+
+    return dir_remove_so(new_state_path(state->place, state->number, false).text, &empty, err);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec;
+}
+
+static bool is_late(void *arg)
+{
+    return stop_was_asked() || seconds() > *(const double *)arg;
 }
 
 int new_state_discard(const struct new_state *state, struct error *err)
 {
-    return dir_remove_if(new_state_path(state->place, state->number, false).text, pin_is_dir,
-                         pin_for(state), err);
+    double until = seconds() + DISCARD_SECONDS;
+    const struct dir_removal how = {
+        .is = pin_is_dir, .is_arg = pin_for(state), .stops = is_late, .stops_arg = &until};
+
+    return dir_remove_so(new_state_path(state->place, state->number, false).text, &how, err);
 }
 
 /* ---- complete.json --------------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ int new_state_check(const struct new_state *state, struct error *err);
 
 /* It lies where it will stay. Also if it does already. */
 int new_state_publish(const struct new_state *state, struct error *err);
+/* Removes it; what others fill meanwhile is given up after two minutes: -1 with err. */
 int new_state_discard(const struct new_state *state, struct error *err);
 
 #endif

@@ -20,7 +20,7 @@ struct pin {
 
 struct pin pin_of(const struct stat *st);
 bool pin_is(const struct pin *pin, const struct stat *st);
-/* For dir_remove_if(): a directory, and the one of the pin. */
+/* For dir_remove_so(): a directory, and the one of the pin. */
 bool pin_is_dir(const struct stat *st, const void *pin);
 
 /* Keys of an object: {"inode", "device", "boot"}. */

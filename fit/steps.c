@@ -533,11 +533,12 @@ static enum step replace(struct steps *steps, double now, struct error *err)
 /* Without a state before, the model has none at all. */
 static int forget(const struct steps *steps, struct error *err)
 {
+    const struct dir_removal how = {.is = pin_is_dir, .is_arg = &steps->record->pins.partial};
     char pointer[PATH_MAX];
 
     snprintf(pointer, sizeof(pointer), "%.4000s/" STATE_POINTER, steps->spec->place);
-    if (dir_remove_if(new_state_path(steps->spec->place, steps->record->state, true).text,
-                      pin_is_dir, &steps->record->pins.partial, err) != 0)
+    if (dir_remove_so(new_state_path(steps->spec->place, steps->record->state, true).text, &how,
+                      err) != 0)
         return -1;
     if (unlink(pointer) != 0 && errno != ENOENT)
         return error_set(err, "%s: %s", error_path(pointer).text, strerror(errno));

@@ -432,16 +432,6 @@ static struct home_path left_place(const struct steps *steps)
     return path;
 }
 
-/* It has been taken: if this process ends meanwhile, nobody takes once more what is left of it. */
-static int remove_taken(const struct steps *steps, int partial, struct error *err)
-{
-    struct home_path left = left_place(steps);
-
-    if (renameat(partial, GRANT_INCOMING, AT_FDCWD, left.text) != 0 && errno != ENOENT)
-        return error_set(err, "%s: %s", error_path(incoming(steps).text).text, strerror(errno));
-    return dir_remove_if(left.text, pin_is_dir, &steps->record->pins.incoming, err);
-}
-
 #define STOP_PAUSE 1.0 /* seconds between two looks whether it is to be given up */
 
 struct taking {
@@ -464,28 +454,50 @@ static bool stops_taking(void *arg)
     return home_has(steps->home, steps->id, HOME_CANCEL_FILE) || now > steps->record->fit.deadline;
 }
 
+/* It has been taken: if this process ends meanwhile, nobody takes once more what is left of it. */
+static int remove_taken(struct taking *taking, int partial, struct error *err)
+{
+    const struct steps *steps = taking->steps;
+    const struct dir_removal how = {.is = pin_is_dir,
+                                    .is_arg = &steps->record->pins.incoming,
+                                    .stops = stops_taking,
+                                    .stops_arg = taking};
+    struct home_path left = left_place(steps);
+
+    if (renameat(partial, GRANT_INCOMING, AT_FDCWD, left.text) != 0 && errno != ENOENT)
+        return error_set(err, "%s: %s", error_path(incoming(steps).text).text, strerror(errno));
+    return dir_remove_so(left.text, &how, err);
+}
+
+/* … and all files are here. */
+static int take_files(struct taking *taking, int partial, struct error *err)
+{
+    const struct passwd *entry = getpwnam(taking->steps->spec->trainer.user);
+    const struct home_path to = below(partial, "."), files = below(partial, GRANT_INCOMING);
+    struct foreign foreign = {.stops = stops_taking, .arg = taking};
+
+    if (access(files.text, F_OK) != 0)
+        return remove_taken(taking, partial, err);
+    if (entry == NULL)
+        return error_set(err, "there is no user %s", taking->steps->spec->trainer.user);
+    foreign.owner = entry->pw_uid;
+    return clear_partial(partial, err) == 0 && foreign_take(files.text, to.text, &foreign, err) == 0
+               ? remove_taken(taking, partial, err)
+               : -1;
+}
+
 /* A step that waits is followed by a look at `cancel` and at the time. */
 static enum step take(struct steps *steps, int partial, struct error *err)
 {
-    const struct home_path to = below(partial, "."), files = below(partial, GRANT_INCOMING);
-    const struct passwd *entry = getpwnam(steps->spec->trainer.user);
     struct home_path from = incoming(steps);
     struct taking taking = {.steps = steps};
-    struct foreign foreign = {.stops = stops_taking, .arg = &taking};
 
     if (s3_place_is(from.text))
-        return clear_partial(partial, err) == 0 && s3_foreign_take(from.text, to.text, err) == 0
+        return clear_partial(partial, err) == 0 &&
+                       s3_foreign_take(from.text, below(partial, ".").text, err) == 0
                    ? STEP_DONE
                    : STEP_FAILED;
-    if (access(files.text, F_OK) != 0)
-        return remove_taken(steps, partial, err) == 0 ? STEP_DONE : STEP_FAILED;
-    if (entry == NULL) {
-        error_set(err, "there is no user %s", steps->spec->trainer.user);
-        return STEP_FAILED;
-    }
-    foreign.owner = entry->pw_uid;
-    if (clear_partial(partial, err) == 0 && foreign_take(files.text, to.text, &foreign, err) == 0 &&
-        remove_taken(steps, partial, err) == 0)
+    if (take_files(&taking, partial, err) == 0)
         return STEP_DONE;
     taking.looked = 0;
     return stops_taking(&taking) ? waits(steps, "", err) : STEP_FAILED;

@@ -105,11 +105,10 @@ int __wrap_foreign_take(const char *from, const char *to, const struct foreign *
 
 /* What is taken is removed. The process ends in the middle of that. */
 static bool crash_removing;
-typedef bool is_removable(const struct stat *st, const void *arg);
-int __real_dir_remove_if(const char *path, is_removable *is, const void *arg, struct error *err);
-int __wrap_dir_remove_if(const char *path, is_removable *is, const void *arg, struct error *err);
+int __real_dir_remove_so(const char *path, const struct dir_removal *how, struct error *err);
+int __wrap_dir_remove_so(const char *path, const struct dir_removal *how, struct error *err);
 
-int __wrap_dir_remove_if(const char *path, is_removable *is, const void *arg, struct error *err)
+int __wrap_dir_remove_so(const char *path, const struct dir_removal *how, struct error *err)
 {
     char list[PATH_MAX];
 
@@ -118,7 +117,7 @@ int __wrap_dir_remove_if(const char *path, is_removable *is, const void *arg, st
         assert_int_equal(unlink(list), 0);
         _exit(CRASHED);
     }
-    return __real_dir_remove_if(path, is, arg, err);
+    return __real_dir_remove_so(path, how, err);
 }
 
 /* ---- the leader ------------------------------------------------------------------------------ */
