@@ -242,8 +242,8 @@ static int withdraw_one(const struct withdrawal *withdrawal, struct error *err)
     return rc;
 }
 
-/* All are tried. err is the first failure. */
-static int withdraw_list(const struct grant *grant, const char *key, json_object *lost,
+/* trees: those, or all but those. */
+static int withdraw_some(const struct grant *grant, const char *key, bool trees, json_object *lost,
                          struct error *err)
 {
     json_object *list = list_of(grant->json, key);
@@ -259,6 +259,8 @@ static int withdraw_list(const struct grant *grant, const char *key, json_object
         int64_t its = uid;
         struct error why;
 
+        if ((grant_reach_of(withdrawal.one) == GRANT_READ) != trees)
+            continue;
         json_get_int(withdrawal.one, "uid", 0, UINT32_MAX, &its);
         withdrawal.uid = (uid_t)its;
         if (withdraw_one(&withdrawal, &why) == 0 || rc != 0)
@@ -268,6 +270,15 @@ static int withdraw_list(const struct grant *grant, const char *key, json_object
         rc = -1;
     }
     return rc;
+}
+
+/* All are tried; trees, which take their time, come last. err is the first failure. */
+static int withdraw_list(const struct grant *grant, const char *key, json_object *lost,
+                         struct error *err)
+{
+    int rc = withdraw_some(grant, key, false, lost, err);
+
+    return withdraw_some(grant, key, true, lost, rc == 0 ? err : NULL) == 0 ? rc : -1;
 }
 
 /* What is left of it. */

@@ -389,7 +389,7 @@ tests_unit_test_fit_files_LINK = $(LINK) -Wl,--wrap=kill
 tests_unit_test_fit_files_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_grant_SOURCES = tests/unit/test_fit_grant.c
 tests_unit_test_fit_grant_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_grant_LINK = $(LINK) -Wl,--wrap=fstatat
+tests_unit_test_fit_grant_LINK = $(LINK) -Wl,--wrap=fstatat -Wl,--wrap=entry_next
 tests_unit_test_fit_grant_LDADD = $(FIT_LIBS) $(ACL_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
 tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)

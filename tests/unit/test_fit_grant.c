@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/entry.h"
 #include "common/files.h"
 #include "fit/acl.h"
 #include "fit/grant.h"
@@ -118,6 +119,9 @@ static void set_acl(const char *path, acl_type_t type, const char *text)
     acl_free(acl);
 }
 
+/* "probe" is looked at: is the place of the result open by then? */
+static int probes;
+static bool probe_open;
 /* What has that name cannot be looked at, for that reason. */
 static int unseen;
 int __real_fstatat(int fd, const char *name, struct stat *st, int flags);
@@ -125,6 +129,10 @@ int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags);
 
 int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags)
 {
+    if (strcmp(name, "probe") == 0) {
+        probes++;
+        probe_open = is_open(write_path);
+    }
     if (unseen == 0 || strcmp(name, "mounted") != 0)
         return __real_fstatat(fd, name, st, flags);
     errno = unseen;
@@ -342,12 +350,60 @@ static void test_unseen(void **state)
     }
 }
 
+/* A directory has so many names more, of files that are gone again. */
+static int more_names;
+const char *__real_entry_next(DIR *list);
+const char *__wrap_entry_next(DIR *list);
+
+const char *__wrap_entry_next(DIR *list)
+{
+    return more_names > 0 && more_names-- > 0 ? "gone" : __real_entry_next(list);
+}
+
 static int give_tree(const char *tree, struct error *err)
 {
     struct grant_order order = an_order();
 
     order.read[0].path = tree;
     return grant_give(&own_home, 1, &order, err);
+}
+
+/* Others make directories below the data without an end: nobody looks into them. Until all of the
+ * data has been looked at, the way and the place of the result are closed. */
+static void test_endless(void **state)
+{
+    struct error err = {""};
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(dir_make(at("tree/below"), NULL), 0);
+    put("tree/below/probe", "d");
+    probes = 0;
+    assert_int_equal(give_tree(tree, &err), 0);
+    assert_true(probes > 0 && is_open(write_path) && is_open(at("tree/below/probe")));
+    probes = 0;
+    probe_open = true;
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_true(probes > 0 && !probe_open);
+    more_names = 199990;
+    assert_int_equal(give_tree(tree, &err), 0);
+    more_names = 300000;
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_int_equal(more_names, 0);
+    assert_false(is_open(at("tree/below/probe")));
+    more_names = 200001;
+    expect_error(give_tree(tree, &err), &err, "more than 200000 files and directories");
+    more_names = 0;
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(chown(at("tree/below"), OTHER, (gid_t)-1), 0);
+    probes = 0;
+    assert_int_equal(give_tree(tree, &err), 0);
+    assert_false(is_open(at("tree/below/probe")));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_int_equal(probes, 0);
 }
 
 /* Whoever may write to the data moves a file there that nobody but this user can read. */
@@ -742,18 +798,31 @@ static void test_shared_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_GRANTS(test_whose_grant),       WITH_GRANTS(test_expired_grant),
-        WITH_GRANTS(test_another_file),      WITH_GRANTS(test_another_state),
-        WITH_GRANTS(test_repository),        WITH_GRANTS(test_what_comes_meanwhile),
-        WITH_GRANTS(test_long_paths),        WITH_GRANTS(test_unseen),
-        WITH_GRANTS(test_moved_there),       WITH_GRANTS(test_who_may_move),
-        WITH_GRANTS(test_no_result_here),    WITH_GRANTS(test_another_one_meanwhile),
-        WITH_GRANTS(test_moved_away),        WITH_GRANTS(test_lost_and_given),
-        WITH_GRANTS(test_place_removed),     WITH_GRANTS(test_no_grant),
-        WITH_GRANTS(test_sleeping_entries),  WITH_GRANTS(test_group),
-        WITH_GRANTS(test_unreached_entries), WITH_GRANTS(test_inherited_entries),
-        WITH_GRANTS(test_default_entries),   WITH_GRANTS(test_top_last),
-        WITH_GRANTS(test_later_runner),      WITH_GRANTS(test_one_at_a_time),
+        WITH_GRANTS(test_whose_grant),
+        WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),
+        WITH_GRANTS(test_another_state),
+        WITH_GRANTS(test_repository),
+        WITH_GRANTS(test_what_comes_meanwhile),
+        WITH_GRANTS(test_long_paths),
+        WITH_GRANTS(test_unseen),
+        WITH_GRANTS(test_endless),
+        WITH_GRANTS(test_moved_there),
+        WITH_GRANTS(test_who_may_move),
+        WITH_GRANTS(test_no_result_here),
+        WITH_GRANTS(test_another_one_meanwhile),
+        WITH_GRANTS(test_moved_away),
+        WITH_GRANTS(test_lost_and_given),
+        WITH_GRANTS(test_place_removed),
+        WITH_GRANTS(test_no_grant),
+        WITH_GRANTS(test_sleeping_entries),
+        WITH_GRANTS(test_group),
+        WITH_GRANTS(test_unreached_entries),
+        WITH_GRANTS(test_inherited_entries),
+        WITH_GRANTS(test_default_entries),
+        WITH_GRANTS(test_top_last),
+        WITH_GRANTS(test_later_runner),
+        WITH_GRANTS(test_one_at_a_time),
         WITH_GRANTS(test_shared_way),
     };
 
