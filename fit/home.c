@@ -268,6 +268,8 @@ static int read_record(json_object *root, struct home_record *record, struct err
          !json_get_int(root, "training", 0, STATE_NUMBER_MAX, &record->training)) ||
         (json_object_object_get(root, "stored") != NULL &&
          !json_get_int(root, "stored", 0, STATE_NUMBER_MAX, &record->stored)) ||
+        (json_object_object_get(root, "left") != NULL &&
+         !json_get_int(root, "left", 0, UINT32_MAX, &record->left)) ||
         !read_history(root, record))
         return error_set(err, "this is no status of a fit");
     record->made = json_get_bool(root, "made", false);
@@ -329,6 +331,7 @@ int home_record_write(const struct home *home, int64_t id, struct home_record *r
     json_object_object_add(root, "before", json_object_new_int64(record->before));
     json_object_object_add(root, "training", json_object_new_int64(record->training));
     json_object_object_add(root, "stored", json_object_new_int64(record->stored));
+    json_object_object_add(root, "left", json_object_new_int64(record->left));
     json_object_object_add(root, "waits", json_object_new_string(record->waits));
     json_object_object_add(root, "history", history);
     free(text);

@@ -80,6 +80,7 @@ struct home_record {
     int64_t before;   /* that counted before the new one did; 0: none */
     int64_t training; /* the number that the trainer of another user has for it; 0: none */
     int64_t stored;   /* … on S3, where states are there; 0: none */
+    int64_t left;     /* in the name of what the trainer has left; 0: not chosen */
     char waits[256];  /* for what */
     struct {
         struct pin partial, previous, incoming; /* directories: of what the names above were */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -174,6 +175,18 @@ static bool make_at(int partial, bool known)
             mkdirat(partial, GRANT_INCOMING, 0700) == 0);
 }
 
+/* A name that nobody else has, or can take before: what stays of a fit of another service in this
+ * repository is not in the way. */
+static int choose_left(struct steps *steps, struct error *err)
+{
+    uint32_t number = 0;
+
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+        return error_set(err, "getrandom: %s", strerror(errno));
+    steps->record->left = number;
+    return 0;
+}
+
 static int make_in(struct steps *steps, int partial, struct error *err)
 {
     struct pin *pin = &steps->record->pins.incoming;
@@ -185,7 +198,7 @@ static int make_in(struct steps *steps, int partial, struct error *err)
         return error_set(err, "%s: %s", error_path(incoming(steps).text).text, strerror(errno));
     if (made) {
         *pin = pin_of(&st);
-        return steps->save(steps, err);
+        return choose_left(steps, err) == 0 ? steps->save(steps, err) : -1;
     }
     return pin->inode != 0 && pin_is_dir(&st, pin)
                ? 0
@@ -427,8 +440,8 @@ static struct home_path left_place(const struct steps *steps)
 {
     struct home_path path;
 
-    snprintf(path.text, sizeof(path.text), "%.4000s/" GRANT_INCOMING "-%" PRId64,
-             steps->spec->place, steps->id);
+    snprintf(path.text, sizeof(path.text), "%.4000s/" GRANT_INCOMING "-%" PRId64 "-%08" PRIx64,
+             steps->spec->place, steps->id, (uint64_t)steps->record->left);
     return path;
 }
 
