@@ -67,9 +67,9 @@ static const struct pin *pin_for(const struct new_state *state)
     return state->pin != NULL ? state->pin : &any;
 }
 
-int new_state_open(const struct new_state *state, struct error *err)
+static int open_pinned(const struct new_state *state, bool whole, struct error *err)
 {
-    struct new_state_path path = new_state_path(state->place, state->number, false);
+    struct new_state_path path = new_state_path(state->place, state->number, whole);
     int fd = open(path.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
@@ -80,6 +80,18 @@ int new_state_open(const struct new_state *state, struct error *err)
     close(fd);
     return error_set(err, "%s: it is another one than the fit has made",
                      error_path(path.text).text);
+}
+
+int new_state_open(const struct new_state *state, struct error *err)
+{
+    return open_pinned(state, false, err);
+}
+
+int new_state_open_done(const struct new_state *state, struct error *err)
+{
+    struct new_state_path partial = new_state_path(state->place, state->number, false);
+
+    return open_pinned(state, access(partial.text, F_OK) != 0, err);
 }
 
 bool new_state_is_other(const struct new_state *state)

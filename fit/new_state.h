@@ -30,6 +30,8 @@ struct new_state_path new_state_path(const char *place, int64_t number, bool who
 int new_state_make(const struct new_state *state, struct pin *pin, struct error *err);
 /* Its directory, open; it is the one of the pin. -1 with err. */
 int new_state_open(const struct new_state *state, struct error *err);
+/* … or where it lies in the end, if it does already. */
+int new_state_open_done(const struct new_state *state, struct error *err);
 /* Is something else there? */
 bool new_state_is_other(const struct new_state *state);
 /* It is empty once more. */

@@ -447,11 +447,15 @@ static void flush(struct steps *steps, double now)
 /* First to S3: what others can see there is served here, too, in the end. */
 static int push(const struct steps *steps, const struct new_state *state, struct error *err)
 {
-    struct new_state_path path = new_state_path(state->place, state->number, false);
+    char path[64];
+    int rc, dir = new_state_open_done(state, err);
 
-    if (access(path.text, F_OK) != 0) /* published, and so pushed */
-        path = new_state_path(state->place, state->number, true);
-    return store_push(steps->spec->states, state->number, path.text, err);
+    if (dir < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/.", dir); /* its path may lead elsewhere */
+    rc = store_push(steps->spec->states, state->number, path, err);
+    close(dir);
+    return rc;
 }
 
 static enum step point(struct steps *steps, double now, struct error *err)
