@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* "WHAT PATH: reason of errno", which stays. */
@@ -146,12 +147,25 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode, st
     return rc;
 }
 
-/* Has the last line no end, as the disk was full, or the node was lost? */
-static bool is_torn(int fd, off_t size)
+#define TORN_LOOKS    10
+#define TORN_PAUSE_NS 10000000L /* between two of them */
+
+/* Has the last line no end, as the disk was full, or the node was lost? Not if another process is
+ * about to write it: that one is done in a moment. */
+static bool is_torn(int fd)
 {
+    const struct timespec pause = {.tv_nsec = TORN_PAUSE_NS};
+    struct stat st;
     char last;
 
-    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+    for (int look = 0; look < TORN_LOOKS; look++) {
+        if (look > 0)
+            nanosleep(&pause, NULL);
+        if (fstat(fd, &st) != 0 || st.st_size == 0 || pread(fd, &last, 1, st.st_size - 1) != 1 ||
+            last == '\n')
+            return false;
+    }
+    return true;
 }
 
 int file_append(const char *path, const char *line, struct error *err)
@@ -176,7 +190,7 @@ int file_append(const char *path, const char *line, struct error *err)
         close_quietly(fd);
         return refuse(err, "append to", path, "not a regular file", EINVAL);
     }
-    parts[0].iov_len = is_torn(fd, st.st_size) ? 1 : 0;
+    parts[0].iov_len = is_torn(fd) ? 1 : 0;
     wanted = (ssize_t)(parts[0].iov_len + parts[1].iov_len + 1);
     do {
         wrote = writev(fd, parts, 3);
@@ -253,14 +267,18 @@ int dir_make(const char *path, struct error *err)
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
-#define REMOVE_DEPTH  400 /* directories below each other: each has a descriptor open */
-#define REMOVE_PASSES 8   /* looks at a directory that somebody else fills meanwhile */
+#define TORN_LOOKS    10
+#define TORN_PAUSE_NS 10000000L /* between two looks */
+#define REMOVE_DEPTH  400       /* directories below each other: each has a descriptor open */
+#define REMOVE_PASSES 8         /* looks at a directory that somebody else fills meanwhile */
 
 /* Others may write there, and put a link where a directory was. So each name is looked up in the
  * directory that has been opened, and no path is. */
 struct removal {
     char path[PATH_MAX]; /* where it is, for people */
+    const struct dir_removal *how;
     dev_t device;
+    bool again, stopped; /* a directory above is looked at once more; it is given up */
     struct error *err;
     int rc, reason; /* of the first failure */
 };
@@ -276,19 +294,33 @@ static void cannot_remove(struct removal *removal)
 
 static bool remove_one(struct removal *removal, int dir, const char *name, int depth);
 
+static bool stops(struct removal *removal)
+{
+    const struct dir_removal *how = removal->how;
+
+    if (!removal->stopped && how->stops != NULL && how->stops(how->stops_arg)) {
+        removal->stopped = true;
+        errno = ECANCELED;
+        cannot_remove(removal);
+    }
+    return removal->stopped;
+}
+
 /* What stays is left; fd is closed. Some file systems leave names out of a listing while other
- * names of it are removed. */
+ * names of it are removed. Below a directory that is looked at once more there is one look: else
+ * there would be as many as a power of its depth, as long as somebody fills each of them. */
 static void remove_below(struct removal *removal, int fd, int depth)
 {
     size_t length = strlen(removal->path);
     DIR *list = fdopendir(fd);
     struct dirent *entry;
-    bool removed = list != NULL;
+    bool removed = list != NULL, again = removal->again;
 
-    for (int pass = 0; removed && pass < REMOVE_PASSES; pass++) {
+    for (int pass = 0; removed && pass < (again ? 1 : REMOVE_PASSES); pass++) {
         removed = false;
+        removal->again = again || pass > 0;
         rewinddir(list);
-        while ((entry = readdir(list)) != NULL) {
+        while (!stops(removal) && (entry = readdir(list)) != NULL) {
             if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
                 continue;
             snprintf(removal->path + length, sizeof(removal->path) - length, "/%s", entry->d_name);
@@ -296,6 +328,7 @@ static void remove_below(struct removal *removal, int fd, int depth)
             removal->path[length] = '\0';
         }
     }
+    removal->again = again;
     if (list != NULL)
         closedir(list);
     else
@@ -335,29 +368,36 @@ static bool remove_one(struct removal *removal, int dir, const char *name, int d
     return false;
 }
 
+static bool is_right(const struct dir_removal *how, const struct stat *st)
+{
+    return st->st_uid == geteuid() && (how->is == NULL || how->is(st, how->is_arg));
+}
+
 /* Go on after a failure, so that as little as possible stays; err describes the first failure. */
-static int remove_tree(const char *path, struct error *err)
+static int remove_tree(const char *path, const struct dir_removal *how, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct removal removal = {.err = err};
+    struct removal removal = {.how = how, .err = err};
     struct stat st = {0};
 
     snprintf(removal.path, sizeof(removal.path), "%s", path);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_uid != geteuid())) {
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !is_right(how, &st))) {
         close(fd);
         return refuse(err, "remove", path, "it has become another one", EPERM);
     }
     removal.device = st.st_dev;
     if (fd >= 0)
         remove_below(&removal, fd, 1);
-    if (rmdir(path) != 0 && errno != ENOENT)
+    else if (how->keep)
+        cannot_remove(&removal);
+    if (!how->keep && rmdir(path) != 0 && errno != ENOENT)
         cannot_remove(&removal);
     if (removal.rc < 0)
         errno = removal.reason;
     return removal.rc;
 }
 
-int dir_remove(const char *path, struct error *err)
+int dir_remove_so(const char *path, const struct dir_removal *how, struct error *err)
 {
     size_t len = strlen(path);
     struct stat st;
@@ -370,13 +410,18 @@ int dir_remove(const char *path, struct error *err)
     if (copy == NULL)
         return system_error(err, "remove", path);
     if (lstat(copy, &st) < 0 && errno == ENOENT)
-        rc = 0;
+        rc = how->keep ? system_error(err, "empty", copy) : 0;
     else if (check_own_directory(copy, err) < 0)
         rc = -1;
     else
-        rc = remove_tree(copy, err);
+        rc = remove_tree(copy, how, err);
     free(copy);
     return rc;
+}
+
+int dir_remove(const char *path, struct error *err)
+{
+    return dir_remove_so(path, &(struct dir_removal){0}, err);
 }
 
 static const char *kind_of_file(mode_t mode)

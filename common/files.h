@@ -7,7 +7,9 @@
 #ifndef ELASTIC_FILES_H
 #define ELASTIC_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "lib/error.h"
@@ -34,6 +36,18 @@ int dir_make(const char *path, struct error *err);
  * mounted inside is left alone. A missing directory is success. Anything but a directory of this
  * user is refused. */
 int dir_remove(const char *path, struct error *err);
+/* How else. */
+struct dir_removal {
+    /* Once it is open: is it the right one? Another one stays (EPERM). NULL: each is. */
+    bool (*is)(const struct stat *st, const void *is_arg);
+    const void *is_arg;
+    /* Asked again and again: is it to be given up (ECANCELED)? Others may fill it without an end.
+     * NULL: it is not. */
+    bool (*stops)(void *stops_arg);
+    void *stops_arg;
+    bool keep; /* the directory itself, which has to be there */
+};
+int dir_remove_so(const char *path, const struct dir_removal *how, struct error *err);
 
 /* Read at most max bytes of a regular file into a new NUL-terminated buffer (*len is without the
  * NUL; len may be NULL). A directory, device, FIFO or socket is refused without waiting. A larger

@@ -3,8 +3,8 @@
 #ifndef ELASTIC_COMMON_UNTRACED_H
 #define ELASTIC_COMMON_UNTRACED_H
 
-/* From now on no other process of the user can trace this one. A program that the user may not read,
- * and that is started without capabilities, is so from its first instruction on. */
+/* From now on no other process of the user can trace this one. A program that the user may not
+ * read, and that is started without capabilities, is so from its first instruction on. */
 void untraced_begin(void);
 
 #endif

@@ -270,8 +270,8 @@ static int withdraw_one(const struct withdrawal *withdrawal, struct error *err)
     return rc;
 }
 
-/* All are tried. err is the first failure. */
-static int withdraw_list(const struct grant *grant, const char *key, json_object *lost,
+/* trees: those, or all but those. */
+static int withdraw_some(const struct grant *grant, const char *key, bool trees, json_object *lost,
                          struct error *err)
 {
     json_object *list = list_of(grant->json, key);
@@ -288,6 +288,8 @@ static int withdraw_list(const struct grant *grant, const char *key, json_object
                                         .refusal = &refusal};
         int64_t its = uid;
 
+        if ((grant_reach_of(withdrawal.one) == GRANT_READ) != trees)
+            continue;
         json_get_int(withdrawal.one, "uid", 0, UINT32_MAX, &its);
         withdrawal.uid = (uid_t)its;
         if (withdraw_one(&withdrawal, &why) == 0 || rc != 0)
@@ -297,6 +299,15 @@ static int withdraw_list(const struct grant *grant, const char *key, json_object
         rc = -1;
     }
     return rc;
+}
+
+/* All are tried; trees, which take their time, come last. err is the first failure. */
+static int withdraw_list(const struct grant *grant, const char *key, json_object *lost,
+                         struct error *err)
+{
+    int rc = withdraw_some(grant, key, false, lost, err);
+
+    return withdraw_some(grant, key, true, lost, rc == 0 ? err : NULL) == 0 ? rc : -1;
 }
 
 /* What is left of it. */
@@ -387,11 +398,6 @@ static void stamp(json_object *json, const struct grant_order *order)
 
 /* ---- of a fit -------------------------------------------------------------------------------- */
 
-static int make_incoming(const char *path, struct error *err)
-{
-    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : failed(path, err);
-}
-
 /* What was lost may be there again. */
 static int plan(struct grant *grant, const struct grant_order *order, struct error *err)
 {
@@ -419,9 +425,7 @@ static int give(const struct home *home, int64_t id, const struct grant_order *o
 
     if (open_grant(&grant, home, id, err) != 0)
         return -1;
-    rc = order->write != NULL ? make_incoming(order->write, err) : 0;
-    if (rc == 0)
-        rc = plan(&grant, order, err);
+    rc = plan(&grant, order, err);
     if (rc == 0) {
         stamp(grant.json, order);
         rc = home_write(home, id, HOME_GRANT_FILE, json_object_get(grant.json), err);

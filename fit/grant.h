@@ -16,6 +16,7 @@
 #include <json-c/json.h>
 
 #include "fit/home.h"
+#include "fit/pin.h"
 #include "lib/error.h"
 
 #define HOME_GRANT_FILE   "grant.json"
@@ -28,10 +29,12 @@ struct grant_order {
     uid_t uid;
     /* Files and directories. */
     struct {
-        const char *path; /* NULL: none */
-        int64_t inode;    /* that it had when the fit was started; 0: not known */
+        const char *path;      /* NULL: none */
+        int64_t inode;         /* that it had when the fit was started; 0: not known */
+        const struct pin *pin; /* a directory, and which; NULL: it may be a file */
     } read[GRANT_READ_MAX];
-    const char *write;      /* a directory of this user, which is made; NULL: none */
+    const char *write;      /* a directory that the fit has made; NULL: none */
+    const struct pin *made; /* … which one; NULL: not known */
     uint32_t job, restarts; /* of the service: its epilog takes all back */
     const char *cluster;    /* … of that job; NULL: not known */
     int64_t claim;          /* of the runner (home_claim); 0: none */

@@ -9,19 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/entry.h"
-#include "common/files.h"
 #include "fit/acl.h"
 #include "fit/grant_list.h"
 #include "fit/grant_tree.h"
+#include "fit/pin.h"
 #include "lib/json_get.h"
 
 #define GROUPS_MAX 1024
-#define BOOT_FILE  "/proc/sys/kernel/random/boot_id"
-#define BOOT_MAX   64
 
 static const char *const reach_names[GRANT_REACHES] = {"pass", "read", "write"};
 
@@ -53,40 +50,18 @@ enum grant_reach grant_reach_of(json_object *one)
     return (enum grant_reach)reach;
 }
 
-/* The numbers of devices hold for a node, as long as it runs; those of network file systems change
- * with each mount. */
-static char *boot_of(const struct stat *st)
-{
-    return major(st->st_dev) != 0 ? file_read(BOOT_FILE, BOOT_MAX, NULL, NULL) : NULL;
-}
-
 void grant_describe(json_object *one, const struct stat *st)
 {
-    char *boot = boot_of(st);
+    const struct pin pin = pin_of(st);
 
-    json_object_object_add(one, "inode", json_object_new_int64((int64_t)st->st_ino));
-    if (boot != NULL) {
-        json_object_object_add(one, "device", json_object_new_int64((int64_t)st->st_dev));
-        json_object_object_add(one, "boot", json_object_new_string(boot));
-    }
-    free(boot);
+    pin_add(one, &pin);
 }
 
 bool grant_is_same(json_object *one, const struct stat *st)
 {
-    const char *its = json_get_string(one, "boot");
-    int64_t inode = 0, device = 0;
-    char *boot;
-    bool same;
+    const struct pin pin = pin_read(one);
 
-    if (json_get_int(one, "inode", INT64_MIN, INT64_MAX, &inode) && inode != (int64_t)st->st_ino)
-        return false;
-    boot = its != NULL ? boot_of(st) : NULL;
-    same = boot == NULL || strcmp(boot, its) != 0 ||
-           !json_get_int(one, "device", INT64_MIN, INT64_MAX, &device) ||
-           device == (int64_t)st->st_dev;
-    free(boot);
-    return same;
+    return pin_is(&pin, st);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -270,18 +245,24 @@ int grant_check(const char *path, int64_t *inode, struct error *err)
 }
 
 /* Who may rename in a directory above could put something else there that is this user's. */
-static int add_read(const struct plan *plan, const char *path, int64_t inode, struct error *err)
+static bool is_other(const struct stat *st, int64_t inode, const struct pin *pin)
+{
+    return (inode != 0 && (int64_t)st->st_ino != inode) || (pin != NULL && !pin_is_dir(st, pin));
+}
+
+static int add_read(const struct plan *plan, int which, struct error *err)
 {
     const struct grant_walk walk = {.uid = plan->order->uid, .each = check_new};
+    const char *path = plan->order->read[which].path;
     struct stat st;
     int rc, fd = open_own(path, &st, err);
 
     if (fd < 0)
         return -1;
-    rc = inode == 0 || (int64_t)st.st_ino == inode
-             ? grant_walk_tree(&walk, fd, path, &st, true, err)
-             : error_set(err, "%s: it is another one than when the fit was started",
-                         error_path(path).text);
+    rc = is_other(&st, plan->order->read[which].inode, plan->order->read[which].pin)
+             ? error_set(err, "%s: it is another one than when the fit was started",
+                         error_path(path).text)
+             : grant_walk_tree(&walk, fd, path, &st, true, err);
     close(fd);
     if (rc != 0 || pass_above(plan, path, err) != 0)
         return -1;
@@ -297,6 +278,8 @@ static int add_write(const struct plan *plan, const char *path, struct error *er
     if (fd < 0)
         return -1;
     close(fd);
+    if (is_other(&st, 0, plan->order->made))
+        return error_set(err, "%s: it is another one than the fit has made", error_path(path).text);
     if (pass_above(plan, path, err) != 0)
         return -1;
     add(plan, path, GRANT_WRITE, &st);
@@ -330,7 +313,7 @@ json_object *grant_plan(const struct home *home, int64_t id, const struct grant_
 
     for (int i = 0; rc == 0 && i < GRANT_READ_MAX; i++)
         if (order->read[i].path != NULL)
-            rc = add_read(&plan, order->read[i].path, order->read[i].inode, err);
+            rc = add_read(&plan, i, err);
     if (rc == 0 && order->write != NULL)
         rc = add_write(&plan, order->write, err);
     if (rc == 0)

@@ -12,6 +12,7 @@
 #include "common/entry.h"
 #include "common/log.h"
 #include "fit/acl.h"
+#include "fit/room.h"
 #include "state/tree.h"
 
 #define UNSEEN 1 /* what cannot even be looked at, for the reason in errno */
@@ -24,7 +25,8 @@ struct writers {
 
 struct walking {
     const struct grant_walk *walk;
-    bool said; /* that something is left as it is */
+    int64_t names; /* seen so far */
+    bool said;     /* that something is left as it is */
 };
 
 /* An open directory. */
@@ -126,7 +128,7 @@ static int walk_entry(struct walking *walking, const struct place *above, const 
                    ? UNSEEN
                    : failed(path, err);
     }
-    if (!S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
+    if ((!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || st.st_uid != geteuid())
         return 0;
     place.fd = entry_open(above->fd, name, st.st_mode & S_IFMT, &opened, NULL);
     if (place.fd < 0)
@@ -142,6 +144,9 @@ static int walk_name(struct walking *walking, const struct place *place, const c
 {
     char below[PATH_MAX];
 
+    if (!walking->walk->withdraws && ++walking->names > ROOM_FILES_MAX)
+        return error_set(err, "%s: it has more than %d files and directories",
+                         error_path(place->path).text, ROOM_FILES_MAX);
     if (snprintf(below, sizeof(below), "%s/%s", place->path, name) < (int)sizeof(below))
         return walk_entry(walking, place, name, below, err);
     error_set(err, "%s: too long", error_path(below).text);

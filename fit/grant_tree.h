@@ -22,8 +22,9 @@ struct grant_walk {
 };
 
 /* Call each() for an open file or directory and, with tree, for all of this user's below it. Links
- * and devices are left out, and what others have there. A file that others may have moved there,
- * and that they cannot read, is no file to be opened. -1 with the first err. */
+ * and devices are left out, and what others have there: also all below directories of others, who
+ * could make them without an end. A file that others may have moved there, and that they cannot
+ * read, is no file to be opened. -1 with the first err. */
 int grant_walk_tree(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
                     bool tree, struct error *err);
 

@@ -225,6 +225,34 @@ static bool read_history(json_object *root, struct home_record *record)
     return true;
 }
 
+static void read_pins(json_object *pins, struct home_record *record)
+{
+    record->pins.partial = pin_read(json_object_object_get(pins, "partial"));
+    record->pins.previous = pin_read(json_object_object_get(pins, "previous"));
+    record->pins.incoming = pin_read(json_object_object_get(pins, "incoming"));
+}
+
+static void add_pin(json_object *pins, const char *key, const struct pin *pin)
+{
+    json_object *one;
+
+    if (pin->inode == 0)
+        return;
+    one = json_object_new_object();
+    pin_add(one, pin);
+    json_object_object_add(pins, key, one);
+}
+
+static json_object *pins_of(const struct home_record *record)
+{
+    json_object *pins = json_object_new_object();
+
+    add_pin(pins, "partial", &record->pins.partial);
+    add_pin(pins, "previous", &record->pins.previous);
+    add_pin(pins, "incoming", &record->pins.incoming);
+    return pins;
+}
+
 static int read_record(json_object *root, struct home_record *record, struct error *err)
 {
     json_object *fit = json_object_object_get(root, "fit");
@@ -240,9 +268,12 @@ static int read_record(json_object *root, struct home_record *record, struct err
          !json_get_int(root, "training", 0, STATE_NUMBER_MAX, &record->training)) ||
         (json_object_object_get(root, "stored") != NULL &&
          !json_get_int(root, "stored", 0, STATE_NUMBER_MAX, &record->stored)) ||
+        (json_object_object_get(root, "left") != NULL &&
+         !json_get_int(root, "left", 0, UINT32_MAX, &record->left)) ||
         !read_history(root, record))
         return error_set(err, "this is no status of a fit");
     record->made = json_get_bool(root, "made", false);
+    read_pins(json_object_object_get(root, "pins"), record);
     snprintf(record->waits, sizeof(record->waits), "%s", waits != NULL ? waits : "");
     return fit_record_parse(text, strlen(text), &record->fit, err);
 }
@@ -295,10 +326,12 @@ int home_record_write(const struct home *home, int64_t id, struct home_record *r
     json_object_object_add(root, "fit", text != NULL ? json_tokener_parse(text) : NULL);
     json_object_object_add(root, "state", json_object_new_int64(record->state));
     json_object_object_add(root, "made", json_object_new_boolean(record->made));
+    json_object_object_add(root, "pins", pins_of(record));
     json_object_object_add(root, "previous", json_object_new_int64(record->previous));
     json_object_object_add(root, "before", json_object_new_int64(record->before));
     json_object_object_add(root, "training", json_object_new_int64(record->training));
     json_object_object_add(root, "stored", json_object_new_int64(record->stored));
+    json_object_object_add(root, "left", json_object_new_int64(record->left));
     json_object_object_add(root, "waits", json_object_new_string(record->waits));
     json_object_object_add(root, "history", history);
     free(text);

@@ -23,6 +23,7 @@
 
 #include <json-c/json.h>
 
+#include "fit/pin.h"
 #include "lib/error.h"
 #include "lib/fit.h"
 
@@ -79,7 +80,11 @@ struct home_record {
     int64_t before;   /* that counted before the new one did; 0: none */
     int64_t training; /* the number that the trainer of another user has for it; 0: none */
     int64_t stored;   /* … on S3, where states are there; 0: none */
+    int64_t left;     /* in the name of what the trainer has left; 0: not chosen */
     char waits[256];  /* for what */
+    struct {
+        struct pin partial, previous, incoming; /* directories: of what the names above were */
+    } pins;
     struct {
         enum fit_status status;
         double at;

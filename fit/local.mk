@@ -27,6 +27,8 @@ fit_libfit_a_SOURCES = \
     fit/leader_link.h \
     fit/new_state.c \
     fit/new_state.h \
+    fit/pin.c \
+    fit/pin.h \
     fit/put_list.c \
     fit/put_list.h \
     fit/room.c \

@@ -8,15 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/entry.h"
 #include "common/files.h"
+#include "common/stop.h"
 #include "state/digest.h"
 #include "state/partial.h"
 #include "state/tree.h"
 
-#define PIECE ((size_t)1 << 20)
+#define PIECE           ((size_t)1 << 20)
+#define DISCARD_SECONDS 120.0
 
 struct new_state_path new_state_path(const char *place, int64_t number, bool whole)
 {
@@ -37,31 +40,96 @@ static int open_place(const struct new_state *state, struct error *err)
                      : error_set(err, "%s: %s", error_path(state->place).text, strerror(errno));
 }
 
-int new_state_make(const struct new_state *state, struct error *err)
+int new_state_make(const struct new_state *state, struct pin *pin, struct error *err)
 {
+    struct stat st;
     int base, fd, saved;
 
     if (dir_make(state->place, err) != 0 || (base = open_place(state, err)) < 0)
         return -1;
     fd = partial_make(base, state->number, err);
     saved = errno;
+    if (fd < 0)
+        error_prefix(err, "%s", error_path(state->place).text);
+    else if (pin != NULL && fstat(fd, &st) == 0)
+        *pin = pin_of(&st);
     if (fd >= 0)
         close(fd);
-    else
-        error_prefix(err, "%s", error_path(state->place).text);
     close(base);
     errno = saved;
     return fd >= 0 ? 0 : -1;
 }
 
+static const struct pin *pin_for(const struct new_state *state)
+{
+    static const struct pin any;
+
+    return state->pin != NULL ? state->pin : &any;
+}
+
+static int open_pinned(const struct new_state *state, bool whole, struct error *err)
+{
+    struct new_state_path path = new_state_path(state->place, state->number, whole);
+    int fd = open(path.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return error_set(err, "%s: %s", error_path(path.text).text, strerror(errno));
+    if (fstat(fd, &st) == 0 && pin_is_dir(&st, pin_for(state)))
+        return fd;
+    close(fd);
+    return error_set(err, "%s: it is another one than the fit has made",
+                     error_path(path.text).text);
+}
+
+int new_state_open(const struct new_state *state, struct error *err)
+{
+    return open_pinned(state, false, err);
+}
+
+int new_state_open_done(const struct new_state *state, struct error *err)
+{
+    struct new_state_path partial = new_state_path(state->place, state->number, false);
+
+    return open_pinned(state, access(partial.text, F_OK) != 0, err);
+}
+
+bool new_state_is_other(const struct new_state *state)
+{
+    struct new_state_path path = new_state_path(state->place, state->number, false);
+    struct stat st;
+
+    return lstat(path.text, &st) == 0 && !pin_is_dir(&st, pin_for(state));
+}
+
+/* The directory stays: by its pin it is known. */
 int new_state_again(const struct new_state *state, struct error *err)
 {
-    return new_state_discard(state, err) == 0 ? new_state_make(state, err) : -1;
+    const struct dir_removal empty = {.is = pin_is_dir, .is_arg = pin_for(state), .keep = true};
+
+    return dir_remove_so(new_state_path(state->place, state->number, false).text, &empty, err);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec;
+}
+
+static bool is_late(void *arg)
+{
+    return stop_was_asked() || seconds() > *(const double *)arg;
 }
 
 int new_state_discard(const struct new_state *state, struct error *err)
 {
-    return dir_remove(new_state_path(state->place, state->number, false).text, err);
+    double until = seconds() + DISCARD_SECONDS;
+    const struct dir_removal how = {
+        .is = pin_is_dir, .is_arg = pin_for(state), .stops = is_late, .stops_arg = &until};
+
+    return dir_remove_so(new_state_path(state->place, state->number, false).text, &how, err);
 }
 
 /* ---- complete.json --------------------------------------------------------------------------- */
@@ -118,25 +186,35 @@ static int collect(struct files *files, const struct new_state *state, const cha
     return files->manifest->run != NULL ? 0 : error_set(err, "out of memory");
 }
 
-int new_state_finish(const struct new_state *state, const char *run, struct error *err)
+/* Where the open directory is now: its path may lead elsewhere. */
+static int write_manifest(const struct new_state *state, int dir, const char *text,
+                          struct error *err)
 {
     struct new_state_path path = new_state_path(state->place, state->number, false);
+    char manifest[64];
+
+    snprintf(manifest, sizeof(manifest), "/proc/self/fd/%d/" STATE_MANIFEST, dir);
+    return file_replace(manifest, text, strlen(text), 0600, NULL) == 0
+               ? 0
+               : error_set(err, "%s/" STATE_MANIFEST ": %s", error_path(path.text).text,
+                           strerror(errno));
+}
+
+int new_state_finish(const struct new_state *state, const char *run, struct error *err)
+{
     struct files files = {.manifest = state_manifest_create()};
-    char *text = NULL, manifest[PATH_MAX + 32];
+    char *text = NULL;
     int rc = -1;
 
-    files.dir = open(path.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (files.dir < 0)
-        error_set(err, "%s: %s", error_path(path.text).text, strerror(errno));
-    else if (files.manifest == NULL)
+    files.dir = new_state_open(state, err);
+    if (files.dir >= 0 && files.manifest == NULL)
         error_set(err, "out of memory");
-    else
+    else if (files.dir >= 0)
         rc = collect(&files, state, run, err);
     if (rc == 0 && (text = state_manifest_text(files.manifest)) == NULL)
         rc = error_set(err, "out of memory");
-    snprintf(manifest, sizeof(manifest), "%s/" STATE_MANIFEST, path.text);
     if (rc == 0)
-        rc = file_replace(manifest, text, strlen(text), 0600, err);
+        rc = write_manifest(state, files.dir, text, err);
     if (rc == 0)
         rc = tree_flush(files.dir, err);
     free(text);
@@ -180,10 +258,10 @@ int new_state_check(const struct new_state *state, struct error *err)
 {
     struct new_state_path path = new_state_path(state->place, state->number, false);
     struct state judged = {.number = state->number, .kind = STATE_IS_TORN};
-    int rc, dir = open(path.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int rc, dir = new_state_open(state, err);
 
     if (dir < 0)
-        return error_set(err, "%s: %s", error_path(path.text).text, strerror(errno));
+        return -1;
     state_name(judged.name, judged.number);
     rc = judge(dir, &judged, err);
     close(dir);
@@ -193,6 +271,21 @@ int new_state_check(const struct new_state *state, struct error *err)
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */
+
+/* Whoever may rename there may have put another one to its place: that one goes back. */
+static int check_published(const struct new_state *state, int base, const char *to,
+                           struct error *err)
+{
+    struct partial_name partial = partial_name(state->number);
+    char name[STATE_NAME_SIZE];
+    struct stat st;
+
+    state_name(name, state->number);
+    if (lstat(to, &st) == 0 && pin_is_dir(&st, pin_for(state)))
+        return 0;
+    renameat(base, name, base, partial.text);
+    return error_set(err, "%s: it is another one than the fit has made", name);
+}
 
 int new_state_publish(const struct new_state *state, struct error *err)
 {
@@ -204,6 +297,8 @@ int new_state_publish(const struct new_state *state, struct error *err)
     rc = partial_publish(base, state->number, err);
     if (rc != 0 && errno == ENOENT && access(to.text, F_OK) == 0)
         rc = 0; /* it lies there already */
+    if (rc == 0)
+        rc = check_published(state, base, to.text, err);
     if (rc != 0)
         error_prefix(err, "%s", error_path(state->place).text);
     close(base);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/entry.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "fit/new_state.h"
@@ -30,7 +31,8 @@ static struct new_state new_state(const struct steps *steps)
 {
     return (struct new_state){.place = steps->spec->place,
                               .number = steps->record->state,
-                              .previous = steps->record->previous};
+                              .previous = steps->record->previous,
+                              .pin = &steps->record->pins.partial};
 }
 
 /* ---- prepare --------------------------------------------------------------------------------- */
@@ -111,6 +113,8 @@ static enum place_result claim(const struct steps *steps, bool resumed, struct e
 
 static enum step make_state(struct steps *steps, struct error *err)
 {
+    struct pin *pin = &steps->record->pins.partial;
+
     for (int i = 0; i < NUMBERS_MAX; i++) {
         bool resumed = steps->record->state > 0;
         struct new_state state;
@@ -127,8 +131,9 @@ static enum step make_state(struct steps *steps, struct error *err)
         case PLACE_OK:
             break;
         }
-        if (new_state_make(&state, err) == 0 ||
-            (errno == EEXIST && resumed && is_own(&state) && new_state_make(&state, err) == 0)) {
+        if (new_state_make(&state, pin, err) == 0 ||
+            (errno == EEXIST && resumed && is_own(&state) &&
+             new_state_make(&state, pin, err) == 0)) {
             steps->record->made = true;
             return steps->save(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
         }
@@ -156,6 +161,25 @@ static int write_call(const struct steps *steps, struct error *err)
         spec_call(steps->spec, to.text, steps->record->previous > 0 ? from.text : NULL, NULL), err);
 }
 
+/* Which one is opened for a trainer of another user. */
+static int pin_previous(const struct steps *steps, struct error *err)
+{
+    struct new_state_path path = new_state_path(steps->spec->place, steps->record->previous, true);
+    struct stat st;
+    int fd;
+
+    if (steps->spec->mode != FIT_MULTI || steps->spec->states != NULL ||
+        steps->record->previous == 0 || steps->record->pins.previous.inode != 0)
+        return 0;
+    fd = entry_open_path(path.text, &st);
+    if (fd < 0)
+        return error_set(err, "%s: %s", error_path(path.text).text,
+                         errno == ELOOP ? "there is a link in it" : strerror(errno));
+    close(fd);
+    steps->record->pins.previous = pin_of(&st);
+    return 0;
+}
+
 static enum step prepare(struct steps *steps, double now, struct error *err)
 {
     (void)now;
@@ -168,7 +192,7 @@ static enum step prepare(struct steps *steps, double now, struct error *err)
     if (steps->spec->states != NULL && steps->record->previous > 0 &&
         store_fetch(steps->spec->states, steps->record->previous, steps->spec->place, err) != 0)
         return STEP_FAILED;
-    return write_call(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
+    return pin_previous(steps, err) == 0 && write_call(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
 /* ---- the replica that trains ----------------------------------------------------------------- */
@@ -423,11 +447,15 @@ static void flush(struct steps *steps, double now)
 /* First to S3: what others can see there is served here, too, in the end. */
 static int push(const struct steps *steps, const struct new_state *state, struct error *err)
 {
-    struct new_state_path path = new_state_path(state->place, state->number, false);
+    char path[64];
+    int rc, dir = new_state_open_done(state, err);
 
-    if (access(path.text, F_OK) != 0) /* published, and so pushed */
-        path = new_state_path(state->place, state->number, true);
-    return store_push(steps->spec->states, state->number, path.text, err);
+    if (dir < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/.", dir); /* its path may lead elsewhere */
+    rc = store_push(steps->spec->states, state->number, path, err);
+    close(dir);
+    return rc;
 }
 
 static enum step point(struct steps *steps, double now, struct error *err)
@@ -509,10 +537,12 @@ static enum step replace(struct steps *steps, double now, struct error *err)
 /* Without a state before, the model has none at all. */
 static int forget(const struct steps *steps, struct error *err)
 {
+    const struct dir_removal how = {.is = pin_is_dir, .is_arg = &steps->record->pins.partial};
     char pointer[PATH_MAX];
 
     snprintf(pointer, sizeof(pointer), "%.4000s/" STATE_POINTER, steps->spec->place);
-    if (dir_remove(new_state_path(steps->spec->place, steps->record->state, true).text, err) != 0)
+    if (dir_remove_so(new_state_path(steps->spec->place, steps->record->state, true).text, &how,
+                      err) != 0)
         return -1;
     if (unlink(pointer) != 0 && errno != ENOENT)
         return error_set(err, "%s: %s", error_path(pointer).text, strerror(errno));
@@ -554,6 +584,28 @@ static enum step restore(struct steps *steps, double now, struct error *err)
     return all_have(steps, &look, record->before, record->fit.count, err) ? STEP_DONE : STEP_WAITS;
 }
 
+/* What somebody else has put to its place stays: it may be anything of this user. Before `made` it
+ * can only be empty. */
+static int remove_state(struct steps *steps, const struct new_state *state, struct error *err)
+{
+    struct new_state_path path = new_state_path(state->place, state->number, false);
+
+    if (!steps->record->made) {
+        rmdir(path.text);
+        return 0;
+    }
+    if (new_state_is_other(state)) {
+        log_error("fit %lld: %s: it is another one than the fit has made: it stays",
+                  (long long)steps->id, error_path(path.text).text);
+        return 0;
+    }
+    if (new_state_discard(state, err) == 0)
+        return 0;
+    return steps->spec->mode == FIT_MULTI && multi_leave(steps, err) == 0
+               ? new_state_discard(state, err)
+               : -1;
+}
+
 /* Nobody writes there any more once the trainer has ended. */
 static enum step discard(struct steps *steps, double now, struct error *err)
 {
@@ -562,9 +614,7 @@ static enum step discard(struct steps *steps, double now, struct error *err)
 
     if (step != STEP_DONE || state.number == 0)
         return step;
-    if (new_state_discard(&state, err) != 0 &&
-        (steps->spec->mode != FIT_MULTI || multi_leave(steps, err) != 0 ||
-         new_state_discard(&state, err) != 0))
+    if (remove_state(steps, &state, err) != 0)
         return STEP_FAILED;
     if (steps->spec->states != NULL && steps->record->made &&
         store_remove(steps->spec->states, state.number, false, err) != 0)

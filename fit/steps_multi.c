@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/entry.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "common/stop.h"
@@ -157,11 +159,63 @@ static const char *file_of(const char *text)
     return text != NULL && text[0] != '\0' && !s3_place_is(text) ? text : NULL;
 }
 
-static int make_incoming(const char *path, struct error *err)
+static struct new_state state_of(const struct steps *steps)
 {
-    return mkdir(path, 0700) == 0 || errno == EEXIST
+    return (struct new_state){.place = steps->spec->place,
+                              .number = steps->record->state,
+                              .previous = steps->record->previous,
+                              .pin = &steps->record->pins.partial};
+}
+
+/* One that the record does not know has to be empty, as a crash leaves it. */
+static bool make_at(int partial, bool known)
+{
+    return mkdirat(partial, GRANT_INCOMING, 0700) == 0 ||
+           (errno == EEXIST && !known && unlinkat(partial, GRANT_INCOMING, AT_REMOVEDIR) == 0 &&
+            mkdirat(partial, GRANT_INCOMING, 0700) == 0);
+}
+
+/* A name that nobody else has, or can take before: what stays of a fit of another service in this
+ * repository is not in the way. */
+static int choose_left(struct steps *steps, struct error *err)
+{
+    uint32_t number = 0;
+
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+        return error_set(err, "getrandom: %s", strerror(errno));
+    steps->record->left = number;
+    return 0;
+}
+
+static int make_in(struct steps *steps, int partial, struct error *err)
+{
+    struct pin *pin = &steps->record->pins.incoming;
+    bool made = make_at(partial, pin->inode != 0);
+    struct stat st;
+
+    if ((!made && errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) ||
+        fstatat(partial, GRANT_INCOMING, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return error_set(err, "%s: %s", error_path(incoming(steps).text).text, strerror(errno));
+    if (made) {
+        *pin = pin_of(&st);
+        return choose_left(steps, err) == 0 ? steps->save(steps, err) : -1;
+    }
+    return pin->inode != 0 && pin_is_dir(&st, pin)
                ? 0
-               : error_set(err, "%s: %s", error_path(path).text, strerror(errno));
+               : error_set(err, "%s: it is another one than the fit has made",
+                           error_path(incoming(steps).text).text);
+}
+
+static int make_incoming(struct steps *steps, struct error *err)
+{
+    struct new_state state = state_of(steps);
+    int rc, partial = new_state_open(&state, err);
+
+    if (partial < 0)
+        return -1;
+    rc = make_in(steps, partial, err);
+    close(partial);
+    return rc;
 }
 
 /* Another process may be at work there: then it waits. */
@@ -179,11 +233,13 @@ static enum step give_files(struct steps *steps, double now, struct error *err)
     const struct passwd *entry;
     struct grant_order order = {
         .user = steps->spec->trainer.user,
-        .read = {{file_of(json_get_string(steps->spec->json, "trainData")), steps->spec->inodes[0]},
-                 {file_of(json_get_string(steps->spec->json, "targetsData")),
-                  steps->spec->inodes[1]},
-                 {file_of(from.text), 0}},
+        .read = {{.path = file_of(json_get_string(steps->spec->json, "trainData")),
+                  .inode = steps->spec->inodes[0]},
+                 {.path = file_of(json_get_string(steps->spec->json, "targetsData")),
+                  .inode = steps->spec->inodes[1]},
+                 {.path = file_of(from.text), .pin = &steps->record->pins.previous}},
         .write = file_of(to.text),
+        .made = &steps->record->pins.incoming,
         .job = steps->job,
         .restarts = steps->restarts,
         .cluster = steps->cluster,
@@ -200,9 +256,9 @@ static enum step give_files(struct steps *steps, double now, struct error *err)
         return STEP_FAILED;
     }
     order.uid = entry->pw_uid;
-    if (entry->pw_uid != geteuid())
-        return give_order(steps, &order, err);
-    return order.write == NULL || make_incoming(to.text, err) == 0 ? STEP_DONE : STEP_FAILED;
+    if (order.write != NULL && make_incoming(steps, err) != 0)
+        return STEP_FAILED;
+    return entry->pw_uid != geteuid() ? give_order(steps, &order, err) : STEP_DONE;
 }
 
 enum step multi_grant(struct steps *steps, double now, struct error *err)
@@ -354,25 +410,27 @@ enum step multi_fit(struct steps *steps, double now, struct error *err)
 
 /* ---- its result ------------------------------------------------------------------------------ */
 
-/* What a copy that was broken off has left. */
-static int clear_partial(const char *path, struct error *err)
+/* What is in an open directory: its path may lead elsewhere by now. name ".": the directory. */
+static struct home_path below(int dir, const char *name)
 {
-    DIR *list = opendir(path);
-    struct dirent *entry;
+    struct home_path path;
+
+    snprintf(path.text, sizeof(path.text), "/proc/self/fd/%d/%s", dir, name);
+    return path;
+}
+
+/* What a copy that was broken off has left. */
+static int clear_partial(int partial, struct error *err)
+{
+    DIR *list = entry_list(partial);
+    const char *name;
     int rc = 0;
 
     if (list == NULL)
-        return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
-    while (rc == 0 && (entry = readdir(list)) != NULL) {
-        char below[PATH_MAX + 300];
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            strcmp(entry->d_name, GRANT_INCOMING) == 0)
-            continue;
-        snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-        if (unlink(below) != 0 && errno == EISDIR)
-            rc = dir_remove(below, err);
-    }
+        return error_set(err, "%s", strerror(errno));
+    while (rc == 0 && (name = entry_next(list)) != NULL)
+        if (strcmp(name, GRANT_INCOMING) != 0 && unlinkat(partial, name, 0) != 0 && errno == EISDIR)
+            rc = dir_remove(below(partial, name).text, err);
     closedir(list);
     return rc;
 }
@@ -382,19 +440,9 @@ static struct home_path left_place(const struct steps *steps)
 {
     struct home_path path;
 
-    snprintf(path.text, sizeof(path.text), "%.4000s/" GRANT_INCOMING "-%" PRId64,
-             steps->spec->place, steps->id);
+    snprintf(path.text, sizeof(path.text), "%.4000s/" GRANT_INCOMING "-%" PRId64 "-%08" PRIx64,
+             steps->spec->place, steps->id, (uint64_t)steps->record->left);
     return path;
-}
-
-/* It has been taken: if this process ends meanwhile, nobody takes once more what is left of it. */
-static int remove_taken(const struct steps *steps, const char *from, struct error *err)
-{
-    struct home_path left = left_place(steps);
-
-    if (rename(from, left.text) != 0 && errno != ENOENT)
-        return error_set(err, "%s: %s", error_path(from).text, strerror(errno));
-    return dir_remove(left.text, err);
 }
 
 #define STOP_PAUSE 1.0 /* seconds between two looks whether it is to be given up */
@@ -419,27 +467,50 @@ static bool stops_taking(void *arg)
     return home_has(steps->home, steps->id, HOME_CANCEL_FILE) || now > steps->record->fit.deadline;
 }
 
-/* A step that waits is followed by a look at `cancel` and at the time. */
-static enum step take(struct steps *steps, const char *to, struct error *err)
+/* It has been taken: if this process ends meanwhile, nobody takes once more what is left of it. */
+static int remove_taken(struct taking *taking, int partial, struct error *err)
 {
-    const struct passwd *entry = getpwnam(steps->spec->trainer.user);
+    const struct steps *steps = taking->steps;
+    const struct dir_removal how = {.is = pin_is_dir,
+                                    .is_arg = &steps->record->pins.incoming,
+                                    .stops = stops_taking,
+                                    .stops_arg = taking};
+    struct home_path left = left_place(steps);
+
+    if (renameat(partial, GRANT_INCOMING, AT_FDCWD, left.text) != 0 && errno != ENOENT)
+        return error_set(err, "%s: %s", error_path(incoming(steps).text).text, strerror(errno));
+    return dir_remove_so(left.text, &how, err);
+}
+
+/* … and all files are here. */
+static int take_files(struct taking *taking, int partial, struct error *err)
+{
+    const struct passwd *entry = getpwnam(taking->steps->spec->trainer.user);
+    const struct home_path to = below(partial, "."), files = below(partial, GRANT_INCOMING);
+    struct foreign foreign = {.stops = stops_taking, .arg = taking};
+
+    if (access(files.text, F_OK) != 0)
+        return remove_taken(taking, partial, err);
+    if (entry == NULL)
+        return error_set(err, "there is no user %s", taking->steps->spec->trainer.user);
+    foreign.owner = entry->pw_uid;
+    return clear_partial(partial, err) == 0 && foreign_take(files.text, to.text, &foreign, err) == 0
+               ? remove_taken(taking, partial, err)
+               : -1;
+}
+
+/* A step that waits is followed by a look at `cancel` and at the time. */
+static enum step take(struct steps *steps, int partial, struct error *err)
+{
     struct home_path from = incoming(steps);
     struct taking taking = {.steps = steps};
-    struct foreign foreign = {.stops = stops_taking, .arg = &taking};
 
     if (s3_place_is(from.text))
-        return clear_partial(to, err) == 0 && s3_foreign_take(from.text, to, err) == 0
+        return clear_partial(partial, err) == 0 &&
+                       s3_foreign_take(from.text, below(partial, ".").text, err) == 0
                    ? STEP_DONE
                    : STEP_FAILED;
-    if (access(from.text, F_OK) != 0)
-        return remove_taken(steps, from.text, err) == 0 ? STEP_DONE : STEP_FAILED;
-    if (entry == NULL) {
-        error_set(err, "there is no user %s", steps->spec->trainer.user);
-        return STEP_FAILED;
-    }
-    foreign.owner = entry->pw_uid;
-    if (clear_partial(to, err) == 0 && foreign_take(from.text, to, &foreign, err) == 0 &&
-        remove_taken(steps, from.text, err) == 0)
+    if (take_files(&taking, partial, err) == 0)
         return STEP_DONE;
     taking.looked = 0;
     return stops_taking(&taking) ? waits(steps, "", err) : STEP_FAILED;
@@ -448,18 +519,20 @@ static enum step take(struct steps *steps, const char *to, struct error *err)
 /* Nobody else has access any more. Then all files become this user's. */
 enum step multi_complete(struct steps *steps, double now, struct error *err)
 {
-    struct new_state state = {.place = steps->spec->place,
-                              .number = steps->record->state,
-                              .previous = steps->record->previous};
-    struct new_state_path partial = new_state_path(state.place, state.number, false);
+    struct new_state state = state_of(steps);
     enum step step;
     char run[64];
+    int partial;
 
     snprintf(run, sizeof(run), "fit %" PRId64 " of %.24s", steps->id, steps->spec->service);
     if (grant_revoke(steps->home, steps->id, steps->claim, err) != 0)
         return STEP_FAILED;
     if (new_state_check(&state, err) != 0) {
-        step = take(steps, partial.text, err);
+        partial = new_state_open(&state, err);
+        if (partial < 0)
+            return STEP_FAILED;
+        step = take(steps, partial, err);
+        close(partial);
         if (step != STEP_DONE)
             return step;
         if (new_state_finish(&state, run, err) != 0 || new_state_check(&state, err) != 0)
@@ -476,10 +549,15 @@ enum step multi_complete(struct steps *steps, double now, struct error *err)
 int multi_leave(struct steps *steps, struct error *err)
 {
     struct new_state_path partial = new_state_path(steps->spec->place, steps->record->state, false);
-    struct home_path from = incoming(steps), to = left_place(steps);
+    struct home_path to = left_place(steps);
+    struct new_state state = state_of(steps);
+    int dir = s3_place_is(incoming(steps).text) ? -1 : new_state_open(&state, NULL);
+    bool left = dir >= 0 && (renameat(dir, GRANT_INCOMING, AT_FDCWD, to.text) == 0 ||
+                             (errno != ENOENT && rename(partial.text, to.text) == 0));
 
-    if (rename(from.text, to.text) != 0 &&
-        (s3_place_is(from.text) || errno == ENOENT || rename(partial.text, to.text) != 0))
+    if (dir >= 0)
+        close(dir);
+    if (!left)
         return -1; /* err is as it was */
     log_error("fit %" PRId64 ": %s; it stays as %s", steps->id, err->text,
               error_path(to.text).text);

@@ -320,7 +320,8 @@ static int train(struct trainer *trainer, struct error *err)
 {
     struct new_state state = {.place = trainer->spec.place,
                               .number = trainer->record.state,
-                              .previous = trainer->record.previous};
+                              .previous = trainer->record.previous,
+                              .pin = &trainer->record.pins.partial};
     struct error why = {""};
     int code, attempt;
 

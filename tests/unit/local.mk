@@ -57,6 +57,7 @@ tests_unit_test_error_SOURCES = tests/unit/test_error.c
 tests_unit_test_error_LDADD = $(UNIT_LIBS)
 tests_unit_test_files_SOURCES = tests/unit/test_files.c
 tests_unit_test_files_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_files_LINK = $(LINK) -Wl,--wrap=unlinkat
 tests_unit_test_files_LDADD = $(COMMON_LIBS) $(UNIT_LIBS)
 tests_unit_test_frame_SOURCES = tests/unit/test_frame.c
 tests_unit_test_frame_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
@@ -388,7 +389,7 @@ tests_unit_test_fit_files_LINK = $(LINK) -Wl,--wrap=kill
 tests_unit_test_fit_files_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_grant_SOURCES = tests/unit/test_fit_grant.c
 tests_unit_test_fit_grant_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
-tests_unit_test_fit_grant_LINK = $(LINK) -Wl,--wrap=fstatat -Wl,--wrap=acl_set_fd
+tests_unit_test_fit_grant_LINK = $(LINK) -Wl,--wrap=fstatat -Wl,--wrap=acl_set_fd -Wl,--wrap=entry_next
 tests_unit_test_fit_grant_LDADD = $(FIT_LIBS) $(ACL_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_guests_SOURCES = tests/unit/test_fit_guests.c
 tests_unit_test_fit_guests_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
@@ -403,7 +404,7 @@ tests_unit_test_fit_s3_LDADD = $(FIT_LIBS) $(SODIUM_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_crash_LINK = $(LINK) -Wl,--wrap=home_record_write -Wl,--wrap=foreign_take \
-    -Wl,--wrap=dir_remove -Wl,--wrap=clock_gettime
+    -Wl,--wrap=dir_remove_so -Wl,--wrap=clock_gettime
 tests_unit_test_fit_crash_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 
 UNIT_TESTS += tests/unit/test_server_call

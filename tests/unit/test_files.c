@@ -351,6 +351,105 @@ static void test_remove_deep_tree(void **state)
     assert_int_equal(mode_of("deep"), -1);
 }
 
+/* Somebody makes f anew in each directory as soon as it is gone, and "full" cannot be removed. */
+static int removals, removals_most;
+int __real_unlinkat(int dir, const char *name, int flags);
+int __wrap_unlinkat(int dir, const char *name, int flags);
+
+int __wrap_unlinkat(int dir, const char *name, int flags)
+{
+    if (removals_most == 0)
+        return __real_unlinkat(dir, name, flags);
+    if (++removals > removals_most)
+        fail_msg("more than %d tries to remove something", removals_most);
+    if (strcmp(name, "f") == 0)
+        return 0;
+    if (strcmp(name, "full") != 0)
+        return __real_unlinkat(dir, name, flags);
+    errno = flags == AT_REMOVEDIR ? ENOTEMPTY : EISDIR;
+    return -1;
+}
+
+static void make_filled(const char *top)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s", top);
+    for (int depth = 0; depth < 20; depth++) {
+        size_t length = strlen(path);
+
+        assert_int_equal(mkdir(path, 0700), 0);
+        strcpy(path + length, "/f");
+        put(path, "x");
+        strcpy(path + length, "/d");
+    }
+    strcpy(path + strlen(path) - 1, "full");
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void test_remove_while_filled(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    make_filled("filled");
+    removals_most = 20000;
+    removals = 0;
+    assert_int_equal(dir_remove("filled", &err), -1);
+    removals_most = 0;
+    assert_int_equal(dir_remove("filled", &err), 0);
+}
+
+static bool stops_soon(void *arg)
+{
+    return ++*(int *)arg > 5;
+}
+
+static void test_remove_and_stop(void **state)
+{
+    struct error err = {""};
+    int looks = 0;
+    const struct dir_removal how = {.stops = stops_soon, .stops_arg = &looks};
+
+    (void)state;
+    make_filled("stopped");
+    assert_int_equal(dir_remove_so("stopped", &how, &err), -1);
+    assert_int_equal(errno, ECANCELED);
+    assert_int_equal(looks, 6);
+    assert_int_equal(access("stopped/d/d/d/d/d/d", F_OK), 0);
+    assert_int_equal(dir_remove("stopped", &err), 0);
+}
+
+static bool is_inode(const struct stat *st, const void *arg)
+{
+    return st->st_ino == *(const ino_t *)arg;
+}
+
+static void test_remove_the_right_one(void **state)
+{
+    struct stat st;
+    struct error err = {""};
+    ino_t inode;
+    struct dir_removal how = {.is = is_inode, .is_arg = &inode, .keep = true};
+
+    (void)state;
+    assert_int_equal(dir_make("right/below", &err), 0);
+    assert_int_equal(stat("right", &st), 0);
+    inode = st.st_ino + 1;
+    assert_int_equal(dir_remove_so("right", &how, &err), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(access("right/below", F_OK), 0);
+    inode = st.st_ino;
+    assert_int_equal(dir_remove_so("right", &how, &err), 0);
+    assert_int_equal(access("right", F_OK), 0);
+    assert_int_equal(access("right/below", F_OK), -1);
+    how.keep = false;
+    assert_int_equal(dir_remove_so("right", &how, &err), 0);
+    how.keep = true;
+    assert_int_equal(dir_remove_so("right", &how, &err), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
 #define SWAPPED 3000
 
 /* When the first file of swap/in is gone, swap/in is a link to kept files of the same names. */
@@ -798,6 +897,9 @@ int main(void)
         cmocka_unit_test(test_foreign_directory),
         cmocka_unit_test(test_remove),
         cmocka_unit_test(test_remove_deep_tree),
+        cmocka_unit_test(test_remove_while_filled),
+        cmocka_unit_test(test_remove_and_stop),
+        cmocka_unit_test(test_remove_the_right_one),
         cmocka_unit_test(test_remove_while_swapped),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_conf_path),

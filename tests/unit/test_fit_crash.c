@@ -5,6 +5,7 @@
 #include "tests/unit/support.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
@@ -42,8 +43,10 @@ enum end { ENDS_WELL, TRAINING_FAILS, REPLICAS_FAIL, IS_CANCELLED };
 static struct home home;
 static char place[sizeof(home.dir) + 16];
 static enum end wanted;
-static bool multi;  /* a trainer of another user: nobody */
-static bool mounts; /* … which mounts something in the place of its result */
+static bool multi;        /* a trainer of another user: nobody */
+static bool mounts;       /* … which mounts something in the place of its result */
+static const char *moves; /* … which puts the starter's `secret` to this name, at this question */
+static const char *moves_at;
 static enum { A_PROGRAM, A_ROLE, A_WORLD } trains;
 static int crash_at; /* the write that is the last one; 0: none is */
 static bool crash_after;
@@ -106,10 +109,10 @@ int __wrap_foreign_take(const char *from, const char *to, const struct foreign *
 
 /* What is taken is removed. The process ends in the middle of that. */
 static bool crash_removing;
-int __real_dir_remove(const char *path, struct error *err);
-int __wrap_dir_remove(const char *path, struct error *err);
+int __real_dir_remove_so(const char *path, const struct dir_removal *how, struct error *err);
+int __wrap_dir_remove_so(const char *path, const struct dir_removal *how, struct error *err);
 
-int __wrap_dir_remove(const char *path, struct error *err)
+int __wrap_dir_remove_so(const char *path, const struct dir_removal *how, struct error *err)
 {
     char list[PATH_MAX];
 
@@ -118,7 +121,7 @@ int __wrap_dir_remove(const char *path, struct error *err)
         assert_int_equal(unlink(list), 0);
         _exit(CRASHED);
     }
-    return __real_dir_remove(path, err);
+    return __real_dir_remove_so(path, how, err);
 }
 
 /* ---- the leader ------------------------------------------------------------------------------ */
@@ -322,6 +325,18 @@ static void train_elsewhere(json_object *call)
     set_text("begun", "1");
 }
 
+/* Whoever may rename above the state of before, or the new one, can do so. */
+static void move_secret(void)
+{
+    char to[PATH_MAX], away[PATH_MAX], secret[PATH_MAX];
+
+    path_of(to, moves);
+    path_of(away, "away");
+    path_of(secret, "secret");
+    if (access(secret, F_OK) == 0 && rename(to, away) == 0)
+        assert_int_equal(rename(secret, to), 0);
+}
+
 /* An S3 server answers for ever: the action of the clean-up ends, and is tried again. */
 static bool hangs;
 
@@ -370,6 +385,8 @@ enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *reque
         train_elsewhere(call);
     if (strcmp(type, "fit-begin") == 0 && wanted == IS_CANCELLED)
         home_make(&home, 1, HOME_CANCEL_FILE);
+    if (moves != NULL && strcmp(type, moves_at) == 0)
+        move_secret();
     get_text("begun", begun, sizeof(begun));
     snprintf(text, sizeof(text), "{\"number\": 5, \"ready\": true, \"over\": true%s%s%s",
              begun[0] != '\0' && strcmp(type, "fit-look") == 0 ? ", \"result\": {\"exit\": " : "",
@@ -401,7 +418,7 @@ static void begin(void)
     assert_int_equal(setenv("HOME", home.dir, 1), 0);
     snprintf(place, sizeof(place), "%s/models/m", home.dir);
     first = (struct new_state){.place = place, .number = 1};
-    assert_int_equal(new_state_make(&first, &err), 0);
+    assert_int_equal(new_state_make(&first, NULL, &err), 0);
     snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 1, false).text);
     assert_int_equal(file_replace(file, "w", 1, 0600, &err), 0);
     assert_int_equal(new_state_finish(&first, "by hand", &err), 0);
@@ -593,7 +610,23 @@ static void test_each_write_of_multi(void **state)
     play_all();
 }
 
-/* A training that has succeeded is not lost by that. */
+/* So many have stayed. *first: one of them. */
+static size_t find_left(char first[PATH_MAX])
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    size_t count;
+
+    path_of(pattern, "models/m/" GRANT_INCOMING "-1-*");
+    count = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    if (count > 0)
+        snprintf(first, PATH_MAX, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    return count;
+}
+
+/* A training that has succeeded is not lost by that, nor by what stays of a fit of another service
+ * that has the same number. */
 static void test_removing(void **state)
 {
     char left[PATH_MAX];
@@ -606,13 +639,15 @@ static void test_removing(void **state)
     multi = true;
     wanted = ENDS_WELL;
     begin();
+    path_of(left, "models/m/" GRANT_INCOMING "-1/theirs");
+    assert_int_equal(dir_make(left, NULL), 0);
     crash_removing = true;
     assert_int_equal(run_in_child(), CRASHED);
     crash_removing = false;
     assert_int_equal(run_in_child(), 0);
     check_end();
-    path_of(left, "models/m/" GRANT_INCOMING "-1");
-    assert_int_equal(access(left, F_OK), -1);
+    assert_int_equal(access(left, F_OK), 0);
+    assert_int_equal(find_left(left), 0);
     assert_int_equal(dir_remove(home.dir, NULL), 0);
 }
 
@@ -620,7 +655,7 @@ static void test_removing(void **state)
  * around it. */
 static void test_mounted(void **state)
 {
-    char left[PATH_MAX];
+    char left[PATH_MAX], inside[PATH_MAX + 16];
     int code;
 
     (void)state;
@@ -636,9 +671,50 @@ static void test_mounted(void **state)
     }
     assert_int_equal(code, 0);
     check_end();
-    path_of(left, "models/m/" GRANT_INCOMING "-1/" GRANT_INCOMING);
-    assert_int_equal(access(left, F_OK), 0);
+    assert_int_equal(find_left(left), 1);
+    snprintf(inside, sizeof(inside), "%s/" GRANT_INCOMING, left);
+    assert_int_equal(access(inside, F_OK), 0);
     assert_int_equal(dir_remove(home.dir, NULL), 0);
+}
+
+/* A private directory of the starter in the place of a state is neither opened nor published, and
+ * stays as it is. */
+static void test_moved(void **state)
+{
+    static const struct {
+        const char *to, *at;
+    } rows[] = {{"models/m/000001", "fit-ask"},
+                {"models/m/000002.partial", "fit-ask"},
+                {"models/m/000002.partial", "fit-begin"}};
+    struct home_record record;
+    char path[PATH_MAX], key[PATH_MAX + 8];
+
+    (void)state;
+    if (getpwnam(OTHER_USER) == NULL) {
+        print_message("there is no user " OTHER_USER "\n");
+        skip();
+    }
+    multi = true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        wanted = ENDS_WELL;
+        begin();
+        path_of(path, "secret");
+        assert_int_equal(mkdir(path, 0700), 0);
+        set_text("secret/key", "k");
+        moves = rows[i].to;
+        moves_at = rows[i].at;
+        assert_int_equal(run_in_child(), 0);
+        moves = NULL;
+        assert_int_equal(home_record_read(&home, 1, &record, NULL), 0);
+        if (record.fit.status != FIT_FAILED || strstr(record.fit.reason, "another one") == NULL)
+            fail_msg("row %zu: %s: %s", i, fit_status_name(record.fit.status), record.fit.reason);
+        check_access();
+        path_of(path, rows[i].to);
+        snprintf(key, sizeof(key), "%s/key", path);
+        assert_int_equal(access(key, F_OK), 0);
+        assert_false(has_access(path) || has_access(key));
+        assert_int_equal(dir_remove(home.dir, NULL), 0);
+    }
 }
 
 /* An action of the clean-up that waits has its time, and is tried again. */
@@ -687,7 +763,8 @@ int main(void)
                                        cmocka_unit_test(test_removing),
                                        cmocka_unit_test(test_mounted),
                                        cmocka_unit_test(test_hanging),
-                                       cmocka_unit_test(test_questions_that_end_the_runner)};
+                                       cmocka_unit_test(test_questions_that_end_the_runner),
+                                       cmocka_unit_test(test_moved)};
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

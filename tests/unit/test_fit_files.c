@@ -247,8 +247,8 @@ static void test_new_state(void **state)
     struct error err = {""};
 
     (void)state;
-    assert_int_equal(new_state_make(&new_state, &err), 0);
-    assert_int_equal(new_state_make(&new_state, &err), -1);
+    assert_int_equal(new_state_make(&new_state, NULL, &err), 0);
+    assert_int_equal(new_state_make(&new_state, NULL, &err), -1);
     assert_int_equal(errno, EEXIST);
     assert_int_equal(new_state_check(&new_state, &err), -1);
     assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);
@@ -270,6 +270,54 @@ static void test_new_state(void **state)
     assert_int_equal(new_state_discard(&new_state, &err), 0);
 }
 
+static void expect_other(int rc, const struct error *err)
+{
+    assert_int_equal(rc, -1);
+    assert_non_null(strstr(err->text, "another one"));
+}
+
+/* Another directory in its place is none of it, whatever is asked for; and it stays. */
+static void test_pinned(void **state)
+{
+    struct pin pin = {0};
+    struct new_state new_state = {.place = place, .number = 12, .pin = &pin};
+    const struct new_state_path path = new_state_path(place, 12, false),
+                                whole = new_state_path(place, 12, true),
+                                away = new_state_path(place, 13, true);
+    char file[PATH_MAX + 16];
+    struct error err = {""};
+    int fd;
+
+    (void)state;
+    assert_int_equal(new_state_make(&new_state, &pin, &err), 0);
+    snprintf(file, sizeof(file), "%s/weights", path.text);
+    write_text_to(file, "abc");
+    assert_int_equal(new_state_again(&new_state, &err), 0);
+    assert_false(new_state_is_other(&new_state)); /* it is the same directory */
+    write_text_to(file, "abc");
+    assert_int_equal(new_state_finish(&new_state, "fit 1", &err), 0);
+    assert_int_equal(rename(path.text, away.text), 0);
+    assert_int_equal(mkdir(path.text, 0700), 0);
+    write_text_to(file, "secret");
+    assert_true(new_state_is_other(&new_state));
+    expect_other(new_state_open(&new_state, &err), &err);
+    expect_other(new_state_open_done(&new_state, &err), &err);
+    expect_other(new_state_finish(&new_state, "fit 1", &err), &err);
+    expect_other(new_state_check(&new_state, &err), &err);
+    expect_other(new_state_again(&new_state, &err), &err);
+    expect_other(new_state_discard(&new_state, &err), &err);
+    expect_other(new_state_publish(&new_state, &err), &err);
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_not_equal(access(whole.text, F_OK), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(path.text), 0);
+    assert_int_equal(rename(away.text, path.text), 0);
+    assert_int_equal(new_state_publish(&new_state, &err), 0);
+    fd = new_state_open_done(&new_state, &err);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
 /* A link out of the state is no file of it. */
 static void test_links(void **state)
 {
@@ -278,7 +326,7 @@ static void test_links(void **state)
     struct error err = {""};
 
     (void)state;
-    assert_int_equal(new_state_make(&new_state, &err), 0);
+    assert_int_equal(new_state_make(&new_state, NULL, &err), 0);
     snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 9, false).text);
     assert_int_equal(symlink("/etc/passwd", file), 0);
     assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);
@@ -368,7 +416,7 @@ static void test_lock_of_another(void **state)
     (void)state;
     snprintf(from, sizeof(from), "%s/from", home.dir);
     snprintf(to, sizeof(to), "%s/to", home.dir);
-    assert_int_equal(new_state_make(&first, &err), 0);
+    assert_int_equal(new_state_make(&first, NULL, &err), 0);
     snprintf(path, sizeof(path), "%s/weights", new_state_path(from, 1, false).text);
     write_text_to(path, "w");
     assert_int_equal(new_state_finish(&first, "by hand", &err), 0);
@@ -400,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_one_runner),    cmocka_unit_test(test_gang),
         cmocka_unit_test(test_new_state),     cmocka_unit_test(test_links),
         cmocka_unit_test(test_programs),      cmocka_unit_test(test_lock_of_another),
+        cmocka_unit_test(test_pinned),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/entry.h"
 #include "common/files.h"
 #include "fit/acl.h"
 #include "fit/grant.h"
@@ -43,6 +44,8 @@ static int make_grants(void **state)
     if (dir_make(write_path, NULL) != 0)
         return -1;
     write_path[strlen(write_path)] = '/';
+    if (mkdir(write_path, 0700) != 0)
+        return -1;
     return home_add(&own_home, json_object_new_object(), &id, NULL);
 }
 
@@ -57,7 +60,7 @@ static struct grant_order an_order(void)
 {
     return (struct grant_order){.user = "other",
                                 .uid = OTHER,
-                                .read = {{data_path, 0}},
+                                .read = {{.path = data_path}},
                                 .write = write_path,
                                 .job = 7,
                                 .restarts = 1,
@@ -116,6 +119,9 @@ static void set_acl(const char *path, acl_type_t type, const char *text)
     acl_free(acl);
 }
 
+/* "probe" is looked at: is the place of the result open by then? */
+static int probes;
+static bool probe_open;
 /* What has that name cannot be looked at, for that reason. */
 static int unseen;
 int __real_fstatat(int fd, const char *name, struct stat *st, int flags);
@@ -123,6 +129,10 @@ int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags);
 
 int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags)
 {
+    if (strcmp(name, "probe") == 0) {
+        probes++;
+        probe_open = is_open(write_path);
+    }
     if (unseen == 0 || strcmp(name, "mounted") != 0)
         return __real_fstatat(fd, name, st, flags);
     errno = unseen;
@@ -217,6 +227,52 @@ static void test_another_file(void **state)
     assert_int_equal(rename(data_path, at("moved")), 0);
     assert_int_equal(symlink("private/data", data_path), 0);
     assert_int_equal(revoked(7, 1, "One", 10), 1);
+}
+
+static struct pin pin_at(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return pin_of(&st);
+}
+
+/* The state before, and the place of the result, are the ones that they were: somebody who may
+ * rename above them has put another file or directory of this user there. */
+static void test_another_state(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+    struct pin before, made = pin_at(write_path);
+    char previous[128];
+
+    (void)state;
+    snprintf(previous, sizeof(previous), "%s", at("before"));
+    assert_int_equal(mkdir(previous, 0700), 0);
+    put("before/weights", "w");
+    before = pin_at(previous);
+    order.read[0].path = previous;
+    order.read[0].pin = &before;
+    order.made = &made;
+    give(&order);
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    /* A directory, and a file even if nothing is known of it. */
+    assert_int_equal(rename(previous, at("moved")), 0);
+    assert_int_equal(mkdir(previous, 0700), 0);
+    put("before/secret", "s");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(previous) || is_open(at("before/secret")));
+    order.read[0].path = data_path;
+    before = (struct pin){0};
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "another one than when the fit was started");
+    assert_false(is_open(data_path));
+    order.read[0].path = NULL;
+    assert_int_equal(rename(write_path, at("made")), 0);
+    assert_int_equal(rename(previous, write_path), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "another one than the fit has made");
+    assert_false(is_open(write_path) || grant_is_open(&own_home, 1));
 }
 
 /* Nobody could pass the repository: what others may read in it was closed by that alone. */
@@ -376,12 +432,60 @@ static void test_refused_and_unseen(void **state)
     assert_int_equal(count_lost(), 0);
 }
 
+/* A directory has so many names more, of files that are gone again. */
+static int more_names;
+const char *__real_entry_next(DIR *list);
+const char *__wrap_entry_next(DIR *list);
+
+const char *__wrap_entry_next(DIR *list)
+{
+    return more_names > 0 && more_names-- > 0 ? "gone" : __real_entry_next(list);
+}
+
 static int give_tree(const char *tree, struct error *err)
 {
     struct grant_order order = an_order();
 
     order.read[0].path = tree;
     return grant_give(&own_home, 1, &order, err);
+}
+
+/* Others make directories below the data without an end: nobody looks into them. Until all of the
+ * data has been looked at, the way and the place of the result are closed. */
+static void test_endless(void **state)
+{
+    struct error err = {""};
+    char tree[128];
+
+    (void)state;
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(dir_make(at("tree/below"), NULL), 0);
+    put("tree/below/probe", "d");
+    probes = 0;
+    assert_int_equal(give_tree(tree, &err), 0);
+    assert_true(probes > 0 && is_open(write_path) && is_open(at("tree/below/probe")));
+    probes = 0;
+    probe_open = true;
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_true(probes > 0 && !probe_open);
+    more_names = 199990;
+    assert_int_equal(give_tree(tree, &err), 0);
+    more_names = 300000;
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_int_equal(more_names, 0);
+    assert_false(is_open(at("tree/below/probe")));
+    more_names = 200001;
+    expect_error(give_tree(tree, &err), &err, "more than 200000 files and directories");
+    more_names = 0;
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(chown(at("tree/below"), OTHER, (gid_t)-1), 0);
+    probes = 0;
+    assert_int_equal(give_tree(tree, &err), 0);
+    assert_false(is_open(at("tree/below/probe")));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    assert_int_equal(probes, 0);
 }
 
 /* Whoever may write to the data moves a file there that nobody but this user can read. */
@@ -654,6 +758,8 @@ static void test_inherited_entries(void **state)
     (void)state;
     set_acl(at("models/m/000001.partial"), ACL_TYPE_DEFAULT,
             "u::rwx,u:" THIRD ":rwx,g::r-x,m::rwx,o::r-x");
+    assert_int_equal(rmdir(write_path), 0);
+    assert_int_equal(mkdir(write_path, 0700), 0);
     give(&order);
     assert_true(is_open(write_path));
     assert_false(acl_says(write_path, ACL_TYPE_ACCESS, "user:" THIRD ":"));
@@ -756,7 +862,7 @@ static void test_shared_way(void **state)
     (void)state;
     snprintf(way, sizeof(way), "%s", at("models"));
     snprintf(second, sizeof(second), "%s", at("models/n/000001.partial/" GRANT_INCOMING));
-    assert_int_equal(dir_make(at("models/n/000001.partial"), NULL), 0);
+    assert_int_equal(dir_make(second, NULL), 0);
     assert_int_equal(home_open(&other, "t", NULL), 0);
     assert_int_equal(home_add(&other, json_object_new_object(), &id, NULL), 0);
     give(&order);
@@ -777,12 +883,14 @@ int main(void)
         WITH_GRANTS(test_whose_grant),
         WITH_GRANTS(test_expired_grant),
         WITH_GRANTS(test_another_file),
+        WITH_GRANTS(test_another_state),
         WITH_GRANTS(test_repository),
         WITH_GRANTS(test_what_comes_meanwhile),
         WITH_GRANTS(test_long_paths),
         WITH_GRANTS(test_unseen),
         WITH_GRANTS(test_refused),
         WITH_GRANTS(test_refused_and_unseen),
+        WITH_GRANTS(test_endless),
         WITH_GRANTS(test_moved_there),
         WITH_GRANTS(test_who_may_move),
         WITH_GRANTS(test_no_result_here),
