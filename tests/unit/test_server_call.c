@@ -65,7 +65,7 @@ static enum fit_call call(struct error *why)
     time_t began = time(NULL);
     struct server_call order = {.path = "/fit", .body = "{}", .unwanted = is_long, .arg = &began};
     enum fit_call judged;
-    pthread_t thread;
+    pthread_t thread = 0;
 
     got = 0;
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
