@@ -59,7 +59,9 @@ const struct state_file *state_manifest_find(const struct state_manifest *manife
 {
     const struct state_file key = {.name = (char *)(uintptr_t)name};
 
-    return bsearch(&key, manifest->files, manifest->count, sizeof(key), compare);
+    return manifest->count > 0
+               ? bsearch(&key, manifest->files, manifest->count, sizeof(key), compare)
+               : NULL;
 }
 
 int state_manifest_add(struct state_manifest *manifest, const char *name, int64_t bytes,

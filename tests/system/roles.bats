@@ -182,6 +182,7 @@ YAML
     "$TESTBED" boot --dir "$TB_DIR" n1
     echo 0 >"$TB_WORK/log-$job/end"
     wait_for 40 nothing_is_left_of "$job"
+    wait_for 30 nodes_are 3 idle
 }
 
 @test "what cannot be run is said in one line" {
