@@ -10,6 +10,7 @@
 #include "common/entry.h"
 #include "common/files.h"
 #include "common/log.h"
+#include "common/stop.h"
 #include "fit/new_state.h"
 #include "fit/s3_states.h"
 #include "fit/steps_multi.h"
@@ -601,6 +602,8 @@ static int remove_state(struct steps *steps, const struct new_state *state, stru
     }
     if (new_state_discard(state, err) == 0)
         return 0;
+    if (stop_was_asked()) /* the next runner goes on with it */
+        return -1;
     return steps->spec->mode == FIT_MULTI && multi_leave(steps, err) == 0
                ? new_state_discard(state, err)
                : -1;
