@@ -118,7 +118,7 @@ const char *entry_next(DIR *list)
     return entry != NULL ? entry->d_name : NULL;
 }
 
-static void remove_files(int dir)
+void entry_remove_files(int dir)
 {
     DIR *list = entry_list(dir);
     const char *name;
@@ -139,7 +139,7 @@ int entry_remove(int dir, const char *name)
         return -1;
     /* Some file systems leave names out of a listing while other names of it are removed. */
     for (int tries = 0; rc != 0 && tries < 3; tries++) {
-        remove_files(fd);
+        entry_remove_files(fd);
         rc = unlinkat(dir, name, AT_REMOVEDIR);
     }
     if (rc != 0)

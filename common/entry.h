@@ -27,6 +27,9 @@ int entry_open_path(const char *path, struct stat *st);
  * err. */
 char *entry_text(int fd, size_t max, size_t *len, struct error *err);
 
+/* Remove the files in an open directory, as far as that can be done. */
+void entry_remove_files(int dir);
+
 /* Remove a directory and the files in it. A directory with directories in it stays. 0, or -1 with
  * errno. */
 int entry_remove(int dir, const char *name);

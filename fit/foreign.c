@@ -278,21 +278,9 @@ static int put_list(const struct copy *copy, struct error *err)
     return rc;
 }
 
-/* Files of an attempt before this one take no room. What cannot be removed does. */
-static void remove_earlier(int dir)
-{
-    DIR *list = entry_list(dir);
-    const char *name;
-
-    while (list != NULL && (name = entry_next(list)) != NULL)
-        unlinkat(dir, name, 0);
-    if (list != NULL)
-        closedir(list);
-}
-
 static int put_there(struct copy *copy, struct error *err)
 {
-    remove_earlier(copy->to);
+    entry_remove_files(copy->to); /* of an attempt before; what cannot be removed takes room */
     errno = 0;
     return find_room(copy, err) == 0 && tree_walk(copy->from, put_one, copy, err) == 0
                ? put_list(copy, err)

@@ -33,7 +33,6 @@
 #define LOOK_PAUSE   1.0    /* seconds between two questions to the trainer */
 #define SILENT_PAUSE 3.0    /* … more, if it has not answered */
 #define SPARE        3600.0 /* seconds by which a grant may outlive the limits of its fit */
-#define SILENCE      70.0   /* seconds after which a trainer that hears nothing ends a training */
 
 /* ---- the trainer ----------------------------------------------------------------------------- */
 
@@ -611,7 +610,7 @@ enum step multi_revoke(struct steps *steps, double now, struct error *err)
     if (too_soon(steps, now, err))
         return STEP_WAITS;
     said = ask(steps, numbered(steps, "fit-end"), &answer, err);
-    if (said == TRAINER_FORGETS || said == TRAINER_REFUSES || now > steps->began + SILENCE)
+    if (said == TRAINER_FORGETS || said == TRAINER_REFUSES || now > steps->began + TRAINER_SILENCE)
         return clear_incoming(steps, now, err);
     if (said != TRAINER_ANSWERS)
         return without(steps, said, err);
