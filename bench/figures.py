@@ -3,17 +3,20 @@
 
 All times are seconds; those with a date are seconds since the epoch.
 
-  pause        from the end of the old world's last step to the end of the new world's first one
+  pause             from the end of the old world's last step to the end of the new world's first
+                    one
   beyond a step     the pause less the median of undisturbed steps of the new world, and of each
-  world between lost time    from the event until WINDOW seconds after the end of the first new
-  step, less what an
-               undisturbed training would have needed for the steps that were made in it: their
-               number times the median of undisturbed steps in a world of that size. What is done
-               early, and slows the old world's steps down, counts; so do steps that are made twice.
-               It can be negative by noise
-  submit to start     of the job that wants the nodes
-  SIGTERM to free     from Slurm's SIGTERM to a job to the end of its last epilog, the longest of
-  those that gave up nodes
+                    world between
+  between steps     the pause less the first step of the new world, and of each world between. It
+                    has no noise of steps, but lacks what a first step takes longer than others
+  lost time         from the event until WINDOW seconds after the end of the first new step, less
+                    what an undisturbed training would have needed for the steps that were made in
+                    it: their number times the median of undisturbed steps in a world of that size.
+                    What is done early, and slows the old world's steps down, counts; so do steps
+                    that are made twice. It can be negative by noise
+  submit to start   of the job that wants the nodes
+  SIGTERM to free   from Slurm's SIGTERM to a job to the end of its last epilog, the longest of
+                    those that gave up nodes
 """
 
 import datetime
@@ -161,9 +164,12 @@ def change_figures(
     inside = [save.end - save.begin for save in saves if event <= save.begin <= first.end]
     found = pauses(steps, event, size)
     whole = sum(seconds for _, seconds in found)
+    begun = [world[0] for world in worlds(steps)]
+    firsts = [step for step in begun if event <= step.begin <= first.begin]
     return {
         "pause": whole,
         "beyond": whole - sum(normal[each] for each, _ in found),
+        "between": whole - sum(step.end - step.begin for step in firsts),
         "lost": lost_time(steps, event, size, normal),
         "event_to_first_step": first.end - event,
         "repeated_steps": len(after) - len([step for step in fresh(steps) if step.begin >= event]),

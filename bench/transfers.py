@@ -92,14 +92,15 @@ def markdown(measures: Sequence[Dict]) -> str:
     if not rows:
         return ""
     lines = [
-        "| MB | change | moved, MB | must move, MB | these alone take, s | beyond a step, s | "
-        "memory: grew by, MB | new part, MB |",
-        "|---" * 8 + "|",
+        "| MB | change | moved, MB | must move, MB | these alone take, s | between steps, s | "
+        "beyond a step, s | memory: grew by, MB | new part, MB |",
+        "|---" * 9 + "|",
     ]
     for row in rows:
         lines.append(
             f"| {row['megabytes']} | {row['change']} | {row['received'] / 1e6:.0f} | "
-            f"{row['least'] / 1e6:.0f} | {row['floor']:.2f} | {row['beyond']:.2f} | "
+            f"{row['least'] / 1e6:.0f} | {row['floor']:.2f} | {row['between']:.2f} | "
+            f"{row['beyond']:.2f} | "
             f"{max(0, row['grown']) / 1e6:.0f} | {row['part'] / 1e6:.0f} |"
         )
     return "\n".join(lines) + "\n"

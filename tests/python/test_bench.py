@@ -91,6 +91,7 @@ class Pause(unittest.TestCase):
         found = figures.change_figures(training.steps, [], event, 4, {**NORMAL, 3: SHORT})
         self.assertAlmostEqual(found["pause"], 1 + SHORT + 2 + LONG)
         self.assertAlmostEqual(found["beyond"], 3)
+        self.assertAlmostEqual(found["between"], 3)
         self.assertAlmostEqual(figures.lost_time(training.steps, event, 4, {**NORMAL, 3: SHORT}), 3)
 
     def test_none_yet(self):
@@ -554,7 +555,9 @@ class Transfers(unittest.TestCase):
             judged = transfers.verdicts([{**record, "beyond": beyond, "grown": grown}])
             self.assertEqual([held for held, _ in judged], expected)
         self.assertEqual(transfers.verdicts([{"change": "grow"}]), [])
-        self.assertIn("| 100 | shrink |", transfers.markdown([{**record, "beyond": 1.0}]))
+        self.assertIn(
+            "| 100 | shrink |", transfers.markdown([{**record, "beyond": 1.0, "between": 0.9}])
+        )
         self.assertEqual(transfers.markdown([{"change": "grow"}]), "")
 
 
