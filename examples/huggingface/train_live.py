@@ -12,6 +12,7 @@ import time
 
 import slurm_elastic
 import torch
+import torch.distributed as dist
 from elastic_trainer import new_trainer
 from slurm_elastic import ElasticSampler, live
 from transformers import TrainerCallback
@@ -45,6 +46,21 @@ def shard_in_units(model, mesh):
     shard(model, slurm_elastic.unit_mesh(mesh.device_type))
 
 
+def cut_in_units(model, mesh):
+    """The two workers of each unit of --elastic-replica=2 have one half of each layer each."""
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    mesh = slurm_elastic.unit_mesh(mesh.device_type, {"shard": 1, "tensor": 2})
+    plan = {"layers.0": ColwiseParallel(), "layers.2": RowwiseParallel()}
+    parallelize_module(model, mesh["tensor"], plan, src_data_rank=None)
+    fully_shard(model, mesh=mesh["replicate", "shard"])
+
+
 def total(model):
     """The same on all ranks."""
     values = (each.detach().sum() for each in model.parameters())
@@ -52,10 +68,12 @@ def total(model):
 
 
 class Log(TrainerCallback):
-    """A JSON line for each step of this process. Each step lasts step_time."""
+    """A JSON line for each step of this process. Each step lasts step_time. Of each `shared`
+    workers, which have the same samples, the first one writes them down.
+    """
 
-    def __init__(self, directory, step_time, sampler, model, optimizer):
-        self._directory, self._step_time = directory, step_time
+    def __init__(self, directory, step_time, shared, sampler, model, optimizer):
+        self._directory, self._step_time, self._shared = directory, step_time, shared
         self._sampler, self._model, self._optimizer = sampler, model, optimizer
 
     def on_step_end(self, args, state, control, **kwargs):
@@ -63,12 +81,14 @@ class Log(TrainerCallback):
         if self._directory is None:
             return
         sampler = self._sampler
+        alone = not dist.is_initialized()
+        first = self._shared == 1 or dist.get_rank() % self._shared == 0
         record = {
             "epoch": sampler.epoch,
             "step": sampler.step,
-            "rank": sampler.rank,
-            "world": sampler.world_size,
-            "indices": self._model.indices if sampler.loss_scale() else [],
+            "rank": 0 if alone else dist.get_rank(),
+            "world": 1 if alone else dist.get_world_size(),
+            "indices": self._model.indices if first and sampler.loss_scale() else [],
             "global_step": state.global_step,
             "total": total(self._model),
             "rate": self._optimizer.param_groups[0]["lr"],
@@ -83,6 +103,7 @@ def parse_arguments():
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
     parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
     parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
+    parser.add_argument("--tensor", action="store_true", help="tensor parallelism in units of two")
     parser.add_argument(
         "--log", metavar="DIR", help="a file for each process: what its steps have trained on"
     )
@@ -104,16 +125,21 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 40, gamma=0.9)
     function = shard_in_units if args.hybrid else shard if args.fsdp else None
+    function = cut_in_units if args.tensor else function
     state = live.State(model, optimizer, scheduler, sampler, shard=function)
+    log = Log(args.log, args.step_time, 2 if args.tensor else 1, sampler, model, optimizer)
 
     def train(state):
+        if args.tensor:  # the workers of a unit have the same samples
+            unit = slurm_elastic.unit()
+            sampler.set_world(unit.number, unit.units)
         with tempfile.TemporaryDirectory() as output:
             trainer = new_trainer(
                 state,
                 sampler,
                 dataset,
                 (optimizer, scheduler),
-                callbacks=[Log(args.log, args.step_time, sampler, model, optimizer)],
+                callbacks=[log],
                 output_dir=output,
                 num_train_epochs=args.epochs,
                 max_grad_norm=0,

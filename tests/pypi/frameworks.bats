@@ -105,6 +105,11 @@ lives_through() {
     UNIT=2 lives_through huggingface/train_live.py --hybrid
 }
 
+@test "the Hugging Face Trainer lives through worlds of units with tensor parallelism in each" {
+    has transformers accelerate || skip "transformers and accelerate cannot be imported"
+    UNIT=2 lives_through huggingface/train_live.py --tensor
+}
+
 # starts_again SCRIPT...: a job in restart mode, which grows from one node to two. Python looks into
 # $MORE_PYTHON, too.
 starts_again() {
