@@ -374,8 +374,7 @@ def _cell(record: Optional[Dict], first: bool) -> str:
     return text
 
 
-# What is promised: the peer, (peer it is compared with, change, share of that one's pause and lost
-# time), by MB
+# What is promised: the peer, (peer it is compared with, change, share of that one's figures), by MB
 _SHARES = {
     "elastic": {
         1: (
@@ -397,7 +396,17 @@ _SHARES = {
             ("resubmit", "shrink", 1 / 3),
         ),
     },
+    "sharded-live": {
+        megabytes: tuple(
+            (peer, change, 1 / 10)
+            for peer in ("sharded-torchrun", "sharded-torchrun-tuned")
+            for change in ("grow", "shrink")
+        )
+        for megabytes in (100, 1000)
+    },
 }
+# Steps of a large model on few processors are long, and all peers make one.
+_COMPARED = {"sharded-live": ("beyond",)}
 _BEYOND = {"live": {1: 0.3, 100: 1.0}}  # seconds of pause beyond a step
 
 
@@ -416,7 +425,7 @@ def verdicts(records: Sequence[Dict], measures: Sequence[Dict]) -> List[Tuple[bo
         megabytes, step = workload
         for ours, promises in _SHARES.items():
             for peer, change, share in promises.get(megabytes, ()):
-                for figure in ("pause", "lost"):
+                for figure in _COMPARED.get(ours, ("pause", "lost")):
                     own, other = (
                         medians.get((workload, each, change, figure)) for each in (ours, peer)
                     )
@@ -439,7 +448,7 @@ def verdicts(records: Sequence[Dict], measures: Sequence[Dict]) -> List[Tuple[bo
         if measure["peer"] not in _SHARES or free is None:
             continue
         # Live mode saves nothing, but the step in flight is made.
-        step = max(measure["normal_step"].values()) if measure["peer"] == "live" else 0.0
+        step = max(measure["normal_step"].values()) if "live" in measure["peer"] else 0.0
         sentence = f"{measure['megabytes']} MB, {measure['step']}, round {measure['round']}: {measure['peer']}, SIGTERM to free:"
         judge(free, (save or 0.0) + step + 1.0, sentence)
     return result

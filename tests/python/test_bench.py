@@ -357,6 +357,24 @@ class Tables(unittest.TestCase):
             self.judged(with_torchrun)[:2],
         )
 
+    def test_sharded_models_are_compared_beyond_a_step(self):
+        common = {"megabytes": 100, "step": "sleep", "change": "grow", "pause": 9.0, "lost": 9.0}
+        peers = {"sharded-live": 0.31, "sharded-torchrun": 3.2, "sharded-torchrun-tuned": 3.0}
+        measures = [{**common, "peer": peer, "beyond": value} for peer, value in peers.items()]
+        self.assertEqual(
+            self.judged(measures),
+            [
+                (
+                    True,
+                    "100 MB, sleep, grow: sharded-live, beyond, 1/10 of sharded-torchrun's: 0.31",
+                ),
+                (
+                    False,
+                    "100 MB, sleep, grow: sharded-live, beyond, 1/10 of sharded-torchrun-tuned's: 0.31",
+                ),
+            ],
+        )
+
 
 class Foresight(unittest.TestCase):
     def test_hops(self):
