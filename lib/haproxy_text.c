@@ -19,9 +19,14 @@
 /* How a server is checked. One that is added later does not get them from the configuration. */
 #define CHECKS "check inter 200ms fall 2 rise 1 observe layer4 error-limit 1 on-error mark-down"
 
+/* A path that servers read in different ways, as it comes: with parameters, control characters,
+ * what would be decoded twice or be another sign of a URL, overlong UTF-8, or . and .. */
+#define ODD                                                                                        \
+    "[;#\\\\]|%([01][0-9a-f]|7f|2[35]|3[bf]|5c|c[01])|"                                            \
+    "(/|%2f)(\\.|%2e)(\\.|%2e)?(/|%2f|$)"
 /* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader
- * does that, and no client. The path as the server decodes it. */
-#define MANAGES "/(un)?load_lora_adapter/*$|/repository/[./]*(index/*$|models/)"
+ * does that, and no client. All that begins so, in a path that is decoded and not odd. */
+#define MANAGES "/(un)?load_lora_adapter|/v2/+repository"
 /* What a key that goes nowhere has in the map. */
 #define NOWHERE "none"
 /* So long after a request its key is asked for. */
@@ -188,14 +193,14 @@ static void write_head(FILE *out, const struct haproxy_config *config)
             "global\n"
             "    stats socket %s mode 600 level admin expose-fd listeners\n"
             "    tune.bufsize %d\n"
-            "    hard-stop-after 10m\n\n"
+            "    hard-stop-after %ds\n\n"
             "defaults\n"
             "    mode http\n"
             "    balance leastconn\n"
             "    timeout connect 2s\n"
             "    timeout check 2s\n" /* else 200 ms: a busy node is not one that is gone */
             "    timeout client 60s\n"
-            "    timeout http-request 30s\n"
+            "    timeout http-request 10s\n"
             "    timeout http-keep-alive 15s\n"
             "    timeout server 300s\n"
             "    retries 3\n"
@@ -203,20 +208,28 @@ static void write_head(FILE *out, const struct haproxy_config *config)
             "    retry-on conn-failure empty-response response-timeout 503\n\n"
             "frontend requests\n"
             "    bind %s\n"
+            "    maxconn %d\n"
+            /* Else a connection is as many requests as it likes, each with buffers of its own. */
+            "    option disable-h2-upgrade\n"
             "    option idle-close-on-response\n",
-            config->socket, HAPROXY_BUFFER, config->bind);
-    if (config->by == HAPROXY_JSON)
-        fputs("    option http-buffer-request\n", out);
+            config->socket, HAPROXY_BUFFER, HAPROXY_OLD_MAX, config->bind, HAPROXY_CONNECTIONS);
     if (config->tokens != NULL)
         fprintf(out,
                 "    http-request return status 401 hdr WWW-Authenticate Bearer unless "
                 "{ http_auth_bearer,sha2(256),hex -m str -f %s }\n"
                 "    http-request del-header Authorization\n",
                 config->tokens);
-    /* What cannot be decoded matches nothing, and would pass the next line. */
+    /* What cannot be decoded matches nothing, and would pass the lines after the first. Another
+     * protocol would be a tunnel, whose requests nobody looks at. */
     fputs("    http-request return status 400 unless { path,url_dec -m found }\n"
-          "    http-request return status 403 if { path,url_dec -m reg '" MANAGES "' }\n",
+          "    http-request return status 400 if { path -m reg -i '" ODD "' }\n"
+          "    http-request return status 403 if { path,url_dec -m reg -i '" MANAGES "' }\n"
+          "    http-request del-header Upgrade\n"
+          "    http-request del-header HTTP2-Settings\n",
           out);
+    /* Only now: nobody without a token has a body in memory. */
+    if (config->by == HAPROXY_JSON)
+        fputs("    http-request wait-for-body time 30s\n", out);
     write_key(out, config);
     write_route(out, config);
 }

@@ -16,6 +16,11 @@
  * word. So none is. */
 #define HAPROXY_BUFFER 65536
 #define HAPROXY_PIECE  8192
+/* Of clients, at once. Each has one request at a time, and so two buffers at most; those of
+ * HAPROXY_CONNECTIONS are 512 MiB. Those that come later wait in the kernel. */
+#define HAPROXY_CONNECTIONS 4096
+/* Seconds for requests that came by older routes, or to an older worker. */
+#define HAPROXY_OLD_MAX 600
 
 struct haproxy_config {
     const char *bind;    /* ADDRESS:PORT */

@@ -118,7 +118,7 @@ elastic_router() { "$prefix/bin/selastic" router s --run-dir "$DIR/run" "$@"; }
 
 begin_router() {
     begin "$prefix/bin/selastic" router s --run-dir "$DIR/run" --listen "127.0.0.1:$PORT" \
-        --tokens "$DIR/tokens" --table "$DIR/table"
+        --tokens "$DIR/tokens" --table "$DIR/table" "$@"
     router=${pids[-1]}
 }
 
@@ -357,24 +357,49 @@ send_poison() {
     begin_router
     wait_for 20 answers tenant_A "first 200"
     for path in /v1/load_lora_adapter /v1//unload_lora_adapter/ /v1/%6coad_lora_adapter /v2/repository/index \
-        /v2/repository/models/tenant_A/unload '//v2/%72epository//models/tenant_A/load?x=1' '/v2%2Frepository/models/a/load'; do
+        /v2/repository/models/tenant_A/unload '//v2/%72epository//models/tenant_A/load?x=1' '/v2%2Frepository/models/a/load' \
+        /v1/LOAD_lora_adapter /v1/load_lora_adapter/x /v2/Repository/index /v2/repository/a/index \
+        /v2/repository/a/models/tenant_A/load; do
         run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 403 ]] || { echo "$path: $output" && false; }
     done
-    # What cannot be decoded: each server reads that in its own way.
+    # What cannot be decoded, or each server reads in its own way.
     for path in /v1/load_lora_adapter%zz /v1/load_lora_adapter% /v1/%/load_lora_adapter/ /v2/repository%zz/index \
-        /v2/repository/%/models/a/load /v2/repository/models/a/load%2 /v1/chat%; do
-        run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
+        /v2/repository/%/models/a/load /v2/repository/models/a/load%2 /v1/chat% '/v1/load_lora_adapter;x' \
+        /v1/load_lora_adapter%00 /v1/%256coad_lora_adapter /v1/a/../load_lora_adapter /v1/a/%2E./load_lora_adapter \
+        '/v2/..;/v2/repository/index' /v2/./repository/index '/v1\load_lora_adapter' /v1/load_lora_adapter%23 \
+        /v1/load_lora_adapter%3fx /v1/load_lora_adapter/x/..; do
+        run -0 curl --path-as-is -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 400 ]] || { echo "$path: $output" && false; }
     done
     # What only looks like it.
-    for path in /v1/chat/completions /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer; do
+    for path in /v1/chat/completions /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer \
+        /v2/models/org%2Fmodel..x/versions/1.0/infer '/v1/models/a:ft@1%20b?x=%25;..'; do
         run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 200 ]] || { echo "$path: $output" && false; }
     done
+    # There is no HTTP/2, which would be many requests in a connection.
+    run curl -s -m 60 --http2-prior-knowledge -o /dev/null -w '%{http_code}' "${HEADER[@]}" \
+        -d '{"model": "tenant_A"}' "http://127.0.0.1:$PORT/"
+    [[ $output != 200 ]]
+    # Who has no token is told so, and nobody waits for the body.
+    exec 4<>"/dev/tcp/127.0.0.1/$PORT"
+    printf 'POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n' >&4
+    run -0 timeout 100 head -n 1 <&4
+    exec 4>&-
+    [[ $output == "HTTP/1.1 401"* ]]
+    # Another protocol, whose requests nobody would look at: the server does not hear of it.
+    kill "$router"
+    wait "$router"
+    begin_router --route-by=header:X-Tenant
+    HEADER+=(-H 'X-Tenant: tenant_A')
+    wait_for 20 answers tenant_A "first 200"
+    run -0 curl -s -m 60 -H 'Connection: Upgrade, HTTP2-Settings' -H 'Upgrade: h2c' -H 'HTTP2-Settings: AAMAAABk' \
+        -o /dev/null -w '%{http_code}' "${HEADER[@]}" "http://127.0.0.1:$PORT/ready"
+    [[ $output == 200 ]]
 }
 
 @test "elastic-router: a client whose requests fail with 500 takes no replica from others" {

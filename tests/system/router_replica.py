@@ -4,7 +4,7 @@
 
 It writes its port to FILE. It answers POST with its name if the body asks for one of its models,
 with 404 else, and with 500 if the body has "poison". GET /ready is 200, GET /count how many POST
-there have been.
+there have been, and each GET that asks for another protocol is 426.
 """
 
 import json
@@ -27,6 +27,9 @@ class Replica(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
+        if "Upgrade" in self.headers:
+            self.answer(426, NAME)
+            return
         text = str(Replica.count) if self.path == "/count" else NAME
         self.answer(200 if self.path in ("/ready", "/count") else 404, text)
 
