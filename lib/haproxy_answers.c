@@ -3,6 +3,7 @@
 #include "lib/haproxy_answers.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #define PREFIX_LEN 6
 #define COLUMNS    128
 #define PID_MAX    0x7fffffff
+#define SHUT_MAX   200 /* streams of a command, which is below HAPROXY_PIECE so */
 
 int haproxy_shard_number(const char *text, int length)
 {
@@ -275,6 +277,21 @@ static int64_t hex_after(const char *line, const char *stop, const char *word)
     return number;
 }
 
+/* The number of the stream of this line; -1: it has none. */
+static int64_t stream_number(const char *line, const char *stop)
+{
+    int64_t number = hex_after(line, stop, " epoch=0x");
+
+    if (number < 0 && memmem(line, (size_t)(stop - line), " epoch=0 ", 9) != NULL)
+        number = 0; /* printf writes no 0x before 0 */
+    return number;
+}
+
+static bool is_in_shard(const char *line, const char *stop)
+{
+    return memmem(line, (size_t)(stop - line), " be=" PREFIX, PREFIX_LEN + 4) != NULL;
+}
+
 int haproxy_streams_read(const char *answer, int64_t limit, struct haproxy_streams *streams,
                          struct error *err)
 {
@@ -286,21 +303,57 @@ int haproxy_streams_read(const char *answer, int64_t limit, struct haproxy_strea
         int64_t number;
 
         if (stop > line) {
-            number = hex_after(line, stop, " epoch=0x");
-            if (number < 0 && memmem(line, (size_t)(stop - line), " epoch=0 ", 9) != NULL)
-                number = 0; /* printf writes no 0x before 0 */
+            number = stream_number(line, stop);
             if (number < 0)
                 return error_set(err, "haproxy's list of sessions cannot be understood");
             if (number > streams->latest)
                 streams->latest = number;
-            if (number <= limit &&
-                memmem(line, (size_t)(stop - line), " be=" PREFIX, PREFIX_LEN + 4) != NULL)
+            if (number <= limit && is_in_shard(line, stop))
                 streams->older++;
         }
         line = *stop == '\n' ? stop + 1 : stop;
     }
     /* The session that asks is one of them. */
     return streams->latest >= 0 ? 0 : error_set(err, "haproxy's list of sessions is empty");
+}
+
+/* "0x55d0: proto=tcpv4 …": the length of what names the stream; 0: it is no such line. */
+static size_t name_of_stream(const char *line)
+{
+    size_t digits = strncmp(line, "0x", 2) == 0 ? strspn(line + 2, "0123456789abcdef") : 0;
+
+    return digits > 0 && digits <= 16 && line[2 + digits] == ':' ? 2 + digits : 0;
+}
+
+char *haproxy_shut_command(const char *answer, int64_t limit, int *count, struct error *err)
+{
+    struct haproxy_streams streams;
+    char *text = NULL;
+    size_t size;
+    FILE *out;
+
+    *count = 0;
+    if (haproxy_streams_read(answer, limit, &streams, err) != 0)
+        return NULL;
+    out = open_memstream(&text, &size);
+    for (const char *line = answer; out != NULL && *line != '\0' && *count < SHUT_MAX;) {
+        const char *stop = strchrnul(line, '\n');
+        size_t length = stop > line && stream_number(line, stop) <= limit && is_in_shard(line, stop)
+                            ? name_of_stream(line)
+                            : 0;
+
+        if (length > 0)
+            fprintf(out, "%sshutdown session %.*s", (*count)++ > 0 ? "; " : "", (int)length, line);
+        line = *stop == '\n' ? stop + 1 : stop;
+    }
+    if (out != NULL)
+        fputc('\n', out);
+    if (out == NULL || fclose(out) != 0) {
+        free(text);
+        error_set(err, "out of memory");
+        return NULL;
+    }
+    return text;
 }
 
 /* ---- show proc ------------------------------------------------------------------------------- */

@@ -54,6 +54,9 @@ struct haproxy_streams {
 };
 int haproxy_streams_read(const char *answer, int64_t limit, struct haproxy_streams *streams,
                          struct error *err);
+/* What shuts these older ones, as many as a command holds. A new string; *count 0: there is none to
+ * shut. NULL with err. */
+char *haproxy_shut_command(const char *answer, int64_t limit, int *count, struct error *err);
 
 /* `show proc`, of the master. */
 #define HAPROXY_SHOW_WORKERS "show proc\n"

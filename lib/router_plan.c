@@ -392,16 +392,18 @@ static void plan_steps(struct planner *p)
 static int make(struct planner *p)
 {
     struct router_plan *plan = p->plan;
-    bool all;
 
     plan->steps = calloc(ROUTER_BATCH, sizeof(*plan->steps));
     if (plan->steps == NULL || gather(p) != 0 || plan_routes(p) != 0 || plan_file(p) != 0)
         return -1;
     plan_steps(p);
-    all = same_routes(p->has->routes, p->has->route_count, p->table->routes, p->table->route_count);
-    plan->holds = all && !p->has->older;
-    if (all && p->has->older)
+    plan->routed = same_routes(p->has->routes, p->has->route_count, p->table->routes,
+                               p->table->route_count);
+    plan->holds = plan->routed && !p->has->older;
+    if (plan->routed && p->has->older)
         wait_for(p, "requests that came by older routes are on their way");
+    if (p->has->overdue)
+        add_step(p, ROUTER_SHUT, HAPROXY_ADD, NULL);
     return 0;
 }
 
@@ -427,6 +429,31 @@ void router_plan_clear(struct router_plan *plan)
     free(plan->servers);
     free(plan->targets);
     *plan = (struct router_plan){0};
+}
+
+/* ---- older requests -------------------------------------------------------------------------- */
+
+int64_t router_patience_look(struct router_patience *patience, const struct router_plan *plan,
+                             int64_t epoch, int64_t limit, double now)
+{
+    int64_t settled = -1;
+
+    if (plan->holds) {
+        patience->waits = false;
+        return epoch;
+    }
+    if (patience->waits && now >= patience->since + HAPROXY_OLD_MAX + ROUTER_SHUT_MAX) {
+        patience->waits = false;
+        settled = patience->epoch;
+    }
+    if (!patience->waits && plan->routed)
+        *patience = (struct router_patience){true, epoch, limit, now};
+    return settled;
+}
+
+int64_t router_patience_overdue(const struct router_patience *patience, double now)
+{
+    return patience->waits && now >= patience->since + HAPROXY_OLD_MAX ? patience->limit : -1;
 }
 
 /* ---- what the leader hears ------------------------------------------------------------------- */

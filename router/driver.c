@@ -69,6 +69,8 @@ static void forget(struct driver *d)
     json_object_put(d->asked);
     d->asked = NULL;
     d->reload_from = 0;
+    d->overdue = false;
+    d->patience = (struct router_patience){false};
     d->failures = 0;
     d->workers = (struct haproxy_workers){0};
 }
@@ -151,10 +153,23 @@ static bool is_outdated(const struct driver *d)
     return !same;
 }
 
+static double seconds(const struct driver *d)
+{
+    return (double)uv_now(d->loop) / 1000;
+}
+
+int64_t driver_overdue(const struct driver *d)
+{
+    return router_patience_overdue(&d->patience, seconds(d));
+}
+
 static void confirm(struct driver *d)
 {
-    if (d->plan.holds && d->confirmed != d->table->epoch) {
-        d->confirmed = d->table->epoch;
+    int64_t epoch = router_patience_look(&d->patience, &d->plan, d->table->epoch, d->limit,
+                                         seconds(d));
+
+    if (d->plan.holds ? epoch != d->confirmed : epoch > d->confirmed) {
+        d->confirmed = epoch;
         log_info("epoch %lld is true", (long long)d->confirmed);
     }
     snprintf(d->why, sizeof(d->why), "%s", d->plan.why.text);
@@ -179,12 +194,15 @@ static void rest(struct driver *d)
 
 static void decide(struct driver *d)
 {
-    struct router_has has = {.stat = &d->stat, .routes = d->routes, .route_count = d->route_count};
+    struct router_has has = {.stat = &d->stat,
+                             .routes = d->routes,
+                             .route_count = d->route_count,
+                             .older = d->older || d->workers.old > 0,
+                             .overdue = d->overdue,
+                             .outdated = is_outdated(d)};
 
     d->failures = 0;
     d->start_limit = 0;
-    has.older = d->older || d->workers.old > 0;
-    has.outdated = is_outdated(d);
     if (router_plan(&has, d->table, &d->plan) != 0) {
         driver_look_in(d, FAILED_MS);
         return;
@@ -240,11 +258,14 @@ static void on_streams(const char *answer, const char *why, void *arg)
     }
     d->older = streams.older > 0;
     d->switched = d->older;
+    d->overdue = haproxy_streams_read(answer, driver_overdue(d), &streams, &err) == 0 &&
+                 streams.older > 0;
     look_at_asked(d);
 }
 
 static void look_at_streams(struct driver *d)
 {
+    d->overdue = false;
     if (d->switched)
         driver_ask(d, d->options.home->socket, HAPROXY_SHOW_STREAMS, on_streams);
     else
@@ -299,7 +320,7 @@ static void meet_worker(struct driver *d, const struct haproxy_workers *workers)
         return;
     d->routes_known = false;
     d->switched = d->older = !reloaded;
-    d->limit = -1;
+    d->limit = d->patience.limit = -1;
     d->reload_from = 0;
 }
 
@@ -329,12 +350,19 @@ static void on_workers(const char *answer, const char *why, void *arg)
     }
 }
 
+/* Those of another term are others. */
+static void forget_epochs(struct driver *d)
+{
+    d->confirmed = -1;
+    d->patience.waits = false;
+}
+
 static void take_table(struct driver *d)
 {
     if (d->next == NULL)
         return;
     if (d->table != NULL && d->table->term != d->next->term)
-        d->confirmed = -1;
+        forget_epochs(d);
     route_table_destroy(d->table);
     d->table = d->next;
     d->next = NULL;

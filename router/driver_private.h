@@ -35,6 +35,8 @@ struct driver {
     json_object *asked;   /* keys that somebody asks for; NULL: not known */
     bool asked_more;      /* … and others */
     int64_t limit;        /* of streams; -1: the next look says it */
+    struct router_patience patience;
+    bool overdue; /* older requests are to be shut */
 
     /* What is carried out. */
     struct router_plan plan;
@@ -55,6 +57,8 @@ struct driver {
 
 /* The next look. */
 void driver_look_in(struct driver *d, uint64_t ms);
+/* Streams with no larger number are to be shut; -1: none. */
+int64_t driver_overdue(const struct driver *d);
 /* A question or a command has failed. */
 void driver_failed(struct driver *d, const char *what, const char *why);
 /* False: it is not even asked, and that counts as failed. */

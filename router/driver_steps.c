@@ -12,6 +12,7 @@
 
 #define RELOAD_MS      10000
 #define RELOAD_LOOK_MS 20
+#define SHUT_LOOK_MS   200
 #define SHOW_MAPS      "show map\n"
 
 static void next_step(struct driver *d);
@@ -311,6 +312,45 @@ static void tell_server(struct driver *d)
     free(command);
 }
 
+/* ---- older requests -------------------------------------------------------------------------- */
+
+/* Who has ended meanwhile is not found, and the next look says who has not. */
+static void on_shut(const char *answer, const char *why, void *arg)
+{
+    struct driver *d = arg;
+
+    d->talk = NULL;
+    if (answer == NULL) {
+        driver_failed(d, "shutdown session", why);
+        return;
+    }
+    driver_drop_plan(d);
+    driver_look_in(d, SHUT_LOOK_MS);
+}
+
+static void on_older(const char *answer, const char *why, void *arg)
+{
+    struct driver *d = arg;
+    struct error err = {""};
+    char *command;
+    int count = 0;
+
+    d->talk = NULL;
+    command = answer != NULL ? haproxy_shut_command(answer, driver_overdue(d), &count, &err) : NULL;
+    if (command == NULL) {
+        driver_failed(d, "show sess", answer == NULL ? why : err.text);
+        return;
+    }
+    if (count == 0) {
+        over(d);
+    } else {
+        log_info("%d request%s that came by older routes %s shut after %d s", count,
+                 count == 1 ? "" : "s", count == 1 ? "is" : "are", HAPROXY_OLD_MAX);
+        driver_ask(d, d->options.home->socket, command, on_shut);
+    }
+    free(command);
+}
+
 static void next_step(struct driver *d)
 {
     if (d->step == d->plan.count) {
@@ -326,6 +366,9 @@ static void next_step(struct driver *d)
         return;
     case ROUTER_SERVER:
         tell_server(d);
+        return;
+    case ROUTER_SHUT:
+        driver_ask(d, d->options.home->socket, HAPROXY_SHOW_STREAMS, on_older);
         return;
     }
 }

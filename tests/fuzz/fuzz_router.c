@@ -106,13 +106,17 @@ static void check_others(const struct texts *texts)
     struct haproxy_streams streams;
     struct leader_place place;
     struct error err = {""};
-    char *digests;
+    char *digests, *shut;
     int count;
 
     if (haproxy_workers_read(texts->of[2], &workers, &err) == 0)
         MUST(workers.master > 0 && workers.worker >= 0 && workers.old >= 0);
     if (haproxy_streams_read(texts->of[3], 5, &streams, &err) == 0)
         MUST(streams.latest >= 0 && streams.older >= 0);
+    shut = haproxy_shut_command(texts->of[3], 5, &count, &err);
+    if (shut != NULL)
+        MUST(count <= streams.older && strchr(shut, '\n') == shut + strlen(shut) - 1);
+    free(shut);
     if (leader_place_read(texts->of[4], strlen(texts->of[4]), &place, &err) == 0) {
         MUST(place.addresses[0] != NULL && leader_place_same(&place, &place));
         leader_place_clear(&place);

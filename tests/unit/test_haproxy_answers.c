@@ -96,6 +96,38 @@ static void test_streams(void **state)
         haproxy_streams_read("0x1: epoch=0xffffffffffffffffff age=0s\n", 1, &streams, &err), -1);
 }
 
+static void test_shut(void **state)
+{
+    static const char answer[] =
+        "0x1: proto=tcpv4 src=10.0.0.9:1 fe=requests be=requests srv=<none> epoch=0x3 age=0s\n"
+        "0x55d0a2: proto=tcpv4 fe=requests be=shard_1 srv=a ts=00 epoch=0 age=0s\n"
+        "0x3;x: proto=tcpv4 fe=requests be=shard_2 srv=a ts=00 epoch=0x2 age=0s\n"
+        "0x55d0a3: proto=tcpv4 fe=requests be=shard_2 srv=a ts=00 epoch=0xa age=0s\n"
+        "0x4: proto=tcpv4 src=10.0.0.9:4 fe=requests be=shard_2 srv=a ts=00 epoch=0x1a age=0s\n"
+        "0x5: proto=unix_stream src=unix:1 fe=GLOBAL be=<NONE> epoch=0x1b age=0s\n\n";
+    char many[300 * 80] = "", *text;
+    struct error err = {""};
+    int count;
+
+    (void)state;
+    text = haproxy_shut_command(answer, 0x10, &count, &err);
+    assert_string_equal(text, "shutdown session 0x55d0a2; shutdown session 0x55d0a3\n");
+    assert_int_equal(count, 2);
+    free(text);
+    text = haproxy_shut_command(answer, -1, &count, &err);
+    assert_int_equal(count, 0);
+    free(text);
+    assert_null(haproxy_shut_command("0x1: age=0s\n", 1, &count, &err));
+    assert_one_line(err.text);
+    for (int i = 0; i < 300; i++)
+        sprintf(many + strlen(many), "0xffffffffffff%04x: fe=r be=shard_1 epoch=0x1 age=0s\n",
+                (unsigned)i);
+    text = haproxy_shut_command(many, 1, &count, &err);
+    assert_in_range(count, 100, 299); /* the others later */
+    assert_true(strlen(text) < HAPROXY_PIECE);
+    free(text);
+}
+
 static void test_workers(void **state)
 {
     static const char answer[] =
@@ -192,8 +224,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),    cmocka_unit_test(test_no_stat),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_map),     cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_shut),
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_map),
+        cmocka_unit_test(test_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

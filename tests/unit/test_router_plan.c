@@ -122,7 +122,9 @@ static void describe(const struct router_plan *plan, char *text, size_t size)
                      step->server.name[0]);
         else
             snprintf(text + length, size - length, "%s; ",
-                     step->kind == ROUTER_RELOAD ? "reload" : "routes");
+                     step->kind == ROUTER_RELOAD ? "reload"
+                     : step->kind == ROUTER_SHUT ? "shut"
+                                                 : "routes");
     }
     length = strlen(text);
     snprintf(text + length, size - length, "%s", plan->holds ? "holds" : "");
@@ -231,6 +233,77 @@ static void test_cases(void **state)
         route_table_destroy(table);
         route_table_destroy(map);
     }
+}
+
+/* Looks at one time after the other: the epoch of the table, whether its routes hold, and whether
+ * older requests are there. What is true then, and what is to be shut. */
+static void test_older(void **state)
+{
+    enum { MAX = HAPROXY_OLD_MAX, MORE = ROUTER_SHUT_MAX };
+    static const struct {
+        double now;
+        int64_t epoch, limit;
+        bool routed, older;
+        int64_t is_true, overdue;
+    } looks[] = {
+        {1, 3, 7, true, false, 3, -1},
+        /* A request that goes on and on. */
+        {2, 4, 9, false, true, -1, -1},
+        {10, 4, 9, true, true, -1, -1},
+        {10 + MAX - 1, 4, 9, true, true, -1, -1},
+        {10 + MAX, 4, 9, true, true, -1, 9},
+        {11 + MAX, 4, 9, true, false, 4, -1},
+        /* … and cannot be shut. Meanwhile there are further changes, again and again. */
+        {1000, 5, 20, true, true, -1, -1},
+        {1100, 6, 30, false, true, -1, -1},
+        {1101, 6, 30, true, true, -1, -1},
+        {1000 + MAX, 7, 40, true, true, -1, 20},
+        {1000 + MAX + MORE - 1, 8, 50, false, true, -1, 20},
+        {1000 + MAX + MORE, 8, 50, true, true, 5, -1},
+        {1001 + MAX + MORE, 9, 60, true, true, -1, -1},
+        {1000 + 2 * MAX + MORE, 10, 70, true, true, -1, 50},
+        {1000 + 2 * (MAX + MORE), 10, 70, false, true, 8, -1},
+        {1001 + 2 * (MAX + MORE), 10, 70, false, true, -1, -1},
+        {3000, 10, 70, true, false, 10, -1},
+        /* Older ones are in a worker of before: haproxy itself ends that. */
+        {4000, 11, -1, true, true, -1, -1},
+        {4000 + MAX, 11, -1, true, true, -1, -1},
+        {4000 + MAX + MORE, 11, -1, true, true, 11, -1},
+    };
+    struct router_patience patience = {false};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(looks); i++) {
+        struct router_plan plan = {.routed = looks[i].routed,
+                                   .holds = looks[i].routed && !looks[i].older};
+        int64_t is_true = router_patience_look(&patience, &plan, looks[i].epoch, looks[i].limit,
+                                               looks[i].now);
+        int64_t overdue = router_patience_overdue(&patience, looks[i].now);
+
+        if (is_true != looks[i].is_true || overdue != looks[i].overdue)
+            fail_msg("look %zu: epoch %lld is true, up to %lld overdue", i, (long long)is_true,
+                     (long long)overdue);
+    }
+}
+
+static void test_overdue(void **state)
+{
+    struct route_table *table = table_of("1:a/ready,b/ready | A=1"), *map = table_of("1: | A=1");
+    struct haproxy_stat stat = stat_of("1 1:a/UP/L7OK/4");
+    struct router_has has = {.stat = &stat, .older = true, .overdue = true, .routes = map->routes};
+    struct router_plan plan;
+    char text[512];
+
+    (void)state;
+    has.route_count = map->route_count;
+    assert_int_equal(router_plan(&has, table, &plan), 0);
+    describe(&plan, text, sizeof(text));
+    assert_string_equal(text, "add 1/b; check 1/b; drain 1/b; shut; ");
+    assert_true(plan.routed);
+    router_plan_clear(&plan);
+    haproxy_stat_clear(&stat);
+    route_table_destroy(table);
+    route_table_destroy(map);
 }
 
 /* The file of a reload: nobody in it who has not answered, but where there is nobody else. */
@@ -714,10 +787,8 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_cases), cmocka_unit_test(test_older),  cmocka_unit_test(test_overdue),
+        cmocka_unit_test(test_file),  cmocka_unit_test(test_report), cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
