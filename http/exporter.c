@@ -60,6 +60,8 @@ struct exporter {
     uv_timer_t due, tick, sweep;
     uv_signal_t term, interrupt;
     struct look *look;  /* NULL: there is none */
+    uint64_t look_late; /* nobody waits for it then; 0: nobody does any more */
+    bool left;          /* at the end, too */
     struct text latest; /* NULL: there is none */
     double at;          /* Unix time of it */
     int looks, failures;
@@ -289,10 +291,15 @@ static void on_door(uv_poll_t *poll, int status, int events)
         uv_poll_stop(poll);
 }
 
+static void leave_look(struct exporter *e);
+
 static void on_sweep(uv_timer_t *timer)
 {
     struct exporter *e = timer->data;
     struct client *client;
+
+    if (e->look != NULL && e->look_late != 0 && uv_now(&e->loop) >= e->look_late)
+        leave_look(e);
 
     TAILQ_FOREACH (client, &e->clients, entry)
         if (client->late != 0 && uv_now(&e->loop) >= client->late) {
@@ -310,19 +317,37 @@ static void forget(struct text *text)
     *text = (struct text){0};
 }
 
+static void has_failed(struct exporter *e)
+{
+    forget(&e->latest);
+    e->looks++;
+    e->failures++;
+}
+
+/* It was to be killed, and is not gone: what it waits for in the kernel does not answer. It is
+ * waited for, and none begins meanwhile: they would become many. */
+static void leave_look(struct exporter *e)
+{
+    e->look_late = 0;
+    log_error("a look cannot be ended; there is none until it is gone");
+    has_failed(e);
+}
+
 static void look_over(char *text, size_t size, int status, void *arg)
 {
     struct exporter *e = arg;
     struct timeval now;
+    bool left = e->look != NULL && e->look_late == 0;
 
     e->look = NULL;
-    forget(&e->latest);
-    e->looks++;
-    if (text == NULL || status != 0) {
+    if (text == NULL || status != 0 || left) {
         free(text);
-        e->failures++;
+        if (!left)
+            has_failed(e);
         return;
     }
+    forget(&e->latest);
+    e->looks++;
     e->latest = (struct text){.data = text, .size = size};
     gettimeofday(&now, NULL);
     e->at = (double)now.tv_sec + (double)now.tv_usec / 1e6;
@@ -344,12 +369,21 @@ static void on_tick(uv_timer_t *timer)
         return; /* the one before is not over */
     snprintf(jobs, sizeof(jobs), "--jobs=%d", e->jobs);
     snprintf(timeout, sizeof(timeout), "--timeout=%d", e->timeout);
+    e->look_late = uv_now(&e->loop) + (uint64_t)options.limit_ms + LATE_MS;
     e->look = look_begin(&e->loop, &options);
     if (e->look == NULL)
         look_over(NULL, 0, -1, e);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+static void on_left(uv_timer_t *timer)
+{
+    struct exporter *e = timer->data;
+
+    e->left = true;
+    uv_stop(&e->loop);
+}
 
 static void on_signal(uv_signal_t *handle, int number)
 {
@@ -367,7 +401,9 @@ static void on_signal(uv_signal_t *handle, int number)
     uv_close((uv_handle_t *)&e->door, NULL);
     uv_close((uv_handle_t *)&e->due, NULL);
     uv_close((uv_handle_t *)&e->tick, NULL);
-    uv_close((uv_handle_t *)&e->sweep, NULL);
+    /* A look that cannot be ended does not hold the end. */
+    uv_timer_start(&e->sweep, on_left, LATE_MS, 0);
+    uv_unref((uv_handle_t *)&e->sweep);
     uv_close((uv_handle_t *)&e->term, NULL);
     uv_close((uv_handle_t *)&e->interrupt, NULL);
 }
@@ -448,6 +484,8 @@ int main(int argc, char **argv)
            strchr(argv[3], ':') != NULL ? "]" : "", e.port);
     fflush(stdout);
     uv_run(&e.loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&e.sweep, NULL);
+    uv_run(&e.loop, UV_RUN_NOWAIT);
     forget(&e.latest);
-    return uv_loop_close(&e.loop) == 0 ? 0 : 1;
+    return uv_loop_close(&e.loop) == 0 || e.left ? 0 : 1;
 }

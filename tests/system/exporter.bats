@@ -22,6 +22,8 @@ teardown() {
     local pid
     for pid in "${pids[@]}"; do
         kill "$pid" 2>/dev/null || true
+    done
+    for pid in "${pids[@]}"; do
         wait "$pid" 2>/dev/null || true
     done
     rm -rf "$DIR"
@@ -59,6 +61,59 @@ PY
     for _ in 1 2 3 4 5; do
         scrape
     done
+}
+
+# A look whose end nobody hears of: another process traces it, and does not wait for it.
+immortal() {
+    cat >"$DIR/selastic.new" <<'PY'
+#!/usr/bin/python3
+import ctypes, os, signal, sys, time
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+libc.prctl(0x59616D61, -1, 0, 0, 0)
+ready, begun = os.pipe()
+parent = os.getpid()
+if os.fork() == 0:
+    os.dup2(os.open("/dev/null", os.O_RDWR), 1)
+    failed = libc.ptrace(0x4206, parent, 0, 0)
+    with open(sys.argv[0] + ".tracer", "w") as file:
+        print("failed" if failed else os.getpid(), file=file)
+    os.write(begun, b"x")
+    time.sleep(600)
+    os._exit(0)
+os.read(ready, 1)
+time.sleep(600)
+PY
+    chmod 0755 "$DIR/selastic.new"
+    mv "$DIR/selastic.new" "$DIR/selastic"
+}
+
+has() { curl -s -m 20 "http://127.0.0.1:$PORT/metrics" | grep -qx "$1"; }
+
+@test "a look that cannot be ended leaves no old numbers" {
+    has 'elastic_exporter_success 1'
+    immortal
+    wait_for 20 test -s "$DIR/selastic.tracer"
+    tracer=$(cat "$DIR/selastic.tracer")
+    [[ $tracer != failed ]]
+    pids+=("$tracer")
+    wait_for 20 has 'elastic_exporter_success 0'
+    run -1 scrape
+    grep -q 'a look cannot be ended' "$DIR/err"
+    # Once it is gone, looks go on.
+    printf '#!/bin/sh\necho "one 1"\n' >"$DIR/selastic.new"
+    chmod 0755 "$DIR/selastic.new"
+    mv "$DIR/selastic.new" "$DIR/selastic"
+    kill -KILL "$tracer"
+    wait_for 20 scrape
+    has 'elastic_exporter_success 1'
+    # Nor does one hold the end.
+    rm "$DIR/selastic.tracer"
+    immortal
+    wait_for 20 test -s "$DIR/selastic.tracer"
+    pids+=("$(cat "$DIR/selastic.tracer")")
+    kill "${pids[0]}"
+    wait "${pids[0]}"
 }
 
 @test "a client that is slow is cut off" {
