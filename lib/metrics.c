@@ -17,6 +17,7 @@
 #define ENTRIES_MAX 100000 /* of a list that is counted: of a longer one only the first */
 #define VALUE_BYTES 128    /* of the value of a label; longer ones are cut */
 #define BUCKETS_MAX 32
+#define BOUND_MAX   1e9 /* of a bucket */
 
 static json_object *member(json_object *object, const char *key)
 {
@@ -38,6 +39,7 @@ static const char *text(json_object *object, const char *key, char value[VALUE_B
                                                                      : NULL;
 
     snprintf(value, VALUE_BYTES, "%s", said != NULL ? said : "");
+    metrics_clean(value);
     return value;
 }
 
@@ -224,6 +226,20 @@ static bool grows(const double *values, size_t count, bool strictly)
     return true;
 }
 
+/* As they are written: two that differ by less would be one sample twice. */
+static bool are_bounds(const double *bounds, size_t count)
+{
+    char text[METRICS_BOUND], before[METRICS_BOUND] = "";
+
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(bounds[i]) || fabs(bounds[i]) > BOUND_MAX ||
+            strcmp(metrics_bound(bounds[i], text), before) == 0)
+            return false;
+        snprintf(before, sizeof(before), "%s", text);
+    }
+    return true;
+}
+
 /* A leader of another release may have other bounds. */
 static void put_pauses(struct metrics_writer *writer, json_object *answer)
 {
@@ -239,7 +255,8 @@ static void put_pauses(struct metrics_writer *writer, json_object *answer)
     if (buckets == 0 || buckets > BUCKETS_MAX || isnan(sum) ||
         !doubles(pauses, "bounds", buckets, bounds) ||
         !doubles(pauses, "counts", buckets, counts) || !grows(bounds, buckets, true) ||
-        !grows(counts, buckets, false) || !(all >= counts[buckets - 1]))
+        !are_bounds(bounds, buckets) || !grows(counts, buckets, false) ||
+        !(all >= counts[buckets - 1]))
         return;
     metrics_histogram(writer, &family, bounds, counts, (int)buckets, all, sum);
 }
@@ -339,7 +356,8 @@ static void put_stragglers(struct metrics_writer *writer, json_object *answer)
                                          {NULL, NULL}};
 
         ranks[i] = NAN;
-        if (isnan(value) || value < 0 || value > UINT32_MAX || one_of(ranks, i, value))
+        if (isnan(value) || value != floor(value) || value < 0 || value > UINT32_MAX ||
+            one_of(ranks, i, value))
             continue;
         ranks[i] = value;
         snprintf(rank, sizeof(rank), "%.0f", value);

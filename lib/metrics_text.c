@@ -36,18 +36,37 @@ static void put_value(FILE *out, double value)
         fprintf(out, "%.12g", value);
 }
 
+/* The length of the character that is written as it is; 0: it is a byte that is written as '?'. */
+static size_t plain_length(const char *text, size_t left)
+{
+    return (unsigned char)*text < ' ' && *text != '\n' ? 0 : text_utf8_length(text, left);
+}
+
+void metrics_clean(char *value)
+{
+    for (size_t left = strlen(value); left > 0;) {
+        size_t length = plain_length(value, left);
+
+        if (length == 0)
+            *value = '?';
+        length = length > 0 ? length : 1;
+        value += length;
+        left -= length;
+    }
+}
+
 static void put_escaped(FILE *out, const char *text)
 {
     size_t left = strlen(text);
 
     while (left > 0) {
-        size_t length = text_utf8_length(text, left);
+        size_t length = plain_length(text, left);
 
         if (*text == '\\' || *text == '"')
             fprintf(out, "\\%c", *text);
         else if (*text == '\n')
             fputs("\\n", out);
-        else if (length == 0 || (unsigned char)*text < ' ')
+        else if (length == 0)
             fputc('?', out);
         else
             fwrite(text, 1, length, out);
@@ -128,17 +147,22 @@ static void put_part(struct metrics_writer *writer, const struct metrics_family 
     fputc('\n', writer->out);
 }
 
+/* OpenMetrics wants the point. */
+const char *metrics_bound(double bound, char text[METRICS_BOUND])
+{
+    snprintf(text, METRICS_BOUND, bound == floor(bound) ? "%.1f" : "%.12g", bound);
+    return text;
+}
+
 void metrics_histogram(struct metrics_writer *writer, const struct metrics_family *family,
                        const double *bounds, const double *counts, int buckets, double all,
                        double sum)
 {
     say_family(writer, family);
     for (int i = 0; i < buckets; i++) {
-        char bound[32];
+        char bound[METRICS_BOUND];
 
-        /* OpenMetrics wants the point. */
-        snprintf(bound, sizeof(bound), bounds[i] == floor(bounds[i]) ? "%.1f" : "%.12g", bounds[i]);
-        put_part(writer, family, "bucket", bound, counts[i]);
+        put_part(writer, family, "bucket", metrics_bound(bounds[i], bound), counts[i]);
     }
     put_part(writer, family, "bucket", "+Inf", all);
     put_part(writer, family, "sum", NULL, sum);

@@ -57,6 +57,14 @@ void metrics_histogram(struct metrics_writer *writer, const struct metrics_famil
                        const double *bounds, const double *counts, int buckets, double all,
                        double sum);
 
+/* A bound as that writes it. */
+#define METRICS_BOUND 32
+const char *metrics_bound(double bound, char text[METRICS_BOUND]);
+
+/* The value of a label as it is read: what cannot be written of it is replaced. Two values that are
+ * the same then are one sample twice. */
+void metrics_clean(char *value);
+
 /* The end of the whole text. */
 void metrics_end(struct metrics_writer *writer);
 

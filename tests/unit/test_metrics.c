@@ -171,6 +171,22 @@ static void test_wrong_answers(void **state)
          "\"ready\"} 7", "\"ready\"} 2"},
         {"{\"stragglers\": [{\"rank\": 1, \"factor\": 2}, {\"rank\": 1, \"factor\": 7}]}", "} 7\n",
          "rank=\"1\",cause=\"\"} 2\n"},
+        {"{\"stragglers\": [{\"rank\": 1.2, \"factor\": 2}, {\"rank\": 1.4, \"factor\": 7}]}",
+         "straggler", NULL},
+        {"{\"roles\": {\"roles\": [{\"name\": \"a\\u0001\", \"target\": 1}, {\"name\": "
+         "\"a\\u0002\", \"target\": 7}]}}",
+         "} 7\n", "role=\"a?\"} 1\n"},
+        {"{\"pools\": [{\"pool\": \"b?\", \"price\": 2}, {\"pool\": \"b\\u001f\", \"price\": 7}]}",
+         "} 7\n", "pool=\"b?\"} 2\n"},
+        {"{\"measures\": {\"pauses\": {\"bounds\": [1.00000000000001, 1.00000000000002], "
+         "\"counts\": [1, 1], \"count\": 1, \"sum\": 1}}}",
+         "pause", NULL},
+        {"{\"measures\": {\"pauses\": {\"bounds\": [1e40, 1.1e40], "
+         "\"counts\": [1, 1], \"count\": 1, \"sum\": 1}}}",
+         "pause", NULL},
+        {"{\"measures\": {\"pauses\": {\"bounds\": [NaN], \"counts\": [1], \"count\": 1, "
+         "\"sum\": 1}}}",
+         "pause", NULL},
         {"{\"measures\": {\"pauses\": {\"bounds\": [1, 1], \"counts\": [1, 1], \"count\": 1, "
          "\"sum\": 1}}}",
          "pause", NULL},
