@@ -263,7 +263,8 @@ POLICY_OTHER(mlflow_tracking_uri,
     .argument = "URL",
     .kind = POLICY_KIND_TEXT,
     .form = POLICY_FORM_URL,
-    .allowed = "none, or an address such as http://mlflow.example:5000, without a name or password",
+    .allowed = "none, or an address such as http://mlflow.example:5000, without a name or password "
+               "(MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD have these)",
     .help = "the MLflow server that keeps a run of the job; none: no server")
 
 POLICY_OTHER(mlflow_experiment_name,

@@ -60,7 +60,8 @@ static void assert_helpful(const struct policy_option *option)
 }
 
 #define MLFLOW_URL                                                                                 \
-    "write none, or an address such as http://mlflow.example:5000, without a name or password"
+    "write none, or an address such as http://mlflow.example:5000, without a name or password "    \
+    "(MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD have these)"
 
 static void test_table(void **state)
 {
