@@ -11,6 +11,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_copies.py \
     client/python/slurm_elastic/_dcp.py \
     client/python/slurm_elastic/_events.py \
+    client/python/slurm_elastic/_final.py \
     client/python/slurm_elastic/_flat.py \
     client/python/slurm_elastic/_generators.py \
     client/python/slurm_elastic/_left_behind.py \

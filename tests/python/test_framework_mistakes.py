@@ -189,6 +189,11 @@ def training(shard, mistake):
             callbacks = [Commit()] if mistake == "twice" else []
             options.update(per_device_train_batch_size=4) if mistake == "batch" else None
             trainer = new_trainer(state, sampler, rows, (sgd, scheduler), callbacks, **options)
+        if mistake == "model":
+            trainer.compute_loss = lambda _, inputs, **options: net(**inputs)["loss"]
+        if mistake == "wrapped":
+            wrap = torch.nn.parallel.DistributedDataParallel
+            trainer.accelerator.prepare_model = lambda *_, **options: wrap(state.ddp)
         if shard is cut:
             share_samples(sampler)
         trainer.train()
@@ -253,7 +258,8 @@ def training(shard, mistake):
         trainer.fit(net, data)
 
     try:
-        state = live.State(net, *parts, wrap=False, shard=shard)
+        options = {} if mistake == "wrap" else {"wrap": False}
+        state = live.State(net, *parts, shard=shard, **options)
     except TypeError as error:
         say(str(error))
         return
@@ -263,6 +269,7 @@ main()
 """
 )
 SHARDED = "^the model is sharded by fully_shard.*do not wrap it in DistributedDataParallel"
+WRAPPED = "^the model is in a DistributedDataParallel already"
 FORGOTTEN = "^the training has ended without one commit"
 TWICE = "^commit.* is called twice for each step.*left out$|^commit.. without a batch"
 SAMPLER = "^an ElasticSampler gives the batches, and it is not in the state"
@@ -308,7 +315,7 @@ class Frameworks(unittest.TestCase):
                 "ddp:sampler": SAMPLER,
                 "ddp:model": THROUGH,
                 "ddp:accelerator": THROUGH,
-                "ddp:wrapped": "^the model is in a DistributedDataParallel already",
+                "ddp:wrapped": WRAPPED,
                 "ddp:loader": "",
                 "ddp:distributed": DISTRIBUTED,
                 "ddp:prepared": PREPARED,
@@ -336,12 +343,15 @@ class Frameworks(unittest.TestCase):
                 "ddp:twice": TWICE,
                 "ddp:optimizer": OPTIMIZER["ddp"],
                 "ddp:sampler": SAMPLER,
+                "ddp:model": THROUGH,
+                "ddp:wrapped": WRAPPED,
                 "ddp:batch": BATCH,
                 "fsdp:": "",
                 "fsdp:trainer": SHARDED,
                 "fsdp:twice": TWICE,
                 "fsdp:optimizer": OPTIMIZER["fsdp"],
                 "fsdp:sampler": SAMPLER,
+                "fsdp:wrapped": SHARDED,
                 "fsdp:batch": BATCH,
                 "tensor:": "",
             },
@@ -358,6 +368,7 @@ class Frameworks(unittest.TestCase):
                 "ddp:optimizer": OPTIMIZER["ddp"],
                 "ddp:sampler": SAMPLER,
                 "ddp:distributed": UNDRAWN,
+                "ddp:wrap": THROUGH,
                 "ddp:batch": BATCH,
                 "fsdp:": "",
                 "fsdp:trainer": SHARDED,

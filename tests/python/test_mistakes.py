@@ -7,11 +7,14 @@ In worlds of one process, which look for mistakes as larger ones do.
 
 import contextlib
 import io
+import json
 import os
+import subprocess
 import tempfile
 import unittest
 from unittest import mock
 
+import fake_agent
 import tap
 
 try:
@@ -23,6 +26,15 @@ try:
     from torch.utils.data.distributed import DistributedSampler
 except ImportError:
     torch = None
+
+
+ENDS = """
+import os, sys
+import slurm_elastic
+from slurm_elastic._final import final
+os.environ["TORCHELASTIC_ERROR_FILE"] = sys.argv[1] + os.environ["RANK"]
+raise {error}
+"""
 
 
 class Case(unittest.TestCase):
@@ -273,6 +285,22 @@ class Common:
         parts = [self.optimizer, self.sampler]
         self.quiet(self.through, self.distributed(2), parts, [self.sampler])
 
+    def test_a_distributed_sampler_of_another_world(self):
+        with self.refused("^the batches come from a DistributedSampler of 2 ranks in a world of 1"):
+            self.through(self.distributed(2), [self.optimizer])
+
+    def test_a_newcomer_with_another_global_batch_trains_something_else(self):
+        self.begin(self.optimizer, self.sampler)
+
+        def newcomer(global_batch):
+            model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+            sampler = ElasticSampler(self.data, global_batch)
+            return live.State(model, optimizer, sampler, shard=self.shard)._signature()
+
+        self.assertEqual(newcomer(4), self.state._signature())
+        self.assertNotEqual(newcomer(2 * 4), self.state._signature())
+
     def test_wrapped_twice(self):
         self.begin(self.optimizer)
         words = (
@@ -375,10 +403,6 @@ class DataParallel(Common, Case):
         for part in (Bundle(), Wrapper()):
             self.quiet(train, part)
 
-    def test_a_distributed_sampler_of_another_world(self):
-        with self.refused("^the batches come from a DistributedSampler of 2 ranks in a world of 1"):
-            self.through(self.distributed(2), [self.optimizer])
-
     def test_fully_shard_without_a_function(self):
         self.begin(self.optimizer)
         with mock.patch.object(_torch_compat, "is_fully_sharded", lambda module: True):
@@ -393,6 +417,40 @@ class DataParallel(Common, Case):
         _membership.begin(self.state)
         with self.refused("^the model has trained, and not through state.ddp"):
             self.usual_step(self.model)
+
+
+class Ends(unittest.TestCase):
+    """Workers that nobody keeps from ending by an error."""
+
+    def end(self, error):
+        """Of two ranks: exit statuses, what they have written, what they have told the leader."""
+        told = []
+        with tempfile.TemporaryDirectory() as directory:
+            place = os.path.join(directory, "error-")
+            code = ENDS.format(error=error)
+            with fake_agent.World(
+                ["-c", code, place], 2, stderr=subprocess.PIPE, text=True
+            ) as world:
+                said = [each.communicate(timeout=280)[1] for each in world.workers]
+                status = world.wait()
+            for rank in range(2):
+                with contextlib.suppress(FileNotFoundError), open(f"{place}{rank}") as file:
+                    told.append(json.load(file)["message"])
+        return status, said, told
+
+    def test_a_mistake_says_that_another_start_is_of_no_use(self):
+        status, said, told = self.end("final(TypeError('give the model'))")
+        self.assertEqual(status, [93, 93])
+        self.assertRegex(said[0], "(?s)^Traceback .*\nTypeError: give the model\n$")
+        self.assertEqual(said[1], "")
+        self.assertEqual(told, ["give the model"] * 2)
+
+    def test_an_error_after_a_mistake_that_was_caught_is_any_other_error(self):
+        status, said, told = self.end("(final(TypeError('caught')), KeyError('lost'))[1]")
+        self.assertEqual(status, [1, 1])
+        for each in said:
+            self.assertRegex(each, "(?s)^Traceback .*\nKeyError: 'lost'\n$")
+        self.assertEqual(told, [])
 
 
 def can_shard():
@@ -426,8 +484,9 @@ class Arguments(unittest.TestCase):
             (None, "NoneType"),
         ):
             words = f"^the first argument of live.State is the model, a torch.nn.Module, not {name}"
-            with self.assertRaisesRegex(TypeError, words):
-                live.State(first, optimizer)
+            for options in ({}, {"shard": lambda model, mesh: None}):
+                with self.assertRaisesRegex(TypeError, words):
+                    live.State(first, optimizer, **options)
 
     def test_alone_nothing_is_looked_at(self):
         model = torch.nn.Linear(2, 2)

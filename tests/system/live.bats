@@ -117,14 +117,14 @@ milliseconds() {
         awk '{ print (($1 * 60 + $2) * 60 + $3) * 1000 + $4 }'
 }
 
-@test "newcomers that crash or hang at import or have another model do not disturb the others, and selastic says why; preempted, they leave at once" {
+@test "newcomers that crash or hang at import or have another global batch do not disturb the others, and selastic says why; preempted, they leave at once" {
     local extension rival left
     newcomers broken
     CONF=$TB_WORK/impatient.conf training 100000
     as_user selastic resize "$job" 3
     wait_for 60 shows "its workers were not let in: a worker ended before its gate"
-    newcomers other
-    wait_for 60 shows "its workers were not let in: what they train is not what the others train"
+    newcomers batch
+    wait_for 60 shows "its workers were not let in: what they train is not what the others train: .*global batch (which must not depend on WORLD_SIZE)"
     newcomers hang
     wait_for 90 shows "its workers were not let in: they did not come to their gates in 40 s"
     newcomers good
@@ -153,6 +153,30 @@ SCRIPT
     wait_for 60 job_ended "$job"
     job_is "$job" FAILED
     grep '^elasticrun: .*--mode=live: workers on n[0-9]* have begun without slurm_elastic.live' "$TB_WORK/$job.out"
+    (($(grep -c ': generation [0-9]*: ' "$TB_WORK/$job.out") == 1)) # nothing was started again
+}
+
+@test "a mistake of the script ends the job at once, with one traceback, and the line that says what to do at the end" {
+    cat >"$TB_WORK/mistaken.py" <<'SCRIPT'
+import torch
+from slurm_elastic import live
+model = torch.nn.Linear(3, 2)
+state = live.State(model, torch.optim.SGD(model.parameters(), lr=0.1))
+def train(state):
+    while True:
+        model(torch.ones(2, 3)).sum().backward()
+        state.step()
+live.run(train, state)
+SCRIPT
+    job=$(submit --elastic=2:2 -t 20 --wrap "srun elasticrun $PYTHON $TB_WORK/mistaken.py")
+    wait_for 60 job_ended "$job"
+    cat "$TB_WORK/$job.out"
+    job_is "$job" FAILED
+    [[ $(job_field "$job" ExitCode) == 93:0 ]]
+    [[ $(grep -c '^Traceback' "$TB_WORK/$job.out") == 1 ]]
+    grep -v '^srun: \|^elasticrun: job ' "$TB_WORK/$job.out" | tail -n 1 |
+        grep 'the model has trained, and not through state.ddp: .*Call state.ddp(x) instead of model(x)'
+    grep '^elasticrun: error: job [0-9]*: rank [01] on n[0-9] failed: the model has trained, .*(exit code 93)$' "$TB_WORK/$job.out"
     (($(grep -c ': generation [0-9]*: ' "$TB_WORK/$job.out") == 1)) # nothing was started again
 }
 

@@ -12,8 +12,8 @@ train: three small models in the same steps by slurm_elastic.live: "float64", "f
 DataLoader, in odd epochs from one with two persistent processes; every third step accumulates
 gradients. Each rank writes a JSON line for each step to LOGDIR/PID. Ends after EPOCHS, or with the
 epoch in which a file LOGDIR.enough appears, from when on steps take no STEP_SECONDS. NEWCOMERS is a
-file that tells workers of later worlds what to be: "broken" and "hang" at import, "other" (another
-model).
+file that tells workers of later worlds what to be: "broken" and "hang" at import, "batch" (a global
+batch that is computed from WORLD_SIZE).
 
 resize: makes that job's size another one of 2 to 6 nodes at random moments, also before the change
 before is through, until so many worlds have begun; then lets the training end.
@@ -75,26 +75,26 @@ def import_torch():
     from slurm_elastic import live
 
 
-def build_model(dtype, hidden):
+def build_model(dtype):
     torch.manual_seed(0)
-    layers = (torch.nn.Linear(FEATURES, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 2))
+    layers = (torch.nn.Linear(FEATURES, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
     model = torch.nn.Sequential(*layers).to(dtype=getattr(torch, dtype))
     model.register_buffer("average", model[0].weight.detach().clone())
     return model
 
 
 class Training:
-    def __init__(self, hidden=16):
+    def __init__(self, batch=BATCH):
         torch.set_num_threads(1)
         torch.manual_seed(1)
         self.x = torch.randn(SAMPLES, FEATURES, dtype=torch.float64)
         self.y = (self.x[:, 0] * self.x[:, 1] > 0).long()
         self.models = torch.nn.ModuleDict(
-            {name: build_model(dtype, hidden) for name, dtype in MODELS.items()}
+            {name: build_model(dtype) for name, dtype in MODELS.items()}
         )
         optimizer = torch.optim.SGD(self.models.parameters(), lr=0.05, momentum=0.9)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 + (step % 50) / 50)
-        self.sampler = slurm_elastic.ElasticSampler(SAMPLES, global_batch=BATCH, seed=3)
+        self.sampler = slurm_elastic.ElasticSampler(SAMPLES, global_batch=batch, seed=3)
         data = torch.utils.data.TensorDataset(self.x, self.y, torch.arange(SAMPLES))
         loader = torch.utils.data.DataLoader
         self.loaders = (
@@ -189,7 +189,9 @@ def train(log_dir, epochs, seconds, newcomers):
     os.environ["TORCH_FR_BUFFER_SIZE"] = "0"
     import_torch()
     os.makedirs(log_dir, exist_ok=True)
-    training = Training(hidden=17 if how == "other" else 16)
+    # As if two workers had begun with batches of their own.
+    own = BATCH // 2 * int(os.environ["WORLD_SIZE"]) if how == "batch" else BATCH
+    training = Training(own)
     state, sampler = training.state, training.sampler
     log = open(os.path.join(log_dir, str(os.getpid())), "a", buffering=1)
     world = {}

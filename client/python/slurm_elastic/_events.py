@@ -13,6 +13,7 @@ import time
 from typing import Any, Iterator, NamedTuple, Optional
 
 from . import _torch_compat
+from ._final import final
 from ._world import is_elastic, value
 
 INTERFACE = 1  # ELASTIC_INTERFACE of elastic.h
@@ -268,9 +269,11 @@ def live(shape: int) -> bool:
     """
     global _lives
     if attach() and _waited_in and not _lives:
-        raise RuntimeError(
-            f"slurm_elastic.{_waited_in} is called before live.run(): leave it out. live.run() waits "
-            "for the world, and loads the latest checkpoint"
+        raise final(
+            RuntimeError(
+                f"slurm_elastic.{_waited_in} is called before live.run(): leave it out. live.run() waits "
+                "for the world, and loads the latest checkpoint"
+            )
         )
     _lives = True
     if not attach() or not hasattr(_library, "elastic_live") or _library.elastic_live() != 0:

@@ -3,7 +3,8 @@
 
 A training is looked at in the first steps of each world; after that a step costs one comparison.
 Nothing here talks to other ranks. What is certainly wrong raises an error of one line. What some
-scripts may do on purpose gets one line, once.
+scripts may do on purpose gets one line, once. Workers that end by such an error are not started
+again (_final.py).
 
 mistake                       how it is seen                                      what follows
 state.ddp is not called       the parameters have changed, no forward pass went   error
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Set, Tupl
 import torch
 
 from . import _torch_compat, sampler
+from ._final import final
 from ._parts import is_optimizer, is_scaler
 from ._world import rank_and_size
 from .sampler import ElasticSampler
@@ -93,13 +95,17 @@ def watch_data_parallel() -> None:
     @functools.wraps(original)
     def init(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
         if isinstance(module, DistributedDataParallel):
-            raise RuntimeError(
-                "the model is in a DistributedDataParallel already: state.ddp is one, do not wrap it"
+            raise final(
+                RuntimeError(
+                    "the model is in a DistributedDataParallel already: state.ddp is one, do not wrap it"
+                )
             )
         if any(_torch_compat.is_dtensor(each) for each in module.parameters()):
-            raise RuntimeError(
-                "the model is sharded by fully_shard(), which sums the gradients: do not wrap it in "
-                "DistributedDataParallel"
+            raise final(
+                RuntimeError(
+                    "the model is sharded by fully_shard(), which sums the gradients: do not wrap it in "
+                    "DistributedDataParallel"
+                )
             )
         original(self, module, *args, **kwargs)
 
@@ -257,18 +263,22 @@ class Mistakes:
         if state._sharding is None and any(
             _torch_compat.is_fully_sharded(each) for each in state.model.modules()
         ):
-            raise RuntimeError(
-                "the script has called fully_shard() for the model of a state without shard=: give "
-                "live.State(..., shard=function), and function(model, mesh) calls it"
+            raise final(
+                RuntimeError(
+                    "the script has called fully_shard() for the model of a state without shard=: give "
+                    "live.State(..., shard=function), and function(model, mesh) calls it"
+                )
             )
         if self._calls is None:
             return
         self._was_called = self._was_called or self._calls.is_called
         if self._is_wrapped and not self._was_called and self._has_trained(state):
-            raise RuntimeError(
-                "the model has trained, and not through state.ddp: each rank would train a model "
-                "of its own. Call state.ddp(x) instead of model(x). A script that sums the "
-                "gradients itself needs live.State(..., wrap=False)"
+            raise final(
+                RuntimeError(
+                    "the model has trained, and not through state.ddp: each rank would train a model "
+                    "of its own. Call state.ddp(x) instead of model(x). A script that sums the "
+                    "gradients itself needs live.State(..., wrap=False)"
+                )
             )
 
     def _look_at_optimizers(self, state: State) -> None:
@@ -285,10 +295,12 @@ class Mistakes:
             if id(each) not in kept and _version(each) != version:
                 found = _optimizer_of(each)
                 if found is not None:
-                    raise RuntimeError(
-                        f"{name} is trained by an optimizer ({type(found).__name__}) that is not "
-                        "in the state: those that join would not get what it keeps. Give it to "
-                        "live.State(model, optimizer, ...)"
+                    raise final(
+                        RuntimeError(
+                            f"{name} is trained by an optimizer ({type(found).__name__}) that is not "
+                            "in the state: those that join would not get what it keeps. Give it to "
+                            "live.State(model, optimizer, ...)"
+                        )
                     )
                 return  # changed by the script itself
 
@@ -306,7 +318,7 @@ class Mistakes:
             )
             # The script may commit it and take it from world to world by itself.
             if not found.committed or (found.rank, found.world_size) != rank_and_size():
-                raise RuntimeError(what)
+                raise final(RuntimeError(what))
             tell(what)
         self._strange, self._strange_given = found, found._given
 
@@ -321,15 +333,22 @@ class Mistakes:
             size = rank_and_size()[1]
             what = f"the batches come from {source.kind}"
             ranks = of.num_replicas if hasattr(of, "num_replicas") else of.num_processes
-            if self._is_wrapped and ranks != size:
-                raise RuntimeError(
-                    f"{what} of {ranks} ranks in a world of {size}: samples are repeated "
-                    "or left out. Take ElasticSampler, and give it to live.State"
+            if ranks != size and self._has_samples_of_its_own(state):
+                raise final(
+                    RuntimeError(
+                        f"{what} of {ranks} ranks in a world of {size}: samples are repeated "
+                        "or left out. Take ElasticSampler, and give it to live.State"
+                    )
                 )
             tell(
                 f"{what}: where the world changes its epoch begins anew, and samples are repeated. "
                 "Take ElasticSampler, and give it to live.State"
             )
+
+    def _has_samples_of_its_own(self, state: State) -> bool:
+        """Whether no rank may have the samples of another one."""
+        sharding = state._sharding
+        return self._is_wrapped if sharding is None else not sharding.shares_samples
 
     def _look_at_commits(self, state: State) -> None:
         given = self._given(state)
@@ -344,7 +363,7 @@ class Mistakes:
             return
         what = "commit() is called twice for each step: state.step() calls it, the script need not"
         if state._samplers:
-            raise RuntimeError(f"{what}. Samples would be left out")
+            raise final(RuntimeError(f"{what}. Samples would be left out"))
         tell(what)
 
     # ---- at the end ------------------------------------------------------------------------------
@@ -361,7 +380,9 @@ class Mistakes:
             is_called = self._calls is None or self._calls.is_called
             has_trained = is_called and self._has_trained(state)
         if has_trained:
-            raise RuntimeError(
-                "the training has ended without one commit(): the world could not change. Call "
-                "state.step(), or state.commit() after each optimizer.step()"
+            raise final(
+                RuntimeError(
+                    "the training has ended without one commit(): the world could not change. Call "
+                    "state.step(), or state.commit() after each optimizer.step()"
+                )
             )

@@ -31,6 +31,7 @@ import torch
 import torch.distributed as dist
 
 from . import _reshard, _torch_compat, _world
+from ._final import final
 from ._reshard import Range, chunk
 from ._transfer import exchange, meet
 
@@ -149,17 +150,21 @@ class Sharding:
         for number, optimizer in enumerate(optimizers):
             for each in (p for group in optimizer.param_groups for p in group["params"]):
                 if id(each) not in self._names:
-                    raise TypeError(
-                        f"optimizer {number} has a parameter of shape {tuple(each.shape)} that is "
-                        "not one of the model: a sharded state cannot keep it"
+                    raise final(
+                        TypeError(
+                            f"optimizer {number} has a parameter of shape {tuple(each.shape)} that is "
+                            "not one of the model: a sharded state cannot keep it"
+                        )
                     )
         kept = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
         for name, each in model.named_parameters():
             if each.requires_grad and id(each) not in kept:
-                raise TypeError(
-                    f"{name} is trained, and no optimizer of the state has it: give live.State all "
-                    "optimizers, since fully_shard() makes new parameters, or call "
-                    "requires_grad_(False)"
+                raise final(
+                    TypeError(
+                        f"{name} is trained, and no optimizer of the state has it: give live.State all "
+                        "optimizers, since fully_shard() makes new parameters, or call "
+                        "requires_grad_(False)"
+                    )
                 )
         # In the module's own dictionaries a tied parameter is there several times.
         self._places = [
@@ -194,10 +199,12 @@ class Sharding:
         self.is_fresh = False
         after = dict(self._model.named_parameters())
         if list(after) != list(before):
-            raise TypeError("shard() has changed the names of parameters: it may only shard them")
+            raise final(
+                TypeError("shard() has changed the names of parameters: it may only shard them")
+            )
         self._made = {name: each for name, each in after.items() if _torch_compat.is_dtensor(each)}
         if not self._made:
-            raise TypeError("shard() has sharded no parameter: it has to call fully_shard()")
+            raise final(TypeError("shard() has sharded no parameter: it has to call fully_shard()"))
         self._check(after)
         if not self._sharded:
             self._sharded = dict(self._made)
@@ -209,9 +216,11 @@ class Sharding:
     def _check(self, parameters: Dict[str, Any]) -> None:
         for name, each in parameters.items():
             if name not in self._made and each.requires_grad:
-                raise TypeError(
-                    f"shard() has left out {name}, which is trained: no rank would sum its "
-                    "gradients. Call fully_shard() for the whole model, after its layers"
+                raise final(
+                    TypeError(
+                        f"shard() has left out {name}, which is trained: no rank would sum its "
+                        "gradients. Call fully_shard() for the whole model, after its layers"
+                    )
                 )
         cuts: Set[Tuple[int, int]] = set()
         for each in self._made.values():
@@ -358,6 +367,11 @@ class Sharding:
     def cut(self) -> Tuple[int, int]:
         """(number of this rank's part, number of parts) in this world."""
         return self._index, self._count
+
+    @property
+    def shares_samples(self) -> bool:
+        """Ranks may have the same samples: the model is cut inside units as well."""
+        return self._by_position
 
     # ---- optimizers, without what is sharded -----------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any, Iterable
 import torch
 
 from . import _world
+from ._final import final
 from ._torch_compat import can_shard, is_batch_norm, is_fully_sharded
 from ._world import rank_and_size
 
@@ -45,7 +46,7 @@ def refuse_sharded(values: Iterable[Any]) -> None:
     for value in values:
         what = _sharding_of(value)
         if what:
-            raise TypeError(f"{type(value).__name__} is {what}: {_INSTEAD}")
+            raise final(TypeError(f"{type(value).__name__} is {what}: {_INSTEAD}"))
         if isinstance(value, dict):
             refuse_sharded(value.values())
         elif isinstance(value, (list, tuple)):
@@ -58,16 +59,20 @@ def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
     Warns of BatchNorm, whose statistics the state cannot keep equal on all ranks.
     """
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(
-            f"the first argument of live.State is the model, a torch.nn.Module, not {type(model).__name__}: "
-            "optimizers, samplers and other parts come after it"
+        raise final(
+            TypeError(
+                f"the first argument of live.State is the model, a torch.nn.Module, not {type(model).__name__}: "
+                "optimizers, samplers and other parts come after it"
+            )
         )
     if type(model).__name__ in _WRAPPERS:
-        raise TypeError(
-            f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp"
+        raise final(
+            TypeError(
+                f"give the model, not its {type(model).__name__}: that is made anew in each world, as state.ddp"
+            )
         )
     if any(is_fully_sharded(each) for each in model.modules()):
-        raise TypeError(f"the model is sharded by fully_shard() already: {_SHARD}")
+        raise final(TypeError(f"the model is sharded by fully_shard() already: {_SHARD}"))
     refuse_sharded((*model.modules(), *model.parameters(), *parts))
     if rank_and_size()[0] == 0 and any(
         is_batch_norm(each)
@@ -85,27 +90,35 @@ def check(model: torch.nn.Module, parts: Iterable[Any]) -> None:
 def check_sharding(shard: Any, ddp_options: Any) -> None:
     """Raises ValueError or TypeError if a live.State cannot shard its model by this function."""
     if not callable(shard):
-        raise TypeError(f"shard={shard!r}: must be a function of the model and a mesh")
+        raise final(TypeError(f"shard={shard!r}: must be a function of the model and a mesh"))
     if ddp_options:
-        raise ValueError("ddp_options beside shard: a sharded model has no DistributedDataParallel")
+        raise final(
+            ValueError("ddp_options beside shard: a sharded model has no DistributedDataParallel")
+        )
     if not can_shard():
-        raise ValueError(
-            f"shard: PyTorch {torch.__version__} has no fully_shard() that runs on the host, PyTorch 2.13 has"
+        raise final(
+            ValueError(
+                f"shard: PyTorch {torch.__version__} has no fully_shard() that runs on the host, PyTorch 2.13 has"
+            )
         )
     if _world.value("ELASTIC_CHECKPOINT_URL") and _world.most_nodes() != 1:
-        raise ValueError(
-            "shard with --checkpoint-dir=s3://...: each worker writes its part into one directory, which nodes do not share. "
-            "Give --checkpoint-dir a directory that all nodes see, or the job one node at most"
+        raise final(
+            ValueError(
+                "shard with --checkpoint-dir=s3://...: each worker writes its part into one directory, which nodes do not share. "
+                "Give --checkpoint-dir a directory that all nodes see, or the job one node at most"
+            )
         )
 
 
 def check_copies(shard: Any, copies: Any, copy_every: Any) -> None:
     """Raises ValueError if there are no such copies of a sharded state."""
     if shard is None and (copies is not None or copy_every is not None):
-        raise ValueError(
-            "copies and copy_every are for a sharded state, with shard=: with DistributedDataParallel each node has a copy"
+        raise final(
+            ValueError(
+                "copies and copy_every are for a sharded state, with shard=: with DistributedDataParallel each node has a copy"
+            )
         )
     if copies not in (None, 0, 1):
-        raise ValueError(f"copies={copies!r}: must be 0 or 1")
+        raise final(ValueError(f"copies={copies!r}: must be 0 or 1"))
     if copy_every is not None and not (isinstance(copy_every, int) and copy_every >= 1):
-        raise ValueError(f"copy_every={copy_every!r}: must be a number of steps, at least 1")
+        raise final(ValueError(f"copy_every={copy_every!r}: must be a number of steps, at least 1"))

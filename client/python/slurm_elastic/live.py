@@ -47,6 +47,7 @@ from . import (
     checkpoint,
 )
 from ._buddy_copies import Copies
+from ._final import final, is_final
 from ._mistakes import Mistakes
 from ._parts import is_optimizer, is_scaler, is_scheduler
 from ._progress import Progress
@@ -119,12 +120,14 @@ class State:
     ) -> None:
         for part in parts:
             if not hasattr(part, "state_dict") or not hasattr(part, "load_state_dict"):
-                raise TypeError(
-                    f"{type(part).__name__} has no state_dict() and load_state_dict(): "
-                    "give plain values by name"
+                raise final(
+                    TypeError(
+                        f"{type(part).__name__} has no state_dict() and load_state_dict(): "
+                        "give plain values by name"
+                    )
                 )
         if rng not in ("own", "shared", None):
-            raise ValueError(f'rng {rng!r}: must be "own", "shared" or None')
+            raise final(ValueError(f'rng {rng!r}: must be "own", "shared" or None'))
         _suitable.check(model, parts)
         if shard is not None:
             _suitable.check_sharding(shard, ddp_options)
@@ -152,7 +155,7 @@ class State:
         self._room = _touched.Room(0)
         for name in values:
             if hasattr(self, name):
-                raise ValueError(f"{name!r}: a value of the state cannot have this name")
+                raise final(ValueError(f"{name!r}: a value of the state cannot have this name"))
         self._set_values(values)
         self._mistakes = Mistakes(self)
 
@@ -189,8 +192,10 @@ class State:
         Raises RuntimeError if no part is an optimizer, and what commit() raises.
         """
         if not self._optimizers:
-            raise RuntimeError(
-                "no optimizer among the parts of the state: make its step and call commit()"
+            raise final(
+                RuntimeError(
+                    "no optimizer among the parts of the state: make its step and call commit()"
+                )
             )
         if self._step_optimizers() and schedulers:
             for scheduler in self._schedulers:
@@ -426,7 +431,7 @@ def _train_in(
     except Exception as error:
         # A broken connection tells of a loss at once, the agents a moment later. If they know of no
         # loss, the error is the script's own.
-        if not _events.torn():
+        if is_final(error) or not _events.torn():
             raise
         lost, goes_on = True, True
         traceback.clear_frames(error.__traceback__)

@@ -7,6 +7,7 @@ import weakref
 from typing import Any, Dict, Iterator, List, Optional, Sized, Union
 
 from . import _events
+from ._final import final
 from ._world import rank_and_size
 from .batches import EpochOrder, batch_sizes, split
 
@@ -165,10 +166,12 @@ class ElasticSampler:
         """
         batch = self.batch_size()
         if batch == 0 or self._drawn < self._committed + batch:
-            raise RuntimeError(
-                f"commit() without a batch: epoch {self._epoch} has {self._samples} samples, "
-                f"{self._drawn} were drawn and {self._committed} are committed. Call it once for "
-                "each step, and let the loader draw from this sampler"
+            raise final(
+                RuntimeError(
+                    f"commit() without a batch: epoch {self._epoch} has {self._samples} samples, "
+                    f"{self._drawn} were drawn and {self._committed} are committed. Call it once for "
+                    "each step, and let the loader draw from this sampler"
+                )
             )
         self._committed += batch
 
@@ -227,10 +230,12 @@ class ElasticSampler:
         if epoch == self._epoch:
             return
         if self._exhausted and self._committed == 0:
-            raise RuntimeError(
-                f"epoch {self._epoch} was drawn to its end without one commit(): in live "
-                "mode give the sampler to live.State and call state.step(), else call commit() after "
-                "each optimizer.step()"
+            raise final(
+                RuntimeError(
+                    f"epoch {self._epoch} was drawn to its end without one commit(): in live "
+                    "mode give the sampler to live.State and call state.step(), else call commit() after "
+                    "each optimizer.step()"
+                )
             )
         self._place(epoch, 0)
 
