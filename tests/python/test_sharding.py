@@ -198,6 +198,69 @@ for number, members in enumerate(worlds):
         state, old, between = None, 0, 0
 """
 
+# 200 MB of parameters and of what AdamW keeps for them go from two processes to four and back.
+MEMORY = """
+import sys
+import torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from slurm_elastic import _membership, live
+
+torch.set_num_threads(1)
+process, directory = int(sys.argv[1]), sys.argv[2]
+SIZES, BEYOND, ON_DISK = (2, 4, 2), 64 << 20, 1 << 20
+
+def shard(model, mesh):
+    for each in model:
+        fully_shard(each, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+def build():
+    model = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(16)))
+    return live.State(model, torch.optim.AdamW(model.parameters()), shard=shard)
+
+def field(name, file):
+    with open(f"/proc/self/{file}") as lines:
+        return int(dict(each.split(":", 1) for each in lines)[name].split()[0])
+
+def begin():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # VmHWM is that of the future
+    return field("VmRSS", "status"), field("write_bytes", "io")
+
+def check(what, new):
+    grown, written = (field("VmHWM", "status") - before[0]) << 10, field("write_bytes", "io") - before[1]
+    print(what, "grown", grown >> 20, "new part", new >> 20, "on disk", written, file=sys.stderr)
+    assert grown <= new + BEYOND, (what, grown, new)
+    assert written <= ON_DISK, (what, written)
+
+state = None
+for number, size in enumerate(SIZES):
+    if process >= size:
+        continue
+    if state is None:
+        state = build()
+        before = begin()
+    dist.init_process_group("gloo", store=dist.FileStore(f"{directory}/{number}", size), rank=process, world_size=size)
+    state._progress.watch()
+    _membership.begin(state)
+    state._progress.begin_world()
+    if number == 0:
+        state.model(torch.ones(1, 1024)).sum().backward()
+        state.step()
+    new = sum(rows.nbytes for _, _, rows in state._sharding.parts().values())
+    assert new * size == 3 * 4 * sum(each.numel() for each in state.model.parameters()), new
+    if number:
+        check(f"world {number}", new)
+    if number + 1 == len(SIZES):
+        break
+    before, following = begin(), SIZES[number + 1]
+    state._sharding.hand_over((process, following) if process < following else None)
+    state._sharding.detach()
+    _membership.end(state)
+    if process >= following:
+        check("leaves", 0)
+"""
+
 # Rank 1 is to leave, and is lost before it has given its part away.
 LOST = """
 import os, sys
@@ -260,6 +323,10 @@ class Resized(unittest.TestCase):
     def test_one_that_is_to_leave_is_lost_before_it_has_given_its_part(self):
         words = "slurm_elastic: parts of the state were not handed over: "
         self.assertEqual(processes.run(self, LOST, 2)[0].count(words), 1)
+
+    def test_a_change_takes_no_more_memory_than_the_new_part_and_no_disk(self):
+        said = processes.run(self, MEMORY, 4)
+        self.assertEqual([each.count("grown") for each in said], [2] * 4, said)
 
     def test_replicas(self):
         self.train("adamw hsdp", "4,2,4")
