@@ -33,6 +33,13 @@ def parse_arguments():
         help="copies in the memory of other nodes; 0: none",
     )
     parser.add_argument(
+        "--snapshot-every",
+        type=int,
+        default=0,
+        metavar="STEPS",
+        help="snapshots in the memory of all nodes, for the loss of all workers at once",
+    )
+    parser.add_argument(
         "--hybrid",
         action="store_true",
         help="each unit of --elastic-replica=N nodes has all of the model (HSDP)",
@@ -101,6 +108,8 @@ def main():
         for epoch in range(sampler.epoch, args.epochs):
             sampler.set_epoch(epoch)
             for step, (x, y, index) in enumerate(loader, sampler.step):
+                if args.snapshot_every and state.steps % args.snapshot_every == 0:
+                    state.snapshot()  # all workers call it; each keeps its part
                 scale = sampler.loss_scale()
                 loss = F.cross_entropy(model(x), y) * scale
                 loss.backward()

@@ -99,6 +99,36 @@ loses() {
     grep -qE 'is lost with its worker: goes on from the newest checkpoint, step [0-9]+: [0-9]+ steps? lost$' "$TB_WORK/lost.words"
 }
 
+step_is_made() { grep -q "^epoch 0 step $1 " "$TB_WORK/$job.out"; }
+
+all_nodes_are_idle() { nodes_are 3 idle; }
+
+@test "a job that cannot save is cancelled: epilogs keep the parts of its snapshot, and its next run goes on from that step" {
+    local last began
+    steps_are_slow
+    job=$(submit --elastic=2:2 --elastic-grace=1 --exclusive -t 60 --requeue --open-mode=append --wrap \
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py --epochs $EPOCHS --dtype float64 --step-time 0.5 --copy-every 0 --snapshot-every 2 --log $TB_WORK/kept")
+    wait_for 60 step_is_made 6
+    # shellcheck disable=SC2046
+    as_user kill -STOP $(tail -qn 1 "$TB_WORK"/kept "$TB_WORK"/kept.1 | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/')
+    as_user scancel "$job"
+    wait_for 40 job_ended "$job"
+    wait_for 40 all_nodes_are_idle
+    run -1 has_saved
+    as_user scontrol requeue "$job"
+    steps_are_fast
+    wait_for 20 start_again "$job"
+    wait_for 120 job_ended "$job"
+    job_is "$job" COMPLETED
+    read -r last began < <(sed -n 's/^epoch 0 step \([0-9]*\) .*/\1/p' "$TB_WORK/$job.out" | awk 'NR > 1 && $1 <= last { print last, $1; exit } { last = $1 }')
+    echo "ended in step $last, goes on from $began"
+    # The snapshot before is kept until the next one is whole.
+    ((began >= 2 && last - began <= 2 * 2))
+    agrees kept
+    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$TB_WORK/kept"
+    [[ ${lines[-1]} == "lost=0 repeated="* ]]
+}
+
 @test "restart mode: a world of another size goes on from the parts that all have saved" {
     steps_are_slow
     job=$(submit --elastic=2:3 --elastic-grow=ask --elastic-grow-delay=0 --exclusive -t 60 --wrap \

@@ -262,3 +262,16 @@ has_mail() { grep -lE "^Slurm Job_id=$1 .* $2" "$TB_HOME"/mails/* 2>/dev/null | 
 
 # mailing_jobs: those of which there are mails.
 mailing_jobs() { (cd "$TB_HOME/mails" && printf '%s\n' * | cut -d. -f1 | sort -nu | xargs); }
+
+# start_again JOB...: jobs that were put back into the queue wait two minutes unless they are told not to; in the second
+# that their nodes have become free these would refuse them.
+start_again() {
+    local job
+    for job; do
+        job_is "$job" PENDING || return
+    done
+    sleep 2
+    for job; do
+        on_testbed scontrol update jobid="$job" starttime=now
+    done
+}

@@ -77,19 +77,6 @@ nothing_is_in_memory_of() {
     [[ -z $left ]] || { echo "$left" && return 1; }
 }
 
-# Jobs that were put back into the queue wait two minutes unless they are told not to; in the second that their nodes have become free these would
-# refuse them.
-start_again() {
-    local job
-    for job; do
-        job_is "$job" PENDING || return
-    done
-    sleep 2
-    for job; do
-        on_testbed scontrol update jobid="$job" starttime=now
-    done
-}
-
 all_nodes_are_idle() { nodes_are 5 idle; }
 
 @test "after the loss of everything a job goes on from its snapshot; a checkpoint that is newer wins" {
