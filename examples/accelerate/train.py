@@ -71,6 +71,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
+    parser.add_argument("--clip", type=float, default=1.0, metavar="NORM", help="of the gradients")
     parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
     parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
     parser.add_argument(
@@ -103,6 +104,7 @@ def main():
                 scale = sampler.loss_scale()  # uneven batches, every sample weighs the same
                 loss = torch.nn.functional.cross_entropy(model(x), y) * scale
                 accelerator.backward(loss)
+                accelerator.clip_grad_norm_(model.parameters(), args.clip)
                 optimizer.step()
                 scheduler.step()
                 optimizer.zero_grad()

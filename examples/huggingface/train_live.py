@@ -101,6 +101,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
+    parser.add_argument("--clip", type=float, default=1.0, metavar="NORM", help="of the gradients")
     parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
     parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
     parser.add_argument("--tensor", action="store_true", help="tensor parallelism in units of two")
@@ -142,7 +143,7 @@ def main():
                 callbacks=[log],
                 output_dir=output,
                 num_train_epochs=args.epochs,
-                max_grad_norm=0,
+                max_grad_norm=args.clip,
                 report_to=[],
                 disable_tqdm=True,
                 use_cpu=True,

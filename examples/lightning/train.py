@@ -100,6 +100,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch", type=int, default=32, metavar="SAMPLES")
+    parser.add_argument("--clip", type=float, default=1.0, metavar="NORM", help="of the gradients")
     parser.add_argument("--fsdp", action="store_true", help="shard the model by fully_shard()")
     parser.add_argument("--hybrid", action="store_true", help="shard it inside each unit (HSDP)")
     parser.add_argument(
@@ -125,6 +126,7 @@ def main():
 
     def train(state):
         options = {"max_epochs": args.epochs, "accelerator": "cpu", "logger": False}
+        options["gradient_clip_val"] = args.clip
         options.update(
             enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False
         )

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Is a training by a framework that was resized the training of one process without a framework?
 
-    frameworks.py reference LOGDIR EPOCHS   trains what the examples of frameworks train
+    frameworks.py reference LOGDIR EPOCHS CLIP   trains what the examples of frameworks train
     frameworks.py check LOGDIR REFERENCE
 
-Both directories have a file for each process, of JSON lines for its steps: epoch, step, rank,
-world, indices, global_step, rate, total (of the parameters). Exit status 0 if each epoch of LOGDIR
+CLIP is the largest norm of the gradients; half of the steps must have had a larger one. Both
+directories have a file for each process, of JSON lines for its steps: epoch, step, rank, world,
+indices, global_step, rate, total (of the parameters). Exit status 0 if each epoch of LOGDIR
 has each sample once, each step was made by all ranks of one world with the global step, the rate
 and, within 1e-9, the parameters of the same step of REFERENCE; else 1 and a line for what differs.
 """
@@ -18,7 +19,7 @@ import os
 import sys
 
 
-def reference(directory, epochs):
+def reference(directory, epochs, clip):
     import torch
     from slurm_elastic import ElasticSampler
 
@@ -32,12 +33,14 @@ def reference(directory, epochs):
     ).double()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 40, gamma=0.9)
-    steps = 0
+    steps = clipped = 0
     with open(os.path.join(directory, "reference"), "w") as file:
         for epoch in range(epochs):
             sampler.set_epoch(epoch)
             for indices in sampler:
                 torch.nn.functional.cross_entropy(model(x[indices]), y[indices]).backward()
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+                clipped += norm.item() > clip
                 optimizer.step()
                 scheduler.step()
                 optimizer.zero_grad()
@@ -48,6 +51,8 @@ def reference(directory, epochs):
                 record["rate"] = optimizer.param_groups[0]["lr"]
                 file.write(json.dumps(record) + "\n")
                 sampler.commit()
+    if clipped < steps / 2:
+        sys.exit(f"the gradients of {clipped} of {steps} steps were clipped to {clip}")
 
 
 def read(directory):
@@ -94,6 +99,6 @@ def check(directory, reference):
 
 if __name__ == "__main__":
     if sys.argv[1] == "reference":
-        reference(sys.argv[2], int(sys.argv[3]))
+        reference(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
     else:
         sys.exit(check(*sys.argv[2:]))
