@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The examples for frameworks, with what scripts/setup --python-env installs from PyPI.
-# Takes 250 s
+# Takes 290 s
 
 # shellcheck disable=SC2034
 NEWER=$PYTHON

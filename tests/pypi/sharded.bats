@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode with a model that fully_shard() has sharded. Needs a newer PyTorch than Debian's, which
 # scripts/setup --python-env installs.
-# Takes 60 s
+# Takes 85 s
 
 NEWER=$PYTHON
 load ../system/helpers

@@ -114,7 +114,7 @@ def training(shard, mistake):
     sampler = ElasticSampler(dataset, 8)
     loader = DataLoader(dataset, batch_sampler=sampler)
     parts = {"optimizer": [sampler]}.get(mistake, [sgd, sampler])
-    if mistake in ("sampler", "distributed", "prepared"):
+    if mistake in ("sampler", "distributed", "prepared", "size"):
         parts = [sgd]
 
     def train(state):
@@ -126,6 +126,8 @@ def training(shard, mistake):
         data = accelerator.prepare(loader) if mistake == "loader" else loader
         if mistake == "distributed":
             data = DataLoader(dataset, 4, sampler=DistributedSampler(dataset))
+        if mistake == "size":
+            data = DataLoader(dataset, 4, sampler=DistributedSampler(dataset, 1, 0))
         if mistake == "prepared":
             data = accelerator.prepare(DataLoader(dataset, 4, shuffle=True))
         called = net if mistake == "model" else model
@@ -137,7 +139,7 @@ def training(shard, mistake):
             optimizer.zero_grad()
             for _ in range({"forgotten": 0, "twice": 2}.get(mistake, 1)):
                 state.commit()
-        if shard is cut:
+        if shard is cut and not mistake:
             check(net, alone)
 
     alone = trained_alone(net)
@@ -277,6 +279,9 @@ THROUGH = "^the model has trained, and not through state.ddp"
 BATCH = "^[a-z_]*: the global batch is the sampler's"
 UNDRAWN = "^commit.. without a batch: .* let the loader draw from this sampler$"
 DISTRIBUTED = "^the batches come from a DistributedSampler: .*Take ElasticSampler", "^$"
+SIZE = (
+    "^the batches come from a DistributedSampler of 1 ranks in a world of 2: samples are repeated"
+)
 PREPARED = "^the batches come from a loader that Accelerate has shared out: .*ElasticSampler", "^$"
 OPTIMIZER = {
     "ddp": r"is trained by an optimizer \(.*\) that is not in the state",
@@ -319,6 +324,7 @@ class Frameworks(unittest.TestCase):
                 "ddp:loader": "",
                 "ddp:distributed": DISTRIBUTED,
                 "ddp:prepared": PREPARED,
+                "ddp:size": SIZE,
                 "fsdp:": "",
                 "fsdp:forgotten": FORGOTTEN,
                 "fsdp:twice": TWICE,
@@ -329,7 +335,9 @@ class Frameworks(unittest.TestCase):
                 "fsdp:loader": "",
                 "fsdp:distributed": DISTRIBUTED,
                 "fsdp:prepared": PREPARED,
+                "fsdp:size": SIZE,
                 "tensor:": "",
+                "tensor:size": DISTRIBUTED,  # the two share their samples
             },
         )
 
