@@ -29,10 +29,20 @@ except ImportError:
 
 
 ENDS = """
-import os, sys
+import io, os, sys
 import slurm_elastic
 from slurm_elastic._final import final
 os.environ["TORCHELASTIC_ERROR_FILE"] = sys.argv[1] + os.environ["RANK"]
+
+def keep(_):
+    before = sys.excepthook
+    def hook(*error):
+        stderr, sys.stderr = sys.stderr, io.StringIO()
+        before(*error)
+        stderr, sys.stderr = sys.stderr, stderr
+        print("kept:", stderr.getvalue().splitlines()[-1], file=sys.stderr)
+    sys.excepthook = hook
+
 raise {error}
 """
 
@@ -444,6 +454,12 @@ class Ends(unittest.TestCase):
         self.assertRegex(said[0], "(?s)^Traceback .*\nTypeError: give the model\n$")
         self.assertEqual(said[1], "")
         self.assertEqual(told, ["give the model"] * 2)
+
+    def test_a_hook_that_keeps_what_is_written(self):
+        """As torch.distributed has one, which may come after ours."""
+        status, said, _ = self.end("keep(final(TypeError('caught'))) or final(TypeError('again'))")
+        self.assertEqual(status, [93, 93])
+        self.assertEqual(said[0], "kept: TypeError: again\n")
 
     def test_an_error_after_a_mistake_that_was_caught_is_any_other_error(self):
         status, said, told = self.end("(final(TypeError('caught')), KeyError('lost'))[1]")

@@ -173,7 +173,7 @@ SCRIPT
     cat "$TB_WORK/$job.out"
     job_is "$job" FAILED
     [[ $(job_field "$job" ExitCode) == 93:0 ]]
-    [[ $(grep -c '^Traceback' "$TB_WORK/$job.out") == 1 ]]
+    [[ $(grep -c 'Traceback (most recent call last)' "$TB_WORK/$job.out") == 1 ]]
     grep -v '^srun: \|^elasticrun: job ' "$TB_WORK/$job.out" | tail -n 1 |
         grep 'the model has trained, and not through state.ddp: .*Call state.ddp(x) instead of model(x)'
     grep '^elasticrun: error: job [0-9]*: rank [01] on n[0-9] failed: the model has trained, .*(exit code 93)$' "$TB_WORK/$job.out"

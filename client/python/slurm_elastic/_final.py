@@ -21,13 +21,14 @@ from . import _world
 from .leaving import leave
 
 STATUS = 93
+_MARK = "_elastic_is_final"
 
 Error = TypeVar("Error", bound=BaseException)
 
 
 def final(error: Error) -> Error:
     """Mark an error as the script's own. Returns it."""
-    vars(error)["_elastic_is_final"] = True
+    vars(error)[_MARK] = True
     if _world.is_elastic() and not hasattr(sys.excepthook, "is_ours"):
         hook = functools.partial(_end, sys.excepthook)
         vars(hook)["is_ours"] = True
@@ -36,16 +37,18 @@ def final(error: Error) -> Error:
 
 
 def is_final(error: BaseException) -> bool:
-    return "_elastic_is_final" in vars(error)
+    return _MARK in vars(error)
 
 
 def _end(before: Any, kind: Any, error: BaseException, trace: Any) -> None:
     """The interpreter ends by this error. before: what it would call otherwise."""
-    if not is_final(error) or _world.rank_and_size()[0] == 0:
+    if not vars(error).pop(_MARK, False):
         before(kind, error, trace)
-    if is_final(error):
-        _tell_leader(str(error))
-        leave(STATUS)
+        return
+    if _world.rank_and_size()[0] == 0:
+        before(kind, error, trace)  # which may be one that calls this one: the mark is gone
+    _tell_leader(str(error))
+    leave(STATUS)
 
 
 def _tell_leader(line: str) -> None:
