@@ -24,6 +24,7 @@ FLUSH = pathlib.Path(os.environ.get("top_builddir", "."), "flush/elastic-flush")
 #   damaged   a part is not what was flushed
 #   saved     there is a checkpoint, of the first step
 #   newer     there is one, of a step behind the snapshots
+#   survived  only the last process is lost, and what its node has is flushed: the others go on
 TRAIN = """
 import os, pathlib, subprocess, sys
 import torch, torch.distributed as dist
@@ -33,6 +34,8 @@ from slurm_elastic import _events, _membership, _snapshot, _world, live
 torch.set_num_threads(1)
 process, directory, kind, flush = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[6]
 sizes = [int(each) for each in sys.argv[4:6]]
+goes_on = "survived" in kind and process < sizes[1]
+may_flush = not goes_on and ("missing" not in kind or process > 0)
 base = pathlib.Path(directory)
 run_dirs = [base / f"elastic-{os.getuid()}-12.0-n{each}" for each in range(sizes[0])]
 
@@ -48,7 +51,9 @@ def enter(state, number):
     _events.step = lambda: state.steps
     size = sizes[number - 1]
     dist.init_process_group("gloo", store=dist.FileStore(f"{directory}/{number}", size), rank=process, world_size=size)
+    state._progress.watch()
     _membership.begin(state)
+    state._progress.begin_world()
     state._copies.begin_world()
 
 def leave(state):
@@ -81,7 +86,7 @@ if process < sizes[0]:
     if "newer" in kind:
         state.save()
     leave(state)
-    for path in [run_dirs[process]] if "missing" not in kind or process else []:
+    for path in [run_dirs[process]] if may_flush else []:
         said = subprocess.run([flush, path], check=True, stdout=subprocess.PIPE, text=True).stdout
         print(said, file=sys.stderr)
     if "damaged" in kind and process == 0:
@@ -91,7 +96,8 @@ open(base / f"done-{process}", "w").close()
 while len(list(base.glob("done-*"))) < max(sizes):
     pass
 if process < sizes[1]:
-    state = build()
+    if not goes_on:
+        state = build()
     enter(state, 2)
     print("goes on from step", state.steps, file=sys.stderr)
     for _ in range(state.steps + 1):
@@ -130,6 +136,10 @@ class Flushed(unittest.TestCase):
         said = self.train("saved damaged")
         self.assertRegex(said, r"part-00000-of-00003 is damaged: its snapshot is not used")
         self.assertIn("goes on from step 1", said)
+
+    def test_none_counts_while_workers_live(self):
+        said = self.train("saved survived")
+        self.assertIn("goes on from the newest checkpoint, step 1: 2 steps lost", said)
 
     def test_a_checkpoint_is_newer(self):
         self.assertIn("goes on from step 3", self.train("newer"))
