@@ -24,14 +24,20 @@ def held(round, part, parts):
 #   torn     rank 0 is lost while it sends its copy of step 5
 #   damaged  what the buddy has of the lost one is not what it was
 #   shrunk   before that, the last rank leaves, in a planned change: no step follows it
+#   giving   the same, and DEAD are lost while it gives away its part
+#   joining  before that, the NEW ones join, and DEAD are lost while they get their parts
 #   saved    there is a checkpoint of step 2
+#   hsdp     replicas of two
+#   tensor   tensor parallelism in units of two
 TRAIN = """
 import os, sys
 import torch, torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
-from slurm_elastic import ElasticSampler, _buddy_copies, _membership, _transfer, live
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from slurm_elastic import ElasticSampler, _buddy_copies, _events, _membership, _sharding, _transfer
+from slurm_elastic import live, unit, unit_mesh
 
 torch.set_num_threads(1)
 process, directory, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -40,17 +46,28 @@ dead = [int(each) for each in sys.argv[6].split(",")]
 goes_on_from = int(sys.argv[7])
 _buddy_copies.PARCEL_BYTES = 500  # several parcels
 _transfer.PARCEL_BYTES = 256
+has_units = "hsdp" in kind or "tensor" in kind
+os.environ.update(LOCAL_WORLD_SIZE="1", ELASTIC_REPLICA_NODES="2")
+
+def shard(model, mesh):
+    if "tensor" in kind:
+        mesh = unit_mesh("cpu", {"shard": 1, "tensor": 2})
+        plan = {"1": ColwiseParallel(), "3": RowwiseParallel()}
+        parallelize_module(model, mesh["tensor"], plan, src_data_rank=None)
+        mesh = mesh["replicate", "shard"]
+    elif "hsdp" in kind:
+        mesh = unit_mesh("cpu")
+    fully_shard(model[1], mesh=mesh)
+    fully_shard(model, mesh=mesh)
 
 def build(is_sharded):
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Embedding(13, 7), nn.Linear(7, 9), nn.Tanh(), nn.Linear(9, 13)).double()
+    model = nn.Sequential(nn.Embedding(13, 7), nn.Linear(7, 10), nn.Tanh(), nn.Linear(10, 13)).double()
     model.register_buffer("seen", torch.zeros(1))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    # PyTorch makes no step of tensors on several meshes at once.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=False)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
     sampler = ElasticSampler(200, global_batch=12, seed=3)
-    def shard(model, mesh):
-        fully_shard(model[1], mesh=mesh)
-        fully_shard(model, mesh=mesh)
     options = {"shard": shard, "copy_every": 2} if is_sharded else {}
     return live.State(model, optimizer, scheduler, sampler, best=0.0, **options)
 
@@ -89,12 +106,24 @@ def compare(state, reference, what):
 def enter(name, rank, size):
     dist.init_process_group("gloo", store=dist.FileStore(f"{directory}/{name}", size), rank=rank, world_size=size)
     _membership.begin(state)
+    if "tensor" in kind:  # the workers of a unit have the same samples
+        state._samplers[0].set_world(unit().number, unit().units)
     state._progress.begin_world()
     state._copies.begin_world()
 
 def leave(together):
     state._copies.end_world(together)
     state._sharding.detach()
+    state._progress.end_world()
+
+exchange = _sharding.exchange
+
+def lost_in_exchange(going, coming):
+    # The others have got what was on its way between them when libelastic ends their connections.
+    if process in dead:
+        os._exit(0)
+    exchange(*({rank: rows for rank, rows in each.items() if rank not in dead} for each in (going, coming)))
+    raise ConnectionError("torn")
 
 state, reference = build(True), build(False)
 state._progress.watch()
@@ -125,10 +154,23 @@ if process < size:
         if rank == size:
             os._exit(0)
         enter("shrunk", rank, size)
-    dist.barrier()
-    if process in dead:
-        os._exit(0)
-    leave(False)
+    if "giving" in kind:
+        _sharding.exchange = lost_in_exchange
+        size -= 1
+        place = (rank, size) if rank < size else (-1, 0)
+        _events.next_world = lambda timeout: _events.World(2, 1, *place, 0, 1, size, 0)
+        state._copies.end_world(True)
+        live._hand_over(state._sharding, state)
+        if rank == size:
+            os._exit(0)
+        leave(True)
+    elif "joining" in kind:
+        leave(True)
+    else:
+        dist.barrier()
+        if process in dead:
+            os._exit(0)
+        leave(False)
     if "damaged" in kind:
         for each in state._copies._copies:
             if each.held.part in dead:
@@ -138,13 +180,23 @@ else:  # all that it brings along is wrong
     with torch.no_grad():
         for each in state.model.parameters():
             each.fill_(7)
+if "joining" in kind:
+    _sharding.exchange = lost_in_exchange
+    try:
+        enter("joined", process, size + new)
+        sys.exit("nobody is lost")
+    except ConnectionError:
+        leave(False)
+        _membership.end(state, lost=True)
+_sharding.exchange = exchange
 left = [each for each in range(size) if each not in dead]
 left += [each for each in range(int(sys.argv[4]), int(sys.argv[4]) + new)]
 enter("second", left.index(process), len(left))
 train(reference, goes_on_from)
 compare(state, reference, "then")
 seen = []
-train(state, goes_on_from + 3, seen.append)
+writes = "tensor" not in kind or unit().rank == 0
+train(state, goes_on_from + 3, lambda drawn: seen.append(drawn if writes else []))
 train(reference, goes_on_from + 3)
 compare(state, reference, "later")
 drawn = [None] * len(left)
@@ -217,10 +269,13 @@ class Whole(unittest.TestCase):
 class World:
     """Ranks that copy, one per node, in a random order of events. What a rank has is what the shell
     keeps: its own copy once it has been taken and sent, that of its ward once it has arrived.
+
+    every  steps from one copy to the next. If there are several, all copies arrive before the next
+           ones are due, and there is room for each.
     """
 
-    def __init__(self, chance, size):
-        self.chance, self.size = chance, size
+    def __init__(self, chance, size, every=1):
+        self.chance, self.size, self.every = chance, size, every
         self.buddies = _buddy.buddies(list(range(size)))
         self.ledgers = [_buddy.Ledger() for _ in range(size)]
         self.copies = [set() for _ in range(size)]
@@ -234,10 +289,16 @@ class World:
         # Ranks of a sharded model are one step apart at most.
         if self.steps[rank] > min(self.steps):
             return
+        is_due = _buddy.is_due(self.steps[rank] + 1, self.every)
+        round = Round(self.steps[rank] + 1, 1)
+        before = [job for queue in self.queues for job in queue if job[0] != round]
+        if self.every > 1 and is_due and before:
+            return
         self.steps[rank] += 1
-        round = Round(self.steps[rank], 1)
+        if not is_due:
+            return
         copied = self.ledgers[rank].begin(round)
-        if self.chance.random() < 0.1:  # no room for it
+        if self.every == 1 and self.chance.random() < 0.1:  # no room for it
             copied = False
         self.queues[rank].append([round, copied, "sends"])
 
@@ -300,6 +361,23 @@ class Chance(unittest.TestCase):
             # Four copies at most: two of its own, two of another.
             self.assertLessEqual(max(map(len, world.copies)), 4, seed)
         self.assertGreater(complete, 700)
+
+    def test_the_steps_since_two_copies_are_lost_at_most(self):
+        most = 0
+        for seed in range(1500):
+            chance = random.Random(seed)
+            every = chance.randint(2, 5)
+            world = World(chance, chance.randint(2, 4), every)
+            world.run(chance.randint(300, 1500))
+            dead = chance.randrange(world.size)
+            left = [[] if rank == dead else sorted(c) for rank, c in enumerate(world.copies)]
+            found, _ = _buddy.newest_whole(left)
+            if world.known is not None:
+                # With the step in flight 2 * every.
+                lost = max(world.steps) - found.step
+                self.assertLess(lost, 2 * every, seed)
+                most = max(most, lost / every)
+        self.assertGreater(most, 1)
 
     def test_rounds_do_not_stop_after_one_that_failed(self):
         for seed in range(50):
@@ -366,6 +444,23 @@ class Lost(unittest.TestCase):
 
     def test_in_a_smaller_world_before_its_first_step(self):
         said = self.train("shrunk", 4, 0, [2], 5)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
+
+    def test_while_another_one_gives_away_its_part(self):
+        said = self.train("giving", 4, 0, [1], 5)
+        self.assertIn("slurm_elastic: parts of the state were not handed over: ", said)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
+
+    def test_while_a_newcomer_gets_its_part(self):
+        said = self.train("joining", 3, 1, [1], 5)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
+
+    def test_with_its_replica(self):
+        said = self.train("hsdp", 4, 0, [0, 2], 5)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
+
+    def test_of_the_only_unit_with_tensor_parallelism(self):
+        said = self.train("tensor", 2, 1, [1], 5)
         self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
 
     def test_with_its_buddy(self):

@@ -91,7 +91,8 @@ class State:
                  hands. `ddp` is the model.
     copies       with `shard`: 1 keeps a copy of each part in the memory of another node, for its
                  loss; 0 keeps none. It takes four times the memory of a part. Default 1.
-    copy_every   steps from one copy to the next: so many are lost with a node at most. Default 10.
+    copy_every   steps from one copy to the next: with a node at most twice as many are lost, if
+                 copies arrive before the next ones are due. Default 10.
     values       plain values by name, attributes of the state: State(model, best=0.0) has
                  state.best.
 
