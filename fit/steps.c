@@ -28,7 +28,7 @@
 #define START_PAUSE                                                                                \
     60.0 /* seconds in which replicas of a job that has just begun should be ready */
 
-static struct new_state new_state(const struct steps *steps)
+struct new_state steps_new_state(const struct steps *steps)
 {
     return (struct new_state){.place = steps->spec->place,
                               .number = steps->record->state,
@@ -122,7 +122,7 @@ static enum step make_state(struct steps *steps, struct error *err)
 
         if (!resumed && (choose(steps, err) != 0 || steps->save(steps, err) != 0))
             return STEP_FAILED;
-        state = new_state(steps);
+        state = steps_new_state(steps);
         switch (claim(steps, resumed, err)) {
         case PLACE_FAILED:
             return STEP_FAILED;
@@ -249,7 +249,7 @@ static enum step ended(const struct steps *steps, const char *file, const char *
  * next job of the service begins anew, with an empty directory. */
 static enum step begin_world(struct steps *steps, struct error *err)
 {
-    struct new_state state = new_state(steps);
+    struct new_state state = steps_new_state(steps);
     json_object *json = home_read(steps->home, steps->id, HOME_WORLD_FILE, err);
     int64_t job = 0, begun = 0;
 
@@ -371,7 +371,7 @@ static int finish_world(const struct steps *steps, const struct new_state *state
 
 static enum step complete(struct steps *steps, double now, struct error *err)
 {
-    struct new_state state = new_state(steps);
+    struct new_state state = steps_new_state(steps);
 
     if (steps->spec->mode == FIT_MULTI)
         return multi_complete(steps, now, err);
@@ -461,7 +461,7 @@ static int push(const struct steps *steps, const struct new_state *state, struct
 
 static enum step point(struct steps *steps, double now, struct error *err)
 {
-    struct new_state state = new_state(steps);
+    struct new_state state = steps_new_state(steps);
 
     (void)now;
     if (steps->spec->states != NULL && push(steps, &state, err) != 0)
@@ -612,7 +612,7 @@ static int remove_state(struct steps *steps, const struct new_state *state, stru
 /* Nobody writes there any more once the trainer has ended. */
 static enum step discard(struct steps *steps, double now, struct error *err)
 {
-    struct new_state state = new_state(steps);
+    struct new_state state = steps_new_state(steps);
     enum step step = steps->record->fit.dedicated ? end_replica(steps, now, err) : STEP_DONE;
 
     if (step != STEP_DONE || state.number == 0)

@@ -6,6 +6,7 @@
 
 #include "fit/home.h"
 #include "fit/leader_link.h"
+#include "fit/new_state.h"
 #include "fit/s3_grant.h"
 #include "fit/spec.h"
 #include "fit/trainer_link.h"
@@ -38,6 +39,9 @@ enum step { STEP_WAITS, STEP_DONE, STEP_FAILED };
 /* One more try of the present action. STEP_WAITS: err says for what, "" if that is clear; it is to
  * be tried again. STEP_FAILED: err says why. */
 enum step steps_run(struct steps *steps, double now, struct error *err);
+
+/* The state that it makes. */
+struct new_state steps_new_state(const struct steps *steps);
 
 /* The fit has succeeded: older states go. */
 void steps_prune(struct steps *steps);

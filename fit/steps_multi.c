@@ -158,14 +158,6 @@ static const char *file_of(const char *text)
     return text != NULL && text[0] != '\0' && !s3_place_is(text) ? text : NULL;
 }
 
-static struct new_state state_of(const struct steps *steps)
-{
-    return (struct new_state){.place = steps->spec->place,
-                              .number = steps->record->state,
-                              .previous = steps->record->previous,
-                              .pin = &steps->record->pins.partial};
-}
-
 /* One that the record does not know has to be empty, as a crash leaves it. */
 static bool make_at(int partial, bool known)
 {
@@ -207,7 +199,7 @@ static int make_in(struct steps *steps, int partial, struct error *err)
 
 static int make_incoming(struct steps *steps, struct error *err)
 {
-    struct new_state state = state_of(steps);
+    struct new_state state = steps_new_state(steps);
     int rc, partial = new_state_open(&state, err);
 
     if (partial < 0)
@@ -518,7 +510,7 @@ static enum step take(struct steps *steps, int partial, struct error *err)
 /* Nobody else has access any more. Then all files become this user's. */
 enum step multi_complete(struct steps *steps, double now, struct error *err)
 {
-    struct new_state state = state_of(steps);
+    struct new_state state = steps_new_state(steps);
     enum step step;
     char run[64];
     int partial;
@@ -549,7 +541,7 @@ int multi_leave(struct steps *steps, struct error *err)
 {
     struct new_state_path partial = new_state_path(steps->spec->place, steps->record->state, false);
     struct home_path to = left_place(steps);
-    struct new_state state = state_of(steps);
+    struct new_state state = steps_new_state(steps);
     int dir = s3_place_is(incoming(steps).text) ? -1 : new_state_open(&state, NULL);
     bool left = dir >= 0 && (renameat(dir, GRANT_INCOMING, AT_FDCWD, to.text) == 0 ||
                              (errno != ENOENT && rename(partial.text, to.text) == 0));
