@@ -120,6 +120,16 @@ enum s3_result s3_delete(struct s3 *s3, const char *key, struct error *err)
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
+enum s3_result s3_ask_list(struct s3 *s3, const char *what, const struct s3_parameter *parameters,
+                           struct s3_reply *reply, struct error *err)
+{
+    const struct s3_request request = {
+        .what = what, .method = "GET", .key = "", .parameters = parameters, .most = S3_ANSWER_MAX};
+    enum s3_result result = s3_ask(s3, &request, reply, err);
+
+    return result == S3_ABSENT ? S3_FAILED : result;
+}
+
 /* *next, the token of the page, becomes that of the following one; NULL at the end. */
 static enum s3_result list_page(struct s3 *s3, const char *prefix, bool shallow, char **next,
                                 struct s3_listing *listing, struct error *err)
@@ -127,11 +137,6 @@ static enum s3_result list_page(struct s3 *s3, const char *prefix, bool shallow,
     struct s3_parameter parameters[] = {
         {"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix}, {0}, {0}, {0}};
     int count = 3;
-    struct s3_request request = {.what = "list",
-                                 .method = "GET",
-                                 .key = "",
-                                 .parameters = parameters,
-                                 .most = S3_ANSWER_MAX};
     struct s3_reply reply;
     enum s3_result result;
 
@@ -139,9 +144,7 @@ static enum s3_result list_page(struct s3 *s3, const char *prefix, bool shallow,
         parameters[count++] = (struct s3_parameter){"delimiter", "/"};
     if (*next != NULL)
         parameters[count++] = (struct s3_parameter){"continuation-token", *next};
-    result = s3_ask(s3, &request, &reply, err);
-    if (result == S3_ABSENT)
-        result = S3_FAILED;
+    result = s3_ask_list(s3, "list", parameters, &reply, err);
     free(*next);
     *next = NULL;
     if (result == S3_OK && s3_listing_parse(reply.text, reply.len, listing, err) != 0)

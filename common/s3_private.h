@@ -46,6 +46,10 @@ enum s3_result s3_ask(struct s3 *s3, const struct s3_request *request, struct s3
                       struct error *err);
 void s3_reply_clear(struct s3_reply *reply);
 
+/* A page of a listing of the bucket. What is absent then is the bucket itself: S3_FAILED. */
+enum s3_result s3_ask_list(struct s3 *s3, const char *what, const struct s3_parameter *parameters,
+                           struct s3_reply *reply, struct error *err);
+
 /* Give up an upload in parts that was begun. One that is not there is given up. */
 enum s3_result s3_end_upload(struct s3 *s3, const char *key, const char *id, struct error *err);
 

@@ -97,11 +97,6 @@ static enum s3_result list_uploads(struct s3 *s3, const char *prefix, struct s3_
 {
     struct s3_parameter parameters[] = {
         {"uploads", ""}, {"encoding-type", "url"}, {"prefix", prefix}, {0}, {0}, {0}};
-    const struct s3_request request = {.what = "list uploads of",
-                                       .method = "GET",
-                                       .key = "",
-                                       .parameters = parameters,
-                                       .most = S3_ANSWER_MAX};
     struct s3_reply reply;
     enum s3_result result;
 
@@ -109,13 +104,13 @@ static enum s3_result list_uploads(struct s3 *s3, const char *prefix, struct s3_
         parameters[3] = (struct s3_parameter){"key-marker", uploads->key};
     if (has_marker(uploads) && uploads->id != NULL && uploads->id[0] != '\0')
         parameters[4] = (struct s3_parameter){"upload-id-marker", uploads->id};
-    result = s3_ask(s3, &request, &reply, err);
+    result = s3_ask_list(s3, "list uploads of", parameters, &reply, err);
     s3_uploads_clear(uploads);
     if (result == S3_OK &&
         s3_uploads_parse(reply.text != NULL ? reply.text : "", reply.len, uploads, err) != 0)
         result = S3_FAILED;
     s3_reply_clear(&reply);
-    return result == S3_ABSENT ? S3_FAILED : result;
+    return result;
 }
 
 /* Of one page. Keys that were not asked for are left. *some: there are others that stay. */
