@@ -27,7 +27,7 @@
 /* ---- a fit ----------------------------------------------------------------------------------- */
 
 static struct home own_home;
-static char data_path[128], write_path[128];
+static char data_path[128], write_path[128], tree[128];
 
 static int make_grants(void **state)
 {
@@ -66,6 +66,17 @@ static struct grant_order an_order(void)
                                 .restarts = 1,
                                 .cluster = "one",
                                 .until = 1000};
+}
+
+/* … whose data is a directory, with that one in it. */
+static struct grant_order an_order_of_tree(const char *below)
+{
+    struct grant_order order = an_order();
+
+    snprintf(tree, sizeof(tree), "%s", at("tree"));
+    assert_int_equal(dir_make(at(below), NULL), 0);
+    order.read[0].path = tree;
+    return order;
 }
 
 static void give(const struct grant_order *order)
@@ -294,14 +305,12 @@ static void test_repository(void **state)
 /* Whoever may write below data must not keep access from being taken back. */
 static void test_what_comes_meanwhile(void **state)
 {
-    struct grant_order order = an_order();
+    const struct grant_order order = an_order_of_tree("tree");
     char deep[PATH_MAX];
 
     (void)state;
-    assert_int_equal(dir_make(at("tree"), NULL), 0);
     put("tree/file", "d");
-    snprintf(deep, sizeof(deep), "%s", at("tree"));
-    order.read[0].path = strdup(deep);
+    snprintf(deep, sizeof(deep), "%s", tree);
     give(&order);
     assert_true(is_open(at("tree/file")));
     for (int i = 0; i < 40; i++) {
@@ -309,24 +318,20 @@ static void test_what_comes_meanwhile(void **state)
         assert_int_equal(mkdir(deep, 0700), 0);
     }
     assert_int_equal(revoked(7, 1, "One", 10), 1);
-    assert_false(is_open(at("tree/file")) || is_open(at("tree")));
-    free((char *)(uintptr_t)order.read[0].path);
+    assert_false(is_open(at("tree/file")) || is_open(tree));
 }
 
 /* … nor by a path that is longer than any. */
 static void test_long_paths(void **state)
 {
-    struct grant_order order = an_order();
-    char name[201], tree[128];
+    const struct grant_order order = an_order_of_tree("tree");
+    char name[201];
     struct error err = {""};
     int fd, below;
 
     (void)state;
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    order.read[0].path = tree;
-    assert_int_equal(dir_make(tree, NULL), 0);
     put("tree/file", "d");
     give(&order);
     fd = open(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -348,14 +353,10 @@ static void test_long_paths(void **state)
 static void test_unseen(void **state)
 {
     static const int reasons[] = {EACCES, ENOTCONN};
-    struct grant_order order = an_order();
+    const struct grant_order order = an_order_of_tree("tree/mounted");
     struct error err = {""};
-    char tree[128];
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    order.read[0].path = tree;
-    assert_int_equal(dir_make(at("tree/mounted"), NULL), 0);
     put("tree/file", "d");
     put("tree/mounted/file", "d");
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
@@ -379,13 +380,9 @@ static void test_unseen(void **state)
 /* Of an immutable file, and of the place of the new state while its file system is read-only. */
 static void test_refused(void **state)
 {
-    struct grant_order order = an_order();
-    char tree[128];
+    const struct grant_order order = an_order_of_tree("tree");
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    order.read[0].path = tree;
-    assert_int_equal(dir_make(tree, NULL), 0);
     put("tree/file", "d");
     put("tree/other", "d");
     for (int i = 0; i < 2; i++) {
@@ -410,13 +407,9 @@ static void test_refused(void **state)
  * lost, each once. */
 static void test_refused_and_unseen(void **state)
 {
-    struct grant_order order = an_order();
-    char tree[128];
+    const struct grant_order order = an_order_of_tree("tree/sub/mounted");
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    order.read[0].path = tree;
-    assert_int_equal(dir_make(at("tree/sub/mounted"), NULL), 0);
     put("tree/file", "d");
     give(&order);
     unseen = EACCES;
@@ -442,47 +435,38 @@ const char *__wrap_entry_next(DIR *list)
     return more_names > 0 && more_names-- > 0 ? "gone" : __real_entry_next(list);
 }
 
-static int give_tree(const char *tree, struct error *err)
-{
-    struct grant_order order = an_order();
-
-    order.read[0].path = tree;
-    return grant_give(&own_home, 1, &order, err);
-}
-
 /* Others make directories below the data without an end: nobody looks into them. Until all of the
  * data has been looked at, the way and the place of the result are closed. */
 static void test_endless(void **state)
 {
+    const struct grant_order order = an_order_of_tree("tree/below");
     struct error err = {""};
-    char tree[128];
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    assert_int_equal(dir_make(at("tree/below"), NULL), 0);
     put("tree/below/probe", "d");
     probes = 0;
-    assert_int_equal(give_tree(tree, &err), 0);
+    assert_int_equal(grant_give(&own_home, 1, &order, &err), 0);
     assert_true(probes > 0 && is_open(write_path) && is_open(at("tree/below/probe")));
     probes = 0;
     probe_open = true;
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     assert_true(probes > 0 && !probe_open);
     more_names = 199990;
-    assert_int_equal(give_tree(tree, &err), 0);
+    assert_int_equal(grant_give(&own_home, 1, &order, &err), 0);
     more_names = 300000;
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     assert_int_equal(more_names, 0);
     assert_false(is_open(at("tree/below/probe")));
     more_names = 200001;
-    expect_error(give_tree(tree, &err), &err, "more than 200000 files and directories");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err,
+                 "more than 200000 files and directories");
     more_names = 0;
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     if (geteuid() != 0)
         return;
     assert_int_equal(chown(at("tree/below"), OTHER, (gid_t)-1), 0);
     probes = 0;
-    assert_int_equal(give_tree(tree, &err), 0);
+    assert_int_equal(grant_give(&own_home, 1, &order, &err), 0);
     assert_false(is_open(at("tree/below/probe")));
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     assert_int_equal(probes, 0);
@@ -492,29 +476,25 @@ static void test_endless(void **state)
 static void test_moved_there(void **state)
 {
     const char *const error = "they may have moved it there";
+    const struct grant_order order = an_order_of_tree("tree/below");
     struct error err = {""};
-    char tree[128];
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    assert_int_equal(dir_make(at("tree/below"), NULL), 0);
     put("tree/below/file", "d");
-    assert_int_equal(give_tree(tree, &err), 0);
+    assert_int_equal(grant_give(&own_home, 1, &order, &err), 0);
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     assert_int_equal(chmod(tree, 0770), 0);
-    expect_error(give_tree(tree, &err), &err, error);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, error);
     assert_false(is_open(at("tree/below/file")) || grant_is_open(&own_home, 1));
     assert_int_equal(chmod(at("tree/below/file"), 0640), 0);
-    if (give_tree(tree, &err) != 0)
-        fail_msg("%s", err.text);
+    give(&order);
     /* … after access was given, and it is given once more. */
     put("tree/secret", "s");
-    expect_error(give_tree(tree, &err), &err, error);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, error);
     assert_false(is_open(at("tree/secret")));
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     assert_int_equal(unlink(at("tree/secret")), 0);
-    if (give_tree(tree, &err) != 0)
-        fail_msg("%s", err.text);
+    give(&order);
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
 }
 
@@ -534,17 +514,15 @@ static void test_who_may_move(void **state)
         {"u::rwx,u:" THIRD ":r-x,g::r-x,m::rwx,o::---", 0600, false},
         {"u::rwx,u:" THIRD ":r-x,g::rwx,m::rwx,o::---", 0640, true},
     };
+    const struct grant_order order = an_order_of_tree("tree");
     struct error err = {""};
-    char tree[128];
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    assert_int_equal(mkdir(tree, 0700), 0);
     put("tree/file", "d");
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         set_acl(tree, ACL_TYPE_ACCESS, rows[i].above);
         assert_int_equal(chmod(at("tree/file"), rows[i].file), 0);
-        if ((give_tree(tree, &err) == 0) != rows[i].gives)
+        if ((grant_give(&own_home, 1, &order, &err) == 0) != rows[i].gives)
             fail_msg("row %zu: %s", i, err.text);
         assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
     }
@@ -552,7 +530,7 @@ static void test_who_may_move(void **state)
     set_acl(tree, ACL_TYPE_ACCESS, "u::rwx,g::rwx,o::---");
     if (geteuid() == 0) {
         assert_int_equal(chown(at("tree/file"), (uid_t)-1, 7), 0);
-        expect_error(give_tree(tree, &err), &err, "they may have moved it there");
+        expect_error(grant_give(&own_home, 1, &order, &err), &err, "they may have moved it there");
     }
 }
 
@@ -772,14 +750,10 @@ static void test_inherited_entries(void **state)
 /* What is made below data later is none of the grant's. */
 static void test_default_entries(void **state)
 {
-    struct grant_order order = an_order();
-    char tree[128];
+    const struct grant_order order = an_order_of_tree("tree");
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    assert_int_equal(mkdir(tree, 0700), 0);
     set_acl(tree, ACL_TYPE_DEFAULT, "u::rwx,u:1:r-x,u:" THIRD ":rwx,g::---,m::rwx,o::---");
-    order.read[0].path = tree;
     give(&order);
     assert_int_equal(revoked(7, 1, "One", 10), 1);
     assert_false(is_open(tree));
@@ -790,16 +764,12 @@ static void test_default_entries(void **state)
 /* The top opens last: who can open it finds all of it open. */
 static void test_top_last(void **state)
 {
-    struct grant_order order = an_order();
+    const struct grant_order order = an_order_of_tree("tree");
     struct error err = {""};
-    char tree[128];
 
     (void)state;
-    snprintf(tree, sizeof(tree), "%s", at("tree"));
-    assert_int_equal(mkdir(tree, 0700), 0);
     put("tree/file", "d");
     set_acl(at("tree/file"), ACL_TYPE_ACCESS, "u::rw-,g::---,m::---,o::---");
-    order.read[0].path = tree;
     expect_error(grant_give(&own_home, 1, &order, &err), &err, "the mask of its ACL");
     assert_false(is_open(tree));
     assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
