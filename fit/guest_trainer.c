@@ -183,7 +183,11 @@ static int carry_out(struct attempt *attempt, int *code, struct error *why)
         return is_over(attempt->trainer) ? 1 : 0;
     if (run(attempt, "stage", code, why) != 0)
         return 1;
-    if (*code == 0 && run(attempt, "run", code, why) != 0)
+    if (*code != 0) {
+        error_prefix(why, "the program that gets the data");
+        return 0;
+    }
+    if (run(attempt, "run", code, why) != 0)
         return 1;
     if (*code != 0)
         return 0;

@@ -20,6 +20,8 @@ fit_libfit_a_SOURCES = \
     fit/grant_tree.h \
     fit/guest_runner.c \
     fit/guest_runner.h \
+    fit/guest_trainer.c \
+    fit/guest_trainer.h \
     fit/guests.c \
     fit/guests.h \
     fit/home.c \
@@ -78,8 +80,6 @@ fit_elastic_fit_SOURCES = \
     fit/fit_show.c \
     fit/fit_show.h \
     fit/guest_show.c \
-    fit/guest_trainer.c \
-    fit/guest_trainer.h \
     fit/leader_link.c \
     fit/main.c \
     fit/run.c \

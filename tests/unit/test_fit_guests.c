@@ -14,9 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "common/files.h"
 #include "fit/foreign.h"
 #include "fit/guest_runner.h"
+#include "fit/guest_trainer.h"
 #include "fit/guests.h"
 #include "fit/room.h"
 #include "fit/training.h"
@@ -575,6 +578,72 @@ static void test_scratch(void **state)
     assert_int_equal(unsetenv("TMPDIR"), 0);
 }
 
+/* ---- the owner's programs -------------------------------------------------------------------- */
+
+/* Has that training done, and reads how it has ended. A new object. */
+static json_object *trained(const struct home *home, int64_t number, json_object *begun)
+{
+    struct guest_trainer trainer = {.home = *home, .key = s3_box_key_create()};
+    json_object *run = json_object_new_object(), *result;
+    struct error err = {""};
+    int64_t id;
+
+    json_object_object_add(run, "uid", json_object_new_int64(geteuid()));
+    assert_int_equal(home_add(home, run, &id, &err), 0);
+    assert_int_equal(id, number);
+    assert_int_equal(home_write(home, id, GUEST_BEGIN_FILE, begun, &err), 0);
+    assert_true(home_make(home, id, GUEST_CHOSEN_FILE));
+    if (guest_trainer_look(&trainer, &err) != 0)
+        fail_msg("%s", err.text);
+    s3_box_key_destroy(trainer.key);
+    result = home_read(home, id, HOME_FIT_FILE, &err);
+    assert_non_null(result);
+    assert_true(home_make(home, id, GUEST_OVER_FILE)); /* the next one's turn comes */
+    return result;
+}
+
+/* Both see copies of what is the guest's. A training whose data cannot be got does not run. */
+static void test_programs_of_the_owner(void **state)
+{
+    static const struct {
+        const char *staged, *why, *log;
+    } rows[] = {
+        {"exit 0", "", "data\ntargets\n{\n  \"rate\":1\n}"},
+        {"echo unknown; exit 1", "the program that gets the data: exit status 1;", "unknown\n"},
+    };
+    struct home home;
+    char text[2048], *log;
+
+    (void)state;
+    put("data", "data\n");
+    put("targets", "targets\n");
+    assert_int_equal(dir_make(at("result"), NULL), 0);
+    snprintf(home.dir, sizeof(home.dir), "%s", at("service"));
+    assert_int_equal(setenv("TMPDIR", dir, 1), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        json_object *result;
+        const char *why;
+
+        snprintf(text, sizeof(text),
+                 "{\"call\": {\"modelDir\": \"%s/result\", \"trainData\": \"%s/data\", "
+                 "\"targetsData\": \"%s/targets\", \"config\": {\"rate\": 1}}, "
+                 "\"stage\": [\"sh\", \"-c\", \"%s\"], "
+                 "\"run\": [\"sh\", \"-c\", \"touch $ELASTIC_MODEL_DIR/model; cat "
+                 "$ELASTIC_TRAIN_DATA $ELASTIC_TARGETS_DATA $ELASTIC_FIT_CONFIG\"]}",
+                 dir, dir, dir, rows[i].staged);
+        result = trained(&home, (int64_t)i + 1, json_text_parse(text, strlen(text), NULL));
+        why = json_get_string(result, "why");
+        if (strncmp(why, rows[i].why, strlen(rows[i].why)) != 0)
+            fail_msg("row %zu: %s", i, why);
+        json_object_put(result);
+        log = file_read(home_path(&home, (int64_t)i + 1, HOME_LOG_FILE).text, 100, NULL, NULL);
+        assert_string_equal(log, rows[i].log);
+        free(log);
+    }
+    assert_int_equal(access(at("result/files.json"), F_OK), 0);
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+}
+
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, make_foreign, remove_foreign)
 
 static int make_home(void **state)
@@ -603,6 +672,7 @@ int main(void)
         WITH_FILES(test_foreign_sizes),
         WITH_FILES(test_patience),
         WITH_FILES(test_scratch),
+        WITH_FILES(test_programs_of_the_owner),
         cmocka_unit_test(test_room),
         WITH_FILES(test_one_room),
         WITH_TURNS(test_ended_before_its_turn),
@@ -612,5 +682,5 @@ int main(void)
         WITH_TURNS(test_begun_by_nobody),
     };
 
-    return cmocka_run_group_tests(tests, make_home, remove_home);
+    return sodium_init() >= 0 ? cmocka_run_group_tests(tests, make_home, remove_home) : 1;
 }
