@@ -29,6 +29,7 @@
 #include "fit/runner.h"
 #include "fit/spec.h"
 #include "fit/trainer_link.h"
+#include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/states.h"
 
@@ -48,7 +49,9 @@ static bool mounts;       /* … which mounts something in the place of its resu
 static const char *moves; /* … which puts the starter's `secret` to this name, at this question */
 static const char *moves_at;
 static enum { A_PROGRAM, A_ROLE, A_WORLD } trains;
-static int crash_at; /* the write that is the last one; 0: none is */
+static const char *passes_on; /* --from */
+static char *run_json;        /* what is to be done, as it was at the start */
+static int crash_at;          /* the write that is the last one; 0: none is */
 static bool crash_after;
 static int writes;
 
@@ -402,12 +405,37 @@ enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *reque
 
 /* ---- a history ------------------------------------------------------------------------------- */
 
+/* A state that counts, and is served. */
+static void make_state(int64_t number)
+{
+    const struct new_state state = {.place = place, .number = number};
+    char file[PATH_MAX + 16], name[STATE_NAME_SIZE];
+    struct error err = {""};
+
+    state_name(name, number);
+    assert_int_equal(new_state_make(&state, NULL, &err), 0);
+    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, number, false).text);
+    assert_int_equal(file_replace(file, "w", 1, 0600, &err), 0);
+    assert_int_equal(new_state_finish(&state, "by hand", &err), 0);
+    assert_int_equal(new_state_publish(&state, &err), 0);
+    snprintf(file, sizeof(file), "%s/" STATE_POINTER, place);
+    unlink(file);
+    assert_int_equal(symlink(name, file), 0);
+    set_text("served", name);
+}
+
+static char *read_run(void)
+{
+    char *text = file_read(home_path(&home, 1, HOME_RUN_FILE).text, HOME_FILE_MAX, NULL, NULL);
+
+    assert_non_null(text);
+    return text;
+}
+
 static void begin(void)
 {
-    struct new_state first;
-    struct spec_order order = {.service = "s", .model = "m", .data = "/d"};
-    char data[PATH_MAX];
-    char text[PATH_MAX + 128], file[PATH_MAX + 16];
+    struct spec_order order = {.service = "s", .model = "m", .data = "/d", .from = passes_on};
+    char text[PATH_MAX + 128], data[PATH_MAX];
     struct error err = {""};
     json_object *service;
     int64_t id;
@@ -417,15 +445,7 @@ static void begin(void)
     assert_int_equal(chmod(home.dir, 0711), 0); /* a trainer has to pass it */
     assert_int_equal(setenv("HOME", home.dir, 1), 0);
     snprintf(place, sizeof(place), "%s/models/m", home.dir);
-    first = (struct new_state){.place = place, .number = 1};
-    assert_int_equal(new_state_make(&first, NULL, &err), 0);
-    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 1, false).text);
-    assert_int_equal(file_replace(file, "w", 1, 0600, &err), 0);
-    assert_int_equal(new_state_finish(&first, "by hand", &err), 0);
-    assert_int_equal(new_state_publish(&first, &err), 0);
-    snprintf(file, sizeof(file), "%s/" STATE_POINTER, place);
-    assert_int_equal(symlink("000001", file), 0);
-    set_text("served", "000001");
+    make_state(1);
     if (multi) {
         path_of(data, "data");
         set_text("data", "d");
@@ -438,6 +458,8 @@ static void begin(void)
     service = json_text_parse(text, strlen(text), &err);
     assert_int_equal(home_add(&home, spec_create(&order, service, 1, &err), &id, &err), 0);
     json_object_put(service);
+    free(run_json);
+    run_json = read_run();
 }
 
 /* Of a child: until the fit is over, or its write has come. */
@@ -510,6 +532,18 @@ static void check_access(void)
     }
 }
 
+/* It is never changed. */
+static void check_run(void)
+{
+    char *text = read_run();
+    struct stat st;
+
+    assert_string_equal(text, run_json);
+    assert_int_equal(stat(home_path(&home, 1, HOME_RUN_FILE).text, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0400);
+    free(text);
+}
+
 static void check_end(void)
 {
     static const enum fit_status ends[] = {[ENDS_WELL] = FIT_SUCCESS,
@@ -534,6 +568,7 @@ static void check_end(void)
     if (multi)
         check_access();
     assert_int_equal(count_partials(), 0);
+    check_run();
     if (wanted == ENDS_WELL)
         assert_int_equal(record.fit.count, 2);
 }
@@ -608,6 +643,68 @@ static void test_each_write_of_multi(void **state)
     }
     multi = true;
     play_all();
+}
+
+/* The training is told where it finds that state; 0: there is none. The new one is the third. */
+static void check_previous(int64_t number)
+{
+    json_object *call = home_read(&home, 1, HOME_CALL_FILE, NULL);
+    const char *path = json_get_string(call, "previousModelDir");
+    char current[64];
+
+    assert_non_null(call);
+    if (number == 0)
+        assert_null(path);
+    else
+        assert_string_equal(path, new_state_path(place, number, true).text);
+    json_object_put(call);
+    see_current(current);
+    assert_string_equal(current, "000003");
+}
+
+/* By `--from`, and without it. Of two states the second one counts. If it is torn, it is the first
+ * one that is passed on. */
+static void test_previous(void **state)
+{
+    static const struct {
+        const char *from;
+        bool torn; /* the second one */
+        int64_t previous;
+        const char *refused;
+    } rows[] = {
+        {NULL, false, 2, NULL},
+        {"000001", false, 1, NULL},
+        {"none", false, 0, NULL},
+        {NULL, true, 1, NULL},
+        {"000001", true, 1, NULL},
+        {"000002", true, 0, "--from=000002: 000002 is not complete: "},
+        {"000003", false, 0, "--from=000003: there is no state 000003"},
+    };
+    struct home_record record;
+    char weights[PATH_MAX];
+
+    (void)state;
+    multi = false;
+    wanted = ENDS_WELL;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const char *refused = rows[i].refused != NULL ? rows[i].refused : "";
+
+        passes_on = rows[i].from;
+        begin();
+        make_state(2);
+        path_of(weights, "models/m/000002/weights");
+        assert_true(!rows[i].torn || unlink(weights) == 0);
+        assert_int_equal(run_in_child(), 0);
+        assert_int_equal(home_record_read(&home, 1, &record, NULL), 0);
+        if (record.fit.status != (refused[0] != '\0' ? FIT_FAILED : FIT_SUCCESS) ||
+            strncmp(record.fit.reason, refused, strlen(refused)) != 0)
+            fail_msg("row %zu: %s: %s", i, fit_status_name(record.fit.status), record.fit.reason);
+        if (refused[0] == '\0')
+            check_previous(rows[i].previous);
+        assert_int_equal(count_partials(), 0);
+        assert_int_equal(dir_remove(home.dir, NULL), 0);
+    }
+    passes_on = NULL;
 }
 
 /* So many have stayed. *first: one of them. */
@@ -760,6 +857,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_write),
                                        cmocka_unit_test(test_each_write_of_a_role),
                                        cmocka_unit_test(test_each_write_of_multi),
+                                       cmocka_unit_test(test_previous),
                                        cmocka_unit_test(test_removing),
                                        cmocka_unit_test(test_mounted),
                                        cmocka_unit_test(test_hanging),

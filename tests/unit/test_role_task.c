@@ -91,6 +91,24 @@ static void test_least(void **state)
     roles_destroy(roles);
 }
 
+/* A replica of a shard. */
+static void test_shard(void **state)
+{
+    static const char *const expected[] = {"ELASTIC_MODELS=/m.json", "ELASTIC_SHARD=shard_2"};
+    const struct role_task task = {.replica = "plain-0", .models = "/m.json"};
+    const struct role_task_place place = {.start = 1};
+    struct roles *roles = create();
+    struct role role = roles->list[1];
+    char **env;
+
+    (void)state;
+    role.shards.number = 2;
+    env = role_task_environment(&role, &task, &place);
+    assert_strings(env + strings_count(env) - COUNT(expected), expected, COUNT(expected));
+    strings_free(env);
+    roles_destroy(roles);
+}
+
 static void test_world(void **state)
 {
     static const char *const expected[] = {"ELASTIC_ROLE=plain", "ELASTIC_SHARED_DIR=/s",
@@ -265,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_least),
+        cmocka_unit_test(test_shard),
         cmocka_unit_test(test_world),
         cmocka_unit_test(test_di_engine),
         cmocka_unit_test(test_of_an_aggregator),
