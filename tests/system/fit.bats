@@ -52,11 +52,25 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
     echo $! >"$TB_WORK/hey.pid"
 }
 
+# With what replicas run, but for what is another one's for each.
+settings() {
+    local pid
+    for pid in $(pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/serve_program.py"); do
+        tr '\0' '\n' <"/proc/$pid/cmdline" | sed 's/^[0-9]*$/PORT/'
+        tr '\0' '\n' <"/proc/$pid/environ" | grep -E '^(ELASTIC_(ROLE|SHARD|TASKS|MODELS|SHARED_DIR)|OMP_NUM_THREADS)='
+    done | sort | uniq -c
+}
+
 @test "a second fit gets the state before; its replicas are new ones, and answers change once" {
     before=$(servers | sort)
+    settings=$(settings)
+    [[ $settings == *"2 ELASTIC_ROLE=server-1"* ]]
     data second B until "$TB_WORK/second"
     as_user sh -c "echo '{\"rate\": 0.1}' >$TB_WORK/data/config.json"
     begin second --config="$TB_WORK/data/config.json"
+    wait_for 30 acts fit
+    # The replica that trains is none of the table's.
+    [[ $(table | json_value 'sum(len(x["replicas"]) for x in s["shards"])') == 2 ]]
     if [[ -s $TB_WORK/port ]]; then
         ask() { curl -s "http://127.0.0.1:$(<"$TB_WORK/port")/m" && echo; }
         ask >"$TB_WORK/answers"
@@ -73,20 +87,28 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
     wait_for 20 serves_all 000002 2
     [[ $(as_user cat "$TB_WORK/models/m/000002/model") == "A B" ]]
     [[ -z $(comm -12 <(echo "$before") <(servers | sort)) ]]
+    [[ $(settings) == "$settings" ]]
+    [[ $(as_user selastic states show "$TB_WORK/models/m" --json | json_value 's["state"], s["previous"]') == "000002 000001" ]]
     [[ $(as_user selastic fit log "$SERVICE") == *"'rate': 0.1"*"/m/000001" ]]
     [[ $(fit_json | json_value 's["count"]') == 2 ]]
 }
 
 @test "a fit that fails is skipped: the next one gets the state before it" {
     data fails X fail
+    run -1 fit fails --format=unknown
+    [[ $output == *"fit 3 has ended as FAILED: the program that gets the data: exit status 1;"* ]]
     run -1 fit fails
-    [[ $output == *"fit 3 has ended as FAILED: the training: exit status 3;"* ]]
+    [[ $output == *"fit 4 has ended as FAILED: the training: exit status 3;"* ]]
     data empty X empty
     run -1 fit empty
-    [[ $output == *"fit 4 has ended as FAILED: the training: the training has written no files" ]]
+    [[ $output == *"fit 5 has ended as FAILED: the training: the training has written no files" ]]
     [[ $(current) == 000002 && $(partials) == 0 ]]
     data third C
-    fit third
+    data labels labels
+    as_user sh -c "mkdir -p ~/.slurm-elastic/services/$SERVICE/configs
+        echo '{\"rate\": 0.2}' >~/.slurm-elastic/services/$SERVICE/configs/slow.json"
+    fit third --config=slow --targets="$TB_WORK/data/labels" --format=words
+    [[ $(as_user selastic fit log "$SERVICE") == *"trains {'rate': 0.2} from $TB_WORK/models/m/000002 to labels" ]]
     [[ $(as_user cat "$TB_WORK/models/m/$(current)/model") == "A B C" ]]
     wait_for 20 serves_all "$(current)" 2
 }

@@ -3,6 +3,7 @@
 
 The data is a file with lines of words. "staged FILE" is not staged before there is this file.
 "until FILE" goes on until there is this file. "fail" ends with status 3. "empty" writes nothing.
+A format that is not "words" cannot be staged.
 "broken" makes a model that no server loads. "slow FILE" makes one whose servers start when there
 is FILE.all, or remove FILE for that: each needs one of its own. "large" adds 10 MB. The model is a
 file "model": what it was trained from, and its data.
@@ -17,7 +18,11 @@ from pathlib import Path
 call = json.loads(Path(os.environ["ELASTIC_FIT"]).read_text())
 assert call["modelDir"] == os.environ["ELASTIC_MODEL_DIR"], call
 assert call["previousModelDir"] == os.environ.get("ELASTIC_PREVIOUS_MODEL_DIR"), call
-data = call["trainData"]
+assert call["trainData"] == os.environ["ELASTIC_TRAIN_DATA"], call
+assert call["targetsData"] == os.environ.get("ELASTIC_TARGETS_DATA"), call
+config = os.environ.get("ELASTIC_FIT_CONFIG")
+assert call["config"] == (json.loads(Path(config).read_text()) if config else None), config
+data, targets = call["trainData"], call["targetsData"]
 
 
 def wait_for(word, words):
@@ -27,6 +32,8 @@ def wait_for(word, words):
 
 
 if sys.argv[1:] == ["stage"]:
+    if call["datasetInfo"]["format"] not in (None, "words"):
+        sys.exit(1)
     text = Path(data.removeprefix("test://")).read_text()
     wait_for("staged", text.split())
     Path(os.environ["ELASTIC_STAGED"], "data").write_text(text)
@@ -35,7 +42,8 @@ if sys.argv[1:] == ["stage"]:
 
 words = Path(os.environ["ELASTIC_STAGED"], "data").read_text().split()
 before = call["previousModelDir"]
-print("trains", call["config"], "from", before, flush=True)
+towards = ["to", Path(targets).read_text().strip()] if targets else []
+print("trains", call["config"], "from", before, *towards, flush=True)
 wait_for("until", words)
 if "fail" in words:
     sys.exit(3)

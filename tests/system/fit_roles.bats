@@ -109,6 +109,10 @@ latest() { as_user cat "$TB_WORK/models/m/current/model"; }
     data long X until "$TB_WORK/never"
     begin long
     wait_for 30 acts fit
+    # It is ready, and no route leads to it.
+    learner=$(endpoints "$job" | sed -n 's/^learner-0 //p')
+    [[ $learner == *" "* && $(servers) ]]
+    run ! grep -w "${learner#* }" <(table)
     as_user selastic fit cancel "$SERVICE"
     wait_for 40 ended_as CANCELLED
     wait_for 20 are_tasks 0
