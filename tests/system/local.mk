@@ -31,6 +31,7 @@ EXTRA_DIST += \
     tests/system/faults/table.txt \
     tests/system/faults/training.py \
     tests/system/fit.bash \
+    tests/system/fit_example.bats \
     tests/system/fit_faults.bats \
     tests/system/fit_http.bats \
     tests/system/fit_kills.bats \
