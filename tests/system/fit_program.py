@@ -42,7 +42,10 @@ if sys.argv[1:] == ["stage"]:
 
 words = Path(os.environ["ELASTIC_STAGED"], "data").read_text().split()
 before = call["previousModelDir"]
-towards = ["to", Path(targets).read_text().strip()] if targets else []
+towards = []
+if targets:
+    files = [path for path in [Path(targets), *sorted(Path(targets).rglob("*"))] if path.is_file()]
+    towards = ["to", *(path.read_text().strip() for path in files)]
 print("trains", call["config"], "from", before, *towards, flush=True)
 wait_for("until", words)
 if "fail" in words:
