@@ -525,8 +525,9 @@ ROLE_KEY(ROLES_PLACE_FIT, .name = "replace",
     .words = {[ROLES_FIT_ROLLING] = "rolling", [ROLES_FIT_ALL] = "all", [ROLES_FIT_LOAD] = "load"},
     .builtin = "rolling",
     .help = "How replicas come to another version of a model. `rolling`: they are replaced as "
-            "`update` of their role says. `all`: one is started, then all others are replaced at "
-            "once. `load`: none is replaced, the program loads the version")
+            "`update` of their role says; where that does not say how many, and `fit` has "
+            "`trainer`, one at a time, the new one first. `all`: one is started, then all others "
+            "are replaced at once. `load`: none is replaced, the program loads the version")
 
 ROLE_KEY(ROLES_PLACE_FIT, .name = "states",
     FIELD(struct roles, fit.states),

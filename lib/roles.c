@@ -513,14 +513,31 @@ static json_object *fit_role(const struct roles *roles)
     return map;
 }
 
-/* How the servers are replaced is their role's. */
-static void set_replacement(struct roles *roles)
+/* Does the role say how many replicas an update takes at a time? */
+static bool says_update(const struct roles_part *list, const struct role *role)
 {
-    for (int i = 0; i < roles->count && roles->fit.replace == ROLES_FIT_ALL; i++) {
-        if (roles->list[i].kind != ROLE_SHARDS)
+    struct roles_part own = roles_member(list, roles_said_name(role));
+    struct roles_part update = roles_member(&own, "update");
+
+    return json_object_object_get_ex(update.value, "max-surge", NULL) ||
+           json_object_object_get_ex(update.value, "max-unavailable", NULL);
+}
+
+/* How the servers are replaced is their role's. Where another user trains, and the role does not
+ * say it, a new one comes first, and then an old one goes. */
+static void set_replacement(const struct roles_part *list, struct roles *roles)
+{
+    bool all = roles->fit.replace == ROLES_FIT_ALL;
+    bool one = roles->fit.replace == ROLES_FIT_ROLLING && roles->fit.trainer != NULL;
+
+    for (int i = 0; i < roles->count && (all || one); i++) {
+        struct role *role = &roles->list[i];
+
+        if (role->kind != ROLE_SHARDS || (one && says_update(list, role)))
             continue;
-        roles->list[i].shards.surge = (struct rollout_amount){.value = 1};
-        roles->list[i].shards.unavailable = (struct rollout_amount){.value = 100, .percent = true};
+        role->shards.surge = (struct rollout_amount){.value = 1};
+        role->shards.unavailable = all ? (struct rollout_amount){.value = 100, .percent = true}
+                                       : (struct rollout_amount){.value = 0};
     }
 }
 
@@ -529,18 +546,19 @@ static int add_fit(const struct roles_reader *reader, const struct roles_part *p
                    struct roles *roles)
 {
     struct roles_part role = {NULL, part->in, ROLES_FIT_ROLE};
+    struct roles_part list = roles_member(part->in, "roles");
     int rc;
 
     if (roles->service == NULL)
         return roles_fail(reader, part, "only a service is trained; write service: NAME");
     if (roles->fit.role != NULL) {
-        set_replacement(roles);
+        set_replacement(&list, roles);
         return roles_take_trainer(reader, part, roles);
     }
     if (roles_find(roles, ROLES_FIT_ROLE) >= 0)
         return roles_fail(reader, part,
                           "a role has the name " ROLES_FIT_ROLE ", too; give the role another one");
-    set_replacement(roles);
+    set_replacement(&list, roles);
     if (roles->fit.run == NULL)
         return 0;
     role.value = fit_role(roles);

@@ -418,6 +418,48 @@ static void test_fit(void **state)
     roles_destroy(roles);
 }
 
+/* Servers are replaced as their role says. What it does not say depends on the fit. */
+static void test_fit_replacement(void **state)
+{
+    static const struct {
+        const char *text;
+        struct rollout_amount surge, unavailable;
+    } cases[] = {
+        {OTHER, {50, true}, {50, true}},
+        {OTHER "fit: {run: [t]}\n", {50, true}, {50, true}},
+        {OTHER "fit: {trainer: base@anna}\n", {1, false}, {0, false}},
+        {"    update: {fail-fast: 1}\n" OTHER "fit: {trainer: base@anna}\n",
+         {1, false},
+         {0, false}},
+        {"    update: {max-surge: 2}\n" OTHER "fit: {trainer: base@anna}\n",
+         {2, false},
+         {50, true}},
+        {"    update: {max-unavailable: 1}\n" OTHER "fit: {trainer: base@anna}\n",
+         {50, true},
+         {1, false}},
+        {OTHER "fit: {trainer: base@anna, replace: load}\n", {50, true}, {50, true}},
+        {"    update: {max-surge: 2}\n" OTHER "fit: {trainer: base@anna, replace: all}\n",
+         {1, false},
+         {100, true}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[1024];
+        struct roles *roles;
+        const struct role *role;
+
+        snprintf(text, sizeof(text), JOB "    shards: 2\n%s", cases[i].text);
+        roles = create(text);
+        role = &roles->list[roles_shard(roles, 2)];
+        assert_int_equal(role->shards.surge.value, cases[i].surge.value);
+        assert_int_equal(role->shards.surge.percent, cases[i].surge.percent);
+        assert_int_equal(role->shards.unavailable.value, cases[i].unavailable.value);
+        assert_int_equal(role->shards.unavailable.percent, cases[i].unavailable.percent);
+        roles_destroy(roles);
+    }
+}
+
 /* A role of the file is the training: its text stays as it is, and its tasks run elastic-fit. */
 static void test_fit_role(void **state)
 {
@@ -477,8 +519,8 @@ int main(void)
         cmocka_unit_test(test_values),     cmocka_unit_test(test_again),
         cmocka_unit_test(test_idle_again), cmocka_unit_test(test_router),
         cmocka_unit_test(test_program),    cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_fit),        cmocka_unit_test(test_fit_role),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_fit),        cmocka_unit_test(test_fit_replacement),
+        cmocka_unit_test(test_fit_role),   cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
