@@ -443,6 +443,38 @@ killed() {
     diff src/a dst/000001/a
 }
 
+# refused COMMAND...: of s3_object.py.
+refused() {
+    run -1 second "$@"
+    echo "$output"
+    [[ $output == *AccessDenied* ]]
+}
+
+@test "session credentials of a trainer read in its places and put into one, and do nothing else" {
+    local line at=$BATS_TEST_NUMBER
+    make_files src
+    second bucket beside
+    second put beside "$at/data/a" src/a
+    second put states "$at/data/a" src/a "$at/data-not/a" src/a
+    while read -r line; do export "${line?}"; done < <("${top_builddir:-$TREE/build}/tests/system/s3_session" \
+        arn:aws:iam:::role/fit 900 "s3://states/$at/data" "s3://states/$at/new")
+    [ "$(second keys states "$at/data/")" = "$at/data/a" ]
+    [ "$(second get states "$at/data/a")" = one ]
+    second put states "$at/new/a" src/a
+    [ "$(second get states "$at/new/a")" = one ]
+    refused get states "$at/data-not/a"
+    refused get beside "$at/data/a"
+    refused keys states "$at/"
+    refused put states "$at/data/b" src/a
+    refused put states "$at/new-not/a" src/a
+    refused put beside "$at/new/a" src/a
+    refused publish states "$at/new/a"
+    refused remove states "$at/data/"
+    take_keys
+    [ "$(second keys states "$at/" | xargs)" = "$at/data-not/a $at/data/a $at/new/a" ]
+    second publish states "$at/new/a"
+}
+
 # keeper PLACE WORD...: submits snapshots.py with checkpoints there; prints the job id.
 keeper() {
     local place=$1 keys

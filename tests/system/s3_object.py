@@ -6,6 +6,8 @@
     put BUCKET KEY FILE ...   put objects
     put-many BUCKET KEY N     put N objects KEY0000, KEY0001, ... of one byte each
     get BUCKET KEY            print an object
+    status BUCKET KEY         print the status of HTTP for that
+    publish BUCKET KEY        let everybody read it, by its ACL
     same BUCKET PREFIX DIR    compare all objects below a prefix with the files of a directory
     keys BUCKET PREFIX        print keys
     remove BUCKET PREFIX      delete all objects below a prefix
@@ -35,6 +37,7 @@ def import_boto3():
 
     import boto3
     import botocore.config
+    import botocore.exceptions
 
 
 def client(name):
@@ -68,6 +71,14 @@ def same(bucket, prefix, directory):
     if wrong:
         sys.exit(f"differ: {wrong[:10]}")
     print(len(there), "objects")
+
+
+def status(bucket, key):
+    try:
+        answer = client("s3").head_object(Bucket=bucket, Key=key)
+    except botocore.exceptions.ClientError as error:
+        answer = error.response
+    print(answer["ResponseMetadata"]["HTTPStatusCode"])
 
 
 def session(bucket, prefix):
@@ -109,6 +120,10 @@ def do(command, *arguments):
     elif command == "get":
         body = s3.get_object(Bucket=arguments[0], Key=arguments[1])["Body"]
         sys.stdout.buffer.write(body.read())
+    elif command == "status":
+        status(*arguments)
+    elif command == "publish":
+        s3.put_object_acl(Bucket=arguments[0], Key=arguments[1], ACL="public-read")
     elif command == "same":
         same(*arguments)
     elif command == "keys":
