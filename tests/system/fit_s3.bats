@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fits at a trainer of another user whose data and states are on S3: it gets session credentials for
 # these places, which end by themselves. The server is a real gateway of Ceph, behind a proxy that
-# keeps a request of the trainer: it is sent once more later.
+# keeps the latest of these credentials: they are tried on every way out.
 # Takes 90 s
 
 load helpers
@@ -23,7 +23,7 @@ setup_file() {
     echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
     cd "$RGW" || return 1
-    /usr/bin/python3 "$TREE/tests/system/s3_proxy.py" "$(<server/endpoint)" port log "keep:0:GET:/data/first" \
+    /usr/bin/python3 "$TREE/tests/system/s3_proxy.py" "$(<server/endpoint)" port log "keep:0:POST:^/\$" \
         "wait:0:PUT:/p/m/0.*partNumber=2" 3>&- 2>proxy.err &
     echo $! >proxy.pid
     wait_for 20 test -e port
@@ -97,9 +97,27 @@ begin() { as_user selastic fit start "$SERVICE" --model=m --data="s3://data/$1" 
 
 trains() { acts fit && as_user selastic fit log "$SERVICE" 2>/dev/null | grep -q '^trains'; }
 
-# What the trainer has asked is asked once more: answers STATUS.
-answers() {
-    [[ $(curl -s -o /dev/null -w '%{http_code}' -K "$RGW/kept" "$(<"$RGW/server/endpoint")/data/first") == "$1" ]]
+# keep_session NAME: the latest credentials that were made for the trainer, and for nothing before.
+keep_session() {
+    local name value
+    for name in AccessKeyId=ACCESS_KEY_ID SecretAccessKey=SECRET_ACCESS_KEY SessionToken=SESSION_TOKEN; do
+        value=$(sed -n "s|.*<${name%=*}>\(.*\)</${name%=*}>.*|\1|p" "$RGW/kept")
+        [[ $value ]] || return 1
+        echo "AWS_${name#*=}=$value"
+    done >"$RGW/new.session"
+    for name in "$RGW"/*.session; do
+        [[ $name == */new.session || $name == */"$1.session" ]] || ! cmp -s "$name" "$RGW/new.session" || return 1
+    done
+    mv "$RGW/new.session" "$RGW/$1.session"
+}
+
+# session NAME KEY STATUS: with them the server answers so.
+session() {
+    local line
+    (
+        while read -r line; do export "${line?}"; done <"$RGW/$1.session"
+        [[ $(AWS_ENDPOINT_URL=$(<"$RGW/server/endpoint") second status data "$2") == "$3" ]]
+    )
 }
 
 nothing_incoming() { [[ -z $(second keys states p/m/.incoming) ]]; }
@@ -111,12 +129,16 @@ nothing_incoming() { [[ -z $(second keys states p/m/.incoming) ]]; }
     data many/two/three y
     begin first --targets=s3://data/many
     wait_for 90 trains
-    answers 200
+    keep_session first
+    session first first 200
     [[ $(fit_json | json_value 's["granted"], s["sessionUntil"] > 0') == "True True" ]]
     # It goes on for longer than a session.
-    wait_for 120 answers 403
+    wait_for 120 session first first 403
+    wait_for 60 keep_session SUCCESS
+    session SUCCESS first 200
     touch "$TB_HOME/first"
     wait_for 90 ended_as SUCCESS
+    keep_session SUCCESS
     [[ $(path_of) == "INITIAL > WAIT_FOR_TRAINING_CONTAINER > WAIT_FOR_FIT > WAIT_FOR_TARGET_CONTAINER > SUCCESS" ]]
     [[ $(second get states p/m/current) == 000001 && $(second get states p/m/000001/model) == A ]]
     second same states p/m/000001/ "$TB_WORK/models/m/000001"
@@ -148,13 +170,24 @@ is_as_before() {
     wait_for 120 pushes 000002
     as_user selastic fit cancel "$SERVICE" --reason=enough
     wait_for 60 ended_as CANCELLED
+    keep_session CANCELLED
     [[ $(fit_json | json_value 's["reason"]') == enough ]]
     is_as_before
     : >"$RGW/log"
     begin large --within=target=10s
     wait_for 120 pushes 000002
     wait_for 60 ended_as FAILED
+    keep_session late
     [[ $(fit_json | json_value 's["reason"]') == "WAIT_FOR_TARGET_CONTAINER: not done in time, after 10 s (point)" ]]
+    is_as_before
+}
+
+@test "a training that fails leaves no state" {
+    data fails X fail
+    begin fails
+    wait_for 90 ended_as FAILED
+    keep_session FAILED
+    [[ $(fit_json | json_value 's["reason"]') == "the training: exit status 3;"* ]]
     is_as_before
 }
 
@@ -175,17 +208,25 @@ refused() {
 
 @test "everything of the starter is killed: what the trainer has had ends by itself" {
     data first C until "$TB_HOME/never"
-    rm -f "$RGW/kept"
     begin first
     wait_for 90 trains
-    answers 200
+    keep_session killed
+    session killed first 200
     as_user scancel --signal=KILL "$job"
     wait_for 60 job_ended "$job"
-    wait_for 120 answers 403
+    keep_session killed
+    wait_for 120 session killed first 403
     begin_job
     as_user selastic fit cancel "$SERVICE"
     wait_for 90 ended_as CANCELLED
     is_as_before
+}
+
+@test "the session of each fit has ended, however the fit has" {
+    wait_for 60 session SUCCESS first 403
+    wait_for 60 session CANCELLED large 403
+    wait_for 60 session late large 403
+    wait_for 60 session FAILED fails 403
 }
 
 as_third() { AWS_ACCESS_KEY_ID=OTHERKEY AWS_SECRET_ACCESS_KEY=other-secret "$@"; }

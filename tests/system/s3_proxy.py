@@ -13,7 +13,7 @@ A rule is KIND:COUNT:METHOD:REGEX, for the first COUNT requests that match (all 
     bare    the same, and the answer has no ETag
     begun   the connection ends before the answer's content
     silent  nothing comes back
-    keep    the request is passed on, and its headers are in a file "kept", for curl -K
+    keep    the request is passed on, and the answer's content is in a file "kept"
     wait    the request is passed on when there is a file "go"
     else    (a path to a file) answer 200 with what the file has
 
@@ -83,11 +83,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body[:much])
 
-    def keep(self):
-        with open("kept.new", "w") as file:
-            for name, value in self.headers.items():
-                if name.lower() not in ("connection", "expect", "range"):
-                    file.write(f'header = "{name}: {value}"\n')
+    def keep(self, content):
+        with open("kept.new", "wb") as file:
+            file.write(content)
         os.rename("kept.new", "kept")
 
     def handle_one(self):
@@ -106,11 +104,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with open(kind, "rb") as file:
                 self.send(200, [], file.read())
         else:
-            if kind == "keep":
-                self.keep()
             while kind == "wait" and not os.path.exists("go"):
                 time.sleep(0.05)
             answer, content = self.ask(body)
+            if kind == "keep":
+                self.keep(content)
             headers = answer.getheaders()
             if kind == "bare":
                 headers = [(name, value) for name, value in headers if name.lower() != "etag"]
