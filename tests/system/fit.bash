@@ -74,6 +74,26 @@ serves_all() {
     ((count == $2))
 }
 
+# begin_load VERSION: requests for the model all the time, by a router, once it serves that. Skips the test where it cannot be.
+begin_load() {
+    if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
+    begin_router
+    wait_for 40 serves "127.0.0.1:$(<"$TB_WORK/port")" "$1"
+    hey -z 60m -c 4 -q 15 -t 120 "http://127.0.0.1:$(<"$TB_WORK/port")/m" >"$TB_WORK/hey.log" 2>&1 3>&- &
+    echo $! >"$TB_WORK/hey.pid"
+}
+
+# end_load COUNT: of more requests than that none has failed.
+end_load() {
+    [[ -s $TB_WORK/hey.pid ]] || skip "without haproxy and hey"
+    end_process "$TB_WORK/hey.pid" INT
+    cat "$TB_WORK/hey.log"
+    grep -q 'Error distribution' "$TB_WORK/hey.log" && return 1
+    [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
+    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > $1))
+    end_process "$TB_WORK/router.pid" TERM
+}
+
 # Processes of elastic-fit that run fits, or train, of this service.
 processes() { pgrep -u "$TB_USER" -f "^[^ ]*elastic-fit $1 $SERVICE" || true; }
 
@@ -112,11 +132,13 @@ begin_trainer() {
         --wrap "srun elasticrun --roles=$TB_HOME/other/fit.yaml" >"$TB_HOME/other/job"
 }
 
-# as_other COMMAND...: as_user for the other user.
-as_other() {
-    TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
-        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
+# as_another USER GROUP DIRECTORY COMMAND...: as_user for that user, whose files are in that directory.
+as_another() {
+    TB_WORK=$3 TB_USER=$1 TB_USER_HOME=$3 TB_USER_SHELL=/bin/sh \
+        TB_BECOME="setpriv --reuid=$1 --regid=$2 --clear-groups --" as_user "${@:4}"
 }
+
+as_other() { as_another nobody nogroup "$TB_HOME/other" "$@"; }
 
 # What a model is trained on is nobody else's to read.
 secret_data() {

@@ -45,11 +45,7 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
 }
 
 @test "a router takes the address of the service, and requests come all the time" {
-    if [[ ! -x $(command -v haproxy) || ! -x $(command -v hey) ]]; then skip "without haproxy and hey"; fi
-    begin_router
-    wait_for 40 serves "127.0.0.1:$port" 000001
-    hey -z 60m -c 4 -q 15 -t 120 "http://127.0.0.1:$port/m" >"$TB_WORK/hey.log" 2>&1 3>&- &
-    echo $! >"$TB_WORK/hey.pid"
+    begin_load 000001
 }
 
 # With what replicas run, but for what is another one's for each.
@@ -201,13 +197,7 @@ settings() {
 }
 
 @test "no request has failed meanwhile" {
-    [[ -s $TB_WORK/hey.pid ]] || skip "without haproxy and hey"
-    end_process "$TB_WORK/hey.pid" INT
-    cat "$TB_WORK/hey.log"
-    grep -q 'Error distribution' "$TB_WORK/hey.log" && return 1
-    [[ $(grep -c '\[[0-9]*\].*responses' "$TB_WORK/hey.log") == 1 ]]
-    (($(sed -n 's/.*\[200\][[:space:]]*\([0-9]*\) responses/\1/p' "$TB_WORK/hey.log") > 500))
-    end_process "$TB_WORK/router.pid" TERM
+    end_load 500
 }
 
 # refused STATUS TEXT ARGUMENT...: one line says why.
