@@ -49,8 +49,7 @@ def total(model):
 
 
 def log(args, sampler, indices, steps, model, optimizer):
-    """A JSON line for each step of this process. Each step lasts step_time."""
-    time.sleep(args.step_time)
+    """A JSON line for each step of this process."""
     if args.log is None:
         return
     record = {
@@ -58,6 +57,7 @@ def log(args, sampler, indices, steps, model, optimizer):
         "step": sampler.step,
         "rank": sampler.rank,
         "world": sampler.world_size,
+        "generation": slurm_elastic.generation(),
         "indices": indices,
         "global_step": steps,
         "total": total(model),
@@ -101,6 +101,7 @@ def main():
         for epoch in range(sampler.epoch, args.epochs):
             sampler.set_epoch(epoch)
             for x, y, index in loader:
+                time.sleep(args.step_time)
                 scale = sampler.loss_scale()  # uneven batches, every sample weighs the same
                 loss = torch.nn.functional.cross_entropy(model(x), y) * scale
                 accelerator.backward(loss)

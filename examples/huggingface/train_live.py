@@ -76,8 +76,10 @@ class Log(TrainerCallback):
         self._directory, self._step_time, self._shared = directory, step_time, shared
         self._sampler, self._model, self._optimizer = sampler, model, optimizer
 
-    def on_step_end(self, args, state, control, **kwargs):
+    def on_step_begin(self, args, state, control, **kwargs):
         time.sleep(self._step_time)
+
+    def on_step_end(self, args, state, control, **kwargs):
         if self._directory is None:
             return
         sampler = self._sampler
@@ -88,6 +90,7 @@ class Log(TrainerCallback):
             "step": sampler.step,
             "rank": 0 if alone else dist.get_rank(),
             "world": 1 if alone else dist.get_world_size(),
+            "generation": slurm_elastic.generation(),
             "indices": self._model.indices if first and sampler.loss_scale() else [],
             "global_step": state.global_step,
             "total": total(self._model),

@@ -79,8 +79,10 @@ class Log(Callback):
         self._path = directory and os.path.join(directory, str(os.getpid()))
         self._step_time = step_time
 
-    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+    def on_train_batch_start(self, trainer, module, batch, batch_idx):
         time.sleep(self._step_time)
+
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
         if not self._path:
             return
         sampler = module.sampler
@@ -89,6 +91,7 @@ class Log(Callback):
             "step": sampler.step,
             "rank": sampler.rank,
             "world": sampler.world_size,
+            "generation": slurm_elastic.generation(),
         }
         record.update(indices=module.indices, global_step=trainer.global_step, total=total(module))
         record["rate"] = module.optimizer.param_groups[0]["lr"]

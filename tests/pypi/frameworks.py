@@ -3,13 +3,17 @@
 """Is a training by a framework that was resized the training of one process without a framework?
 
     frameworks.py reference LOGDIR EPOCHS CLIP   trains what the examples of frameworks train
-    frameworks.py check LOGDIR REFERENCE
+    frameworks.py check LOGDIR REFERENCE [AGAIN]
 
 CLIP is the largest norm of the gradients; half of the steps must have had a larger one. Both
 directories have a file for each process, of JSON lines for its steps: epoch, step, rank, world,
-indices, global_step, rate, total (of the parameters). Exit status 0 if each epoch of LOGDIR
-has each sample once, each step was made by all ranks of one world with the global step, the rate
-and, within 1e-9, the parameters of the same step of REFERENCE; else 1 and a line for what differs.
+indices, global_step, rate, total (of the parameters); LOGDIR's have the generation, too. Exit
+status 0 if each epoch of LOGDIR has each sample once, each step was made by all ranks of one world
+with the global step, the rate and, within 1e-9, the parameters of the same step of REFERENCE; else
+1 and a line for what differs.
+
+AGAIN: so many steps may have been made again by a later world, which is the one that counts. What
+the worlds before have made of them is compared, too, but not all their ranks must have made it.
 """
 
 import collections
@@ -59,41 +63,62 @@ def read(directory):
     steps, processes = collections.defaultdict(list), {}
     for path in glob.glob(os.path.join(directory, "*")):
         with open(path) as file:
-            lines = [json.loads(line) for line in file]
+            # A worker that was killed while it wrote has left a part of a line.
+            lines = [json.loads(line) for line in file if line.endswith("\n")]
         processes[path] = {(line["epoch"], line["step"]) for line in lines}
         for line in lines:
             steps[line["epoch"], line["step"]].append(line)
     return steps, processes
 
 
-def what_differs(number, lines, right):
+def by_worlds(lines):
+    """What each world that has made a step has written of it, the last one last."""
+    worlds = collections.defaultdict(list)
+    for line in lines:
+        worlds[line["generation"]].append(line)
+    return [worlds[generation] for generation in sorted(worlds)]
+
+
+def what_differs(lines, right):
+    """In a step, as the world has made it that counts."""
     ranks, size = sorted(line["rank"] for line in lines), lines[0]["world"]
     if ranks != list(range(size)) or {line["world"] for line in lines} != {size}:
         yield f"ranks {ranks} of {size}"
     if sorted(index for line in lines for index in line["indices"]) != sorted(right["indices"]):
         yield "other samples"
-    for line in lines:
-        if abs(line["total"] - right["total"]) > 1e-9:
-            yield f"parameters {line['total']}, {right['total']} would be right"
-        for name in ("global_step", "rate"):
-            if line[name] != right[name]:
-                yield f"{name} {line[name]}, {right[name]} would be right"
 
 
-def check(directory, reference):
+def what_is_wrong(line, right):
+    """In what one process has made of a step."""
+    if abs(line["total"] - right["total"]) > 1e-9:
+        yield f"parameters {line['total']}, {right['total']} would be right"
+    for name in ("global_step", "rate"):
+        if line[name] != right[name]:
+            yield f"{name} {line[name]}, {right[name]} would be right"
+
+
+def check(directory, reference, again="0"):
     steps, processes = read(directory)
     expected, _ = read(reference)
-    wrong, sizes = [], []
+    wrong, sizes, repeated = [], [], 0
     if sorted(steps) != sorted(expected):
         wrong.append(f"{len(steps)} steps, {len(expected)} would be right")
     for number, lines in sorted(steps.items()):
-        sizes += [lines[0]["world"]] if sizes[-1:] != [lines[0]["world"]] else []
+        worlds = by_worlds(lines)
+        repeated += len(worlds) > 1
+        size = worlds[-1][0]["world"]
+        sizes += [size] if sizes[-1:] != [size] else []
         for right in expected.get(number, []):
-            wrong += [f"step {number}: {each}" for each in what_differs(number, lines, right)]
+            found = [*what_differs(worlds[-1], right)]
+            found += [each for line in lines for each in what_is_wrong(line, right)]
+            wrong += [f"step {number}: {each}" for each in found]
+    if repeated > int(again):
+        wrong.append(f"{repeated} steps were made again, {again} would be right")
     print("\n".join(wrong[:20]) if wrong else "ok")
     print("sizes", *sizes)
     made_all = sum(made == set(steps) for made in processes.values())
     print(f"{made_all} of {len(processes)} processes have made all {len(steps)} steps")
+    print(f"{repeated} steps were made again")
     return 1 if wrong else 0
 
 
