@@ -107,7 +107,13 @@ lives_on() {
     ends "1 2 1 2 1" "$2 of 3"
 }
 
-# lives_on_copies SCRIPT: the same with a model that fully_shard() has sharded. The first worker is lost,
+# lives_on_replica SCRIPT: with DDP. The step in flight is undone, and nothing has to come from elsewhere.
+lives_on_replica() {
+    AGAIN=1 lives_on 1 1 "$1"
+    run -1 grep 'goes on from' "$TB_WORK/$job.out"
+}
+
+# lives_on_copies SCRIPT: with a model that fully_shard() has sharded. The first worker is lost,
 # and its part with it.
 lives_on_copies() {
     local lost
@@ -120,7 +126,7 @@ lives_on_copies() {
 
 @test "Lightning lives through worlds and a lost worker: the process stays, each sample once, the parameters of plain PyTorch" {
     has pytorch_lightning || skip "pytorch_lightning cannot be imported"
-    AGAIN=1 lives_on 1 1 lightning/train.py
+    lives_on_replica lightning/train.py
 }
 
 @test "Lightning lives through worlds and a lost worker with a module that fully_shard() has sharded" {
@@ -145,7 +151,7 @@ lives_on_copies() {
 
 @test "Accelerate lives through worlds and a lost worker" {
     has accelerate || skip "accelerate cannot be imported"
-    AGAIN=1 lives_on 1 1 accelerate/train.py
+    lives_on_replica accelerate/train.py
 }
 
 @test "Accelerate lives through worlds and a lost worker with a model that fully_shard() has sharded" {
@@ -160,7 +166,7 @@ lives_on_copies() {
 
 @test "the Hugging Face Trainer lives through worlds and a lost worker" {
     has transformers accelerate || skip "transformers and accelerate cannot be imported"
-    AGAIN=1 lives_on 1 1 huggingface/train_live.py
+    lives_on_replica huggingface/train_live.py
 }
 
 @test "the Hugging Face Trainer lives through worlds and a lost worker with a model that fully_shard() has sharded" {

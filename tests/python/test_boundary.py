@@ -88,17 +88,48 @@ class Steps(Case):
         self.assertEqual(self.state_of(stepping), (True, False))
 
     def test_one_that_does_not_come_to_its_end(self):
-        optimizer = self.sgd()
+        optimizer = torch.optim.LBFGS(self.model.parameters(), max_iter=3)
         stepping = Stepping([optimizer])
+        losses = []
+
+        def closure():
+            if losses:
+                raise RuntimeError("torn")
+            optimizer.zero_grad()
+            losses.append(self.model(torch.ones(4, 3)).square().sum())
+            losses[0].backward()
+            return losses[0]
+
+        with self.assertRaisesRegex(RuntimeError, "torn"):
+            optimizer.step(closure)
+        self.assertEqual(self.state_of(stepping), (False, False))
+
+    def test_a_closure_that_does_not_come_to_its_end(self):
+        class Perturbing(torch.optim.SGD):
+            def step(self, closure=None):
+                with torch.no_grad():
+                    self.param_groups[0]["params"][0].add_(1)
+                return closure()
 
         def closure():
             self.backward()
             raise RuntimeError("torn")
 
-        with self.assertRaisesRegex(RuntimeError, "torn"):
-            optimizer.step(closure)
-        self.assertEqual(self.state_of(stepping), (False, False))
-        self.assertEqual(optimizer.step(lambda: 5), 5)  # what step() returns comes through
+        for kind, is_none in ((torch.optim.SGD, True), (Perturbing, False)):
+            for arguments, named in (((closure,), {}), ((), {"closure": closure})):
+                with self.subTest(kind=kind.__name__, named=bool(named)):
+                    self.setUp()
+                    optimizer = kind(self.model.parameters(), lr=0.1)
+                    stepping = Stepping([optimizer])
+                    before = self.parameters()
+                    with self.assertRaisesRegex(RuntimeError, "torn"):
+                        optimizer.step(*arguments, **named)
+                    self.assertEqual(self.state_of(stepping), (is_none, False))
+                    self.assertEqual(all(map(torch.equal, before, self.parameters())), is_none)
+                    stepping.begin()
+                    # What step() returns comes through.
+                    self.assertEqual(optimizer.step(lambda: 5), 5)
+                    self.assertEqual(self.state_of(stepping), (False, True))
 
     def test_without_optimizers_nothing_is_complete(self):
         self.assertEqual(self.state_of(Stepping([])), (True, False))

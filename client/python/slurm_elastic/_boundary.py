@@ -17,7 +17,13 @@ import torch
 
 from . import _generators, _mistakes
 from ._copies import Copies
-from ._torch_compat import forget_unscaling, has_step_hooks, pass_for_step, scaler_tensors
+from ._torch_compat import (
+    calls_closure_first,
+    forget_unscaling,
+    has_step_hooks,
+    pass_for_step,
+    scaler_tensors,
+)
 from .sampler import ElasticSampler
 
 _CONSTANTS = (int, float, bool, str, bytes, type(None))
@@ -47,7 +53,12 @@ def newest(standings: Sequence[Standing]) -> Tuple[int, List[int]]:
 
 
 class Stepping:
-    """Counts how often each optimizer has begun and ended its step since the last boundary."""
+    """Counts how often each optimizer has begun and ended its step since the last boundary.
+
+    A step with a closure begins when the closure has ended for the first time, if that is known:
+    until then the closure has made gradients, and no parameter has changed. Lightning makes all
+    steps so.
+    """
 
     def __init__(self, optimizers: Sequence[Any]):
         self._begun, self._ended = [0] * len(optimizers), [0] * len(optimizers)
@@ -55,7 +66,12 @@ class Stepping:
         """Called before the first optimizer steps. None: there is no need."""
         for number, optimizer in enumerate(optimizers):
             if has_step_hooks(optimizer):
-                optimizer.register_step_pre_hook(lambda *_, number=number: self._begin(number))
+                # The arguments begin with the optimizer itself.
+                optimizer.register_step_pre_hook(
+                    lambda one, args, kwargs, number=number: self._arguments(
+                        number, one, args, kwargs
+                    )
+                )
                 optimizer.register_step_post_hook(
                     lambda *_, number=number: self._count(self._ended, number)
                 )
@@ -66,6 +82,24 @@ class Stepping:
         """Raises what confirm() raises."""
         if self.confirm is not None:
             self.confirm()
+
+    def _arguments(
+        self, number: int, optimizer: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+    ) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+        """What an optimizer gets for its step instead of these, when that is called."""
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if closure is None or not calls_closure_first(optimizer):
+            self._begin(number)
+            return args, kwargs
+        before = self._begun[number]
+
+        def watched() -> Any:
+            result = closure()
+            if self._begun[number] == before:
+                self._begin(number)
+            return result
+
+        return args[:1], {**kwargs, "closure": watched}
 
     def _begin(self, number: int) -> None:
         if self.none:
@@ -79,9 +113,9 @@ class Stepping:
             _mistakes.tell_of_forgotten_commit()
 
     def _counting(self, step: Callable[..., Any], optimizer: Any, number: int) -> Any:
-        def counting(_: Any, *args: Any, **kwargs: Any) -> Any:
-            self._begin(number)
-            result = step(*args, **kwargs)
+        def counting(*args: Any, **kwargs: Any) -> Any:
+            (_, *others), kwargs = self._arguments(number, optimizer, args, kwargs)
+            result = step(*others, **kwargs)
             self._count(self._ended, number)
             return result
 

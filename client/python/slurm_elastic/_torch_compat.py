@@ -72,6 +72,13 @@ def has_step_hooks(optimizer: Any) -> bool:
     return hasattr(optimizer, "register_step_post_hook")
 
 
+def calls_closure_first(optimizer: Any) -> bool:
+    """Whether step(closure) calls the closure before it changes a parameter: PyTorch's own
+    optimizers do. Others may have changed parameters before (SAM).
+    """
+    return f"{type(optimizer).__module__}.".startswith("torch.optim.")
+
+
 def pass_for_step(function: Callable[..., Any], step: Callable[..., Any]) -> None:
     """Make a function look like the optimizer's step() that it replaces, to schedulers.
 
