@@ -451,6 +451,10 @@ class Lost(unittest.TestCase):
         self.assertIn("slurm_elastic: parts of the state were not handed over: ", said)
         self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
 
+    def test_while_its_buddy_gives_away_its_part_and_leaves(self):
+        said = self.train("saved giving", 4, 0, [2], 2)
+        self.assert_goes_on(said, "the newest checkpoint, step 2", "4 steps")
+
     def test_while_a_newcomer_gets_its_part(self):
         said = self.train("joining", 3, 1, [1], 5)
         self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
