@@ -39,7 +39,9 @@ static int set_place(const char *name, int64_t id, struct error *err)
 static int set_environment(const struct home *home, int64_t id, const struct spec *spec,
                            const struct home_record *record, struct error *err)
 {
-    struct training_added added = training_environment(home, id, spec, record, "");
+    const char *job = getenv("ELASTIC_JOB_ID"); /* also of a worker of an extension */
+    struct training_added added = training_environment(home, id, spec, record,
+                                                       job != NULL ? job : "", "");
 
     for (int i = 0; i < added.count; i++) {
         char *equals = strchr(added.list[i], '=');

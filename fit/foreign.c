@@ -22,7 +22,7 @@
 #define PIECE     ((size_t)1 << 20)
 #define DENIED_NS 200000000L
 #define LIST_NEW  "files.new"
-#define NUMBER    24
+#define NAME      (PUT_ATTEMPT_SIZE + 24)
 
 /* errno stays. */
 static int failed(const char *path, struct error *err)
@@ -231,19 +231,31 @@ static int make_there(int dir, const char *name, struct error *err)
     return -1;
 }
 
+/* The file of that number, of this attempt: another one that goes on puts files of its own. */
+struct put_name {
+    char text[NAME];
+};
+
+static struct put_name put_name(const struct put_list *list, size_t number)
+{
+    struct put_name name;
+
+    snprintf(name.text, sizeof(name.text), "%s-%zu", list->attempt, number);
+    return name;
+}
+
 static int put_one(const char *path, int64_t bytes, void *arg, struct error *err)
 {
     struct copy *copy = arg;
     size_t before = json_object_array_length(copy->list.names);
-    char name[NUMBER];
+    struct put_name name = put_name(&copy->list, before + 1);
     int from, to = -1, rc;
 
     if (before == ROOM_FILES_MAX)
         return error_set(err, "the training has written more than %d files", ROOM_FILES_MAX);
-    snprintf(name, sizeof(name), "%zu", before + 1);
     from = tree_open(copy->from, path, &bytes, err);
-    if (from >= 0 && room_take(copy->room, name, bytes, err) == 0)
-        to = make_there(copy->to, name, err);
+    if (from >= 0 && room_take(copy->room, name.text, bytes, err) == 0)
+        to = make_there(copy->to, name.text, err);
     rc = to >= 0 ? pump(copy, from, to, bytes, path, err) : -1;
     if (rc == 0 && fsync(to) != 0)
         rc = failed(path, err);
@@ -337,14 +349,24 @@ static int read_list(struct copy *copy, struct error *err)
     return rc;
 }
 
+/* A trainer of an older release has no attempt in its names. */
+static int open_put(const struct copy *copy, size_t number, int64_t *bytes, struct error *err)
+{
+    char name[NAME];
+    int fd = tree_open(copy->from, put_name(&copy->list, number).text, bytes, err);
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    snprintf(name, sizeof(name), "%zu", number);
+    return tree_open(copy->from, name, bytes, err);
+}
+
 static int take_one(struct copy *copy, size_t number, const char *path, struct error *err)
 {
-    char name[NUMBER];
     int64_t bytes;
     int from, to = -1, rc;
 
-    snprintf(name, sizeof(name), "%zu", number);
-    from = tree_open(copy->from, name, &bytes, err);
+    from = open_put(copy, number, &bytes, err);
     if (from >= 0 && check_owner(copy, from, &bytes, path, err) == 0 &&
         room_take(copy->room, path, bytes, err) == 0)
         to = tree_make(copy->to, path, err);

@@ -13,9 +13,9 @@
 
 struct gang {
     int task, tasks; /* this one, and how many there are; tasks 1: there is no gang */
-    char start[96];  /* this start of the gang: no other has that name */
-    int attempt;     /* of the training */
-    int waited;      /* of task 0: tasks before this one have ended well */
+    char start[NEW_STATE_ATTEMPT_MAX + 1]; /* this start of the gang: no other has that name */
+    int attempt;                           /* of the training */
+    int waited;                            /* of task 0: tasks before this one have ended well */
 };
 
 /* As the leader has said in the environment. Outside of a replica: one task. */

@@ -42,6 +42,13 @@ static bool is_ended(const struct guest_trainer *trainer)
            home_has(&trainer->home, trainer->id, GUEST_OVER_FILE);
 }
 
+/* It was taken for lost: another start has the word now. */
+static bool is_followed(const struct guest_trainer *trainer)
+{
+    return trainer->attempt > 0 &&
+           training_is_followed(&trainer->home, trainer->id, trainer->attempt);
+}
+
 static bool unwanted(void *arg)
 {
     struct guest_trainer *trainer = arg;
@@ -55,13 +62,13 @@ static bool unwanted(void *arg)
         UNWANTED_MS)
         return false;
     trainer->looked = now;
-    return is_ended(trainer);
+    return is_ended(trainer) || is_followed(trainer);
 }
 
 /* Nobody waits for what it says. */
 static bool is_over(const struct guest_trainer *trainer)
 {
-    return stop_asked() || is_ended(trainer);
+    return stop_asked() || is_ended(trainer) || is_followed(trainer);
 }
 
 /* ---- what the program is told ---------------------------------------------------------------- */
@@ -212,6 +219,7 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
         error_set(&why, TRAINING_LOST, TRAINING_ATTEMPTS);
         return training_say(&trainer->home, trainer->id, HOME_FIT_FILE, 1, &why, err);
     }
+    trainer->attempt = number;
     attempt.call = json_object_get(json_object_object_get(begun, "call"));
     if (training_scratch_make(&attempt.scratch, err) != 0) {
         json_object_put(attempt.call);
@@ -228,7 +236,9 @@ static int train(struct guest_trainer *trainer, json_object *begun, struct error
     s3_source_clear(&attempt.source);
     training_scratch_remove(&attempt.scratch);
     json_object_put(attempt.call);
-    return rc == 0 ? training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err) : 0;
+    return rc == 0 && !is_followed(trainer)
+               ? training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err)
+               : 0;
 }
 
 /* ---- whom it trains for ---------------------------------------------------------------------- */
@@ -258,13 +268,13 @@ int guest_trainer_look(struct guest_trainer *trainer, struct error *err)
     int rc = 0;
 
     if (trainer->id != 0 && is_ended(trainer))
-        trainer->id = 0;
+        trainer->id = trainer->attempt = 0;
     if (trainer->id == 0 && find(trainer, err) != 0) {
         trainer->id = 0;
         return -1;
     }
     if (trainer->id == 0 || home_has(&trainer->home, trainer->id, HOME_FIT_FILE) ||
-        !home_has(&trainer->home, trainer->id, GUEST_BEGIN_FILE))
+        is_followed(trainer) || !home_has(&trainer->home, trainer->id, GUEST_BEGIN_FILE))
         return 0;
     begun = home_read(&trainer->home, trainer->id, GUEST_BEGIN_FILE, err);
     if (begun == NULL)

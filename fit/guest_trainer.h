@@ -16,6 +16,7 @@ struct guest_trainer {
     struct home home;
     int64_t id;             /* 0: for nobody */
     uid_t uid;              /* of the guest */
+    int attempt;            /* that has begun; 0: none */
     struct s3_box_key *key; /* for keys for S3 */
     struct timespec looked;
 };

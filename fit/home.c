@@ -257,7 +257,7 @@ static int read_record(json_object *root, struct home_record *record, struct err
 {
     json_object *fit = json_object_object_get(root, "fit");
     const char *text = json_object_to_json_string_ext(fit, JSON_C_TO_STRING_PLAIN);
-    const char *waits = json_get_string(root, "waits");
+    const char *waits = json_get_string(root, "waits"), *attempt = json_get_string(root, "attempt");
     int64_t format;
 
     if (!json_get_int(root, "format", FORMAT, FORMAT, &format) ||
@@ -275,6 +275,7 @@ static int read_record(json_object *root, struct home_record *record, struct err
     record->made = json_get_bool(root, "made", false);
     read_pins(json_object_object_get(root, "pins"), record);
     snprintf(record->waits, sizeof(record->waits), "%s", waits != NULL ? waits : "");
+    snprintf(record->attempt, sizeof(record->attempt), "%s", attempt != NULL ? attempt : "");
     return fit_record_parse(text, strlen(text), &record->fit, err);
 }
 
@@ -332,6 +333,7 @@ int home_record_write(const struct home *home, int64_t id, struct home_record *r
     json_object_object_add(root, "training", json_object_new_int64(record->training));
     json_object_object_add(root, "stored", json_object_new_int64(record->stored));
     json_object_object_add(root, "left", json_object_new_int64(record->left));
+    json_object_object_add(root, "attempt", json_object_new_string(record->attempt));
     json_object_object_add(root, "waits", json_object_new_string(record->waits));
     json_object_object_add(root, "history", history);
     free(text);

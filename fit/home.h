@@ -3,7 +3,8 @@
  * perhaps on another node.
  *
  *     fits/000003/run.json       what is to be done; never changed (fit/spec.h)
- *     fits/000003/call.json      what the training is told; config.json is a part of it
+ *     fits/000003/config.json    … a part of what the training is told
+ *     fits/000003/call-12.0.7.json  all of it, for one attempt
  *     fits/000003/status.json    how far it is; only the runner writes it
  *     fits/000003/cancel         somebody wants it to end: a reason
  *     fits/000003/trainer.json   where the trainer of it runs
@@ -23,13 +24,14 @@
 
 #include <json-c/json.h>
 
+#include "fit/new_state.h"
 #include "fit/pin.h"
 #include "lib/error.h"
 #include "lib/fit.h"
 
 #define HOME_FILE_MAX     ((size_t)4 << 20)
 #define HOME_RUN_FILE     "run.json"
-#define HOME_CALL_FILE    "call.json"
+#define HOME_CALL_FILE    "call.json" /* of a training for a guest, in its own directory */
 #define HOME_CONFIG_FILE  "config.json"
 #define HOME_STATUS_FILE  "status.json"
 #define HOME_CANCEL_FILE  "cancel"
@@ -81,7 +83,8 @@ struct home_record {
     int64_t training; /* the number that the trainer of another user has for it; 0: none */
     int64_t stored;   /* … on S3, where states are there; 0: none */
     int64_t left;     /* in the name of what the trainer has left; 0: not chosen */
-    char waits[256];  /* for what */
+    char attempt[NEW_STATE_ATTEMPT_MAX + 1]; /* whose files it has (fit/new_state.h); "": none's */
+    char waits[256];                         /* for what */
     struct {
         struct pin partial, previous, incoming; /* directories: of what the names above were */
     } pins;

@@ -18,6 +18,7 @@
 #include "state/partial.h"
 #include "state/tree.h"
 
+#define ATTEMPT         ".attempt-"
 #define PIECE           ((size_t)1 << 20)
 #define DISCARD_SECONDS 120.0
 
@@ -29,6 +30,27 @@ struct new_state_path new_state_path(const char *place, int64_t number, bool who
     state_name(name, number);
     snprintf(path.text, sizeof(path.text), "%.4000s/%s", place,
              whole ? name : partial_name(number).text);
+    return path;
+}
+
+struct name {
+    char text[sizeof(ATTEMPT) + NEW_STATE_ATTEMPT_MAX];
+};
+
+static struct name name_of(const char *attempt)
+{
+    struct name name;
+
+    snprintf(name.text, sizeof(name.text), ATTEMPT "%.*s", NEW_STATE_ATTEMPT_MAX, attempt);
+    return name;
+}
+
+struct new_state_path new_state_attempt_path(const char *place, int64_t number, const char *attempt)
+{
+    struct new_state_path path = new_state_path(place, number, false);
+    size_t length = strlen(path.text);
+
+    snprintf(path.text + length, sizeof(path.text) - length, "/%s", name_of(attempt).text);
     return path;
 }
 
@@ -102,14 +124,6 @@ bool new_state_is_other(const struct new_state *state)
     return lstat(path.text, &st) == 0 && !pin_is_dir(&st, pin_for(state));
 }
 
-/* The directory stays: by its pin it is known. */
-int new_state_again(const struct new_state *state, struct error *err)
-{
-    const struct dir_removal empty = {.is = pin_is_dir, .is_arg = pin_for(state), .keep = true};
-
-    return dir_remove_so(new_state_path(state->place, state->number, false).text, &empty, err);
-}
-
 static double seconds(void)
 {
     struct timespec now;
@@ -130,6 +144,127 @@ int new_state_discard(const struct new_state *state, struct error *err)
         .is = pin_is_dir, .is_arg = pin_for(state), .stops = is_late, .stops_arg = &until};
 
     return dir_remove_so(new_state_path(state->place, state->number, false).text, &how, err);
+}
+
+/* ---- attempts -------------------------------------------------------------------------------- */
+
+/* Below an open directory: its path may lead elsewhere. */
+static struct new_state_path below(int dir, const char *name)
+{
+    struct new_state_path path;
+
+    snprintf(path.text, sizeof(path.text), "/proc/self/fd/%d/%s", dir, name);
+    return path;
+}
+
+static int attempt_error(const struct new_state *state, struct error *err)
+{
+    struct new_state_path path = new_state_attempt_path(state->place, state->number,
+                                                        state->attempt);
+
+    return error_set(err, "%s: %s", error_path(path.text).text, strerror(errno));
+}
+
+int new_state_begin(const struct new_state *state, struct error *err)
+{
+    static const struct dir_removal empty = {.keep = true};
+    struct name name = name_of(state->attempt);
+    int base = new_state_open(state, err), rc = 0;
+
+    if (base < 0)
+        return -1;
+    if (mkdirat(base, name.text, 0700) != 0)
+        rc = errno == EEXIST ? dir_remove_so(below(base, name.text).text, &empty, err)
+                             : attempt_error(state, err);
+    close(base);
+    return rc;
+}
+
+int new_state_seal(const struct new_state *state, const char *name, struct error *err)
+{
+    struct name from = name_of(state->attempt), to = name_of(name);
+    int base = new_state_open(state, err), rc = 0;
+
+    if (base < 0)
+        return -1;
+    if (faccessat(base, to.text, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+        renameat(base, from.text, base, to.text) != 0)
+        rc = attempt_error(state, err);
+    close(base);
+    return rc;
+}
+
+static int open_attempt(const struct new_state *state, int base)
+{
+    return openat(base, name_of(state->attempt).text,
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* One name, upwards. A runner that was given up may do the same. */
+static int lift(int base, int from, const char *name, struct error *err)
+{
+    return renameat(from, name, base, name) == 0 || errno == ENOENT
+               ? 0
+               : error_set(err, "%s: %s", error_path(name).text, strerror(errno));
+}
+
+/* Some file systems leave names out of a listing while others of it go. Without complete.json,
+ * which comes last, the state is none. */
+static int lift_all(int base, int from, struct error *err)
+{
+    bool lifted = true;
+    int rc = 0;
+
+    while (lifted && rc == 0) {
+        DIR *list = entry_list(from);
+        const char *name;
+
+        if (list == NULL)
+            return error_set(err, "%s", strerror(errno));
+        lifted = false;
+        while (rc == 0 && (name = entry_next(list)) != NULL) {
+            if (strcmp(name, STATE_MANIFEST) == 0)
+                continue;
+            rc = lift(base, from, name, err);
+            lifted = true;
+        }
+        closedir(list);
+    }
+    return rc == 0 ? lift(base, from, STATE_MANIFEST, err) : -1;
+}
+
+/* What an attempt still fills may stay for now: no file of the state is in it. */
+static void remove_attempts(int base)
+{
+    DIR *list = entry_list(base);
+    const char *name;
+
+    while (list != NULL && (name = entry_next(list)) != NULL)
+        if (strncmp(name, ATTEMPT, strlen(ATTEMPT)) == 0)
+            dir_remove(below(base, name).text, NULL);
+    if (list != NULL)
+        closedir(list);
+}
+
+int new_state_take(const struct new_state *state, struct error *err)
+{
+    int base = new_state_open(state, err), from, rc = 0;
+
+    if (base < 0)
+        return -1;
+    from = state->attempt != NULL ? open_attempt(state, base) : -1;
+    if (from >= 0)
+        rc = lift_all(base, from, err);
+    else if (state->attempt != NULL && errno != ENOENT)
+        rc = attempt_error(state, err);
+    if (from >= 0)
+        close(from);
+    if (rc == 0)
+        remove_attempts(base);
+    if (rc == 0 && fsync(base) != 0)
+        rc = error_set(err, "%s", strerror(errno));
+    close(base);
+    return rc;
 }
 
 /* ---- complete.json --------------------------------------------------------------------------- */
@@ -160,7 +295,7 @@ static int add_file(const char *path, int64_t bytes, void *arg, struct error *er
     int64_t size;
     int fd, rc;
 
-    if (strcmp(path, STATE_MANIFEST) == 0)
+    if (strcmp(path, STATE_MANIFEST) == 0 || strncmp(path, ATTEMPT, strlen(ATTEMPT)) == 0)
         return 0;
     fd = tree_open(files->dir, path, &size, err);
     if (fd < 0)
@@ -186,18 +321,29 @@ static int collect(struct files *files, const struct new_state *state, const cha
     return files->manifest->run != NULL ? 0 : error_set(err, "out of memory");
 }
 
-/* Where the open directory is now: its path may lead elsewhere. */
 static int write_manifest(const struct new_state *state, int dir, const char *text,
                           struct error *err)
 {
     struct new_state_path path = new_state_path(state->place, state->number, false);
-    char manifest[64];
 
-    snprintf(manifest, sizeof(manifest), "/proc/self/fd/%d/" STATE_MANIFEST, dir);
-    return file_replace(manifest, text, strlen(text), 0600, NULL) == 0
+    return file_replace(below(dir, STATE_MANIFEST).text, text, strlen(text), 0600, NULL) == 0
                ? 0
                : error_set(err, "%s/" STATE_MANIFEST ": %s", error_path(path.text).text,
                            strerror(errno));
+}
+
+/* The attempt's directory, or the state's. */
+static int open_written(const struct new_state *state, struct error *err)
+{
+    int dir = new_state_open(state, err), base = dir;
+
+    if (base < 0 || state->attempt == NULL)
+        return base;
+    dir = open_attempt(state, base);
+    if (dir < 0)
+        attempt_error(state, err);
+    close(base);
+    return dir;
 }
 
 int new_state_finish(const struct new_state *state, const char *run, struct error *err)
@@ -206,7 +352,7 @@ int new_state_finish(const struct new_state *state, const char *run, struct erro
     char *text = NULL;
     int rc = -1;
 
-    files.dir = new_state_open(state, err);
+    files.dir = open_written(state, err);
     if (files.dir >= 0 && files.manifest == NULL)
         error_set(err, "out of memory");
     else if (files.dir >= 0)
@@ -287,6 +433,17 @@ static int check_published(const struct new_state *state, int base, const char *
     return error_set(err, "%s: it is another one than the fit has made", name);
 }
 
+/* One that went on may have made its directory once more. */
+static void forget_attempts(const struct new_state *state)
+{
+    int dir = new_state_open(state, NULL);
+
+    if (dir >= 0)
+        remove_attempts(dir);
+    if (dir >= 0)
+        close(dir);
+}
+
 int new_state_publish(const struct new_state *state, struct error *err)
 {
     struct new_state_path to = new_state_path(state->place, state->number, true);
@@ -294,6 +451,7 @@ int new_state_publish(const struct new_state *state, struct error *err)
 
     if (base < 0)
         return -1;
+    forget_attempts(state);
     rc = partial_publish(base, state->number, err);
     if (rc != 0 && errno == ENOENT && access(to.text, F_OK) == 0)
         rc = 0; /* it lies there already */

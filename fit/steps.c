@@ -25,6 +25,7 @@
 #define FLUSH_PAUSE 5.0  /* … between two requests to look at the repository */
 #define PATIENCE    10.0 /* what the leader says may be of before its look at the repository */
 #define NUMBERS_MAX 20
+#define SEALED      "sealed" /* the attempt of a world that has ended */
 #define START_PAUSE                                                                                \
     60.0 /* seconds in which replicas of a job that has just begun should be ready */
 
@@ -148,18 +149,13 @@ static enum step make_state(struct steps *steps, struct error *err)
     return STEP_FAILED;
 }
 
-static int write_call(const struct steps *steps, struct error *err)
+static int write_config(const struct steps *steps, struct error *err)
 {
-    struct new_state_path to = new_state_path(steps->spec->place, steps->record->state, false);
-    struct new_state_path from = new_state_path(steps->spec->place, steps->record->previous, true);
     json_object *config = json_object_object_get(steps->spec->json, "config");
 
-    if (config != NULL &&
-        home_write(steps->home, steps->id, HOME_CONFIG_FILE, json_object_get(config), err) != 0)
-        return -1;
-    return home_write(
-        steps->home, steps->id, HOME_CALL_FILE,
-        spec_call(steps->spec, to.text, steps->record->previous > 0 ? from.text : NULL, NULL), err);
+    return config == NULL
+               ? 0
+               : home_write(steps->home, steps->id, HOME_CONFIG_FILE, json_object_get(config), err);
 }
 
 /* Which one is opened for a trainer of another user. */
@@ -193,7 +189,7 @@ static enum step prepare(struct steps *steps, double now, struct error *err)
     if (steps->spec->states != NULL && steps->record->previous > 0 &&
         store_fetch(steps->spec->states, steps->record->previous, steps->spec->place, err) != 0)
         return STEP_FAILED;
-    return pin_previous(steps, err) == 0 && write_call(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
+    return pin_previous(steps, err) == 0 && write_config(steps, err) == 0 ? STEP_DONE : STEP_FAILED;
 }
 
 /* ---- the replica that trains ----------------------------------------------------------------- */
@@ -245,10 +241,24 @@ static enum step ended(const struct steps *steps, const char *file, const char *
 
 /* ---- a world that trains --------------------------------------------------------------------- */
 
+/* What a job's world writes is one attempt. */
+struct attempt {
+    char name[24];
+};
+
+static struct attempt attempt_of(int64_t job)
+{
+    struct attempt attempt;
+
+    snprintf(attempt.name, sizeof(attempt.name), "%lld", (long long)job);
+    return attempt;
+}
+
 /* It is begun once in a job: the job has it train on, also when it comes back from the queue. The
- * next job of the service begins anew, with an empty directory. */
+ * next job of the service begins anew, in another directory. */
 static enum step begin_world(struct steps *steps, struct error *err)
 {
+    struct attempt attempt = attempt_of(steps->job);
     struct new_state state = steps_new_state(steps);
     json_object *json = home_read(steps->home, steps->id, HOME_WORLD_FILE, err);
     int64_t job = 0, begun = 0;
@@ -264,7 +274,9 @@ static enum step begin_world(struct steps *steps, struct error *err)
         error_set(err, "the training: " TRAINING_LOST, TRAINING_ATTEMPTS);
         return STEP_FAILED;
     }
-    if (begun > 0 && new_state_again(&state, err) != 0)
+    state.attempt = attempt.name;
+    if (new_state_begin(&state, err) != 0 ||
+        training_call(steps->home, steps->id, steps->spec, steps->record, attempt.name, err) != 0)
         return STEP_FAILED;
     json = json_object_new_object();
     json_object_object_add(json, "job", json_object_new_int64(steps->job));
@@ -360,13 +372,58 @@ static enum step end_replica(struct steps *steps, double now, struct error *err)
 
 /* ---- the new state --------------------------------------------------------------------------- */
 
+/* A worker that still lives, on a node that is cut off, does not find the directory any more. */
+static int seal_world(const struct steps *steps, struct error *err)
+{
+    json_object *json = home_read(steps->home, steps->id, HOME_WORLD_FILE, err);
+    struct new_state state = steps_new_state(steps);
+    struct attempt attempt;
+    int64_t job = 0;
+
+    if (json == NULL)
+        return -1;
+    json_get_int(json, "job", 0, UINT32_MAX, &job);
+    json_object_put(json);
+    attempt = attempt_of(job);
+    state.attempt = attempt.name;
+    if (new_state_seal(&state, SEALED, err) != 0)
+        return -1;
+    snprintf(steps->record->attempt, sizeof(steps->record->attempt), SEALED);
+    return 0;
+}
+
 /* Of a world nobody knows better than the runner that it has written all. */
 static int finish_world(const struct steps *steps, const struct new_state *state, struct error *err)
 {
-    char name[64];
+    struct new_state whole = *state;
+    char run[64];
 
-    snprintf(name, sizeof(name), "fit %lld of %.24s", (long long)steps->id, steps->spec->service);
-    return new_state_finish(state, name, err) == 0 ? 0 : error_prefix(err, "the training");
+    whole.attempt = NULL;
+    snprintf(run, sizeof(run), "fit %lld of %.24s", (long long)steps->id, steps->spec->service);
+    return new_state_finish(&whole, run, err) == 0 ? 0 : error_prefix(err, "the training");
+}
+
+/* Which attempt has ended with 0. Without a word what lies in the state's directory is meant. */
+static int read_attempt(const struct steps *steps, struct error *err)
+{
+    json_object *json = home_read(steps->home, steps->id, HOME_FIT_FILE, err);
+    const char *name = json_get_string(json, "attempt");
+
+    if (json == NULL)
+        return -1;
+    snprintf(steps->record->attempt, sizeof(steps->record->attempt), "%s",
+             name != NULL ? name : "");
+    json_object_put(json);
+    return 0;
+}
+
+/* It is in the record before the first file of it is moved: files of two are not mixed, whoever
+ * else says that it has ended. */
+static int choose_attempt(struct steps *steps, struct error *err)
+{
+    int rc = steps->spec->world ? seal_world(steps, err) : read_attempt(steps, err);
+
+    return rc == 0 && steps->record->attempt[0] != '\0' ? steps->save(steps, err) : rc;
 }
 
 static enum step complete(struct steps *steps, double now, struct error *err)
@@ -375,7 +432,11 @@ static enum step complete(struct steps *steps, double now, struct error *err)
 
     if (steps->spec->mode == FIT_MULTI)
         return multi_complete(steps, now, err);
-    if (steps->spec->world && finish_world(steps, &state, err) != 0)
+    if (steps->record->attempt[0] == '\0' && choose_attempt(steps, err) != 0)
+        return STEP_FAILED;
+    state.attempt = steps->record->attempt[0] != '\0' ? steps->record->attempt : NULL;
+    if (new_state_take(&state, err) != 0 ||
+        (steps->spec->world && finish_world(steps, &state, err) != 0))
         return STEP_FAILED;
     return new_state_check(&state, err) == 0 ? STEP_DONE : STEP_FAILED;
 }

@@ -41,6 +41,7 @@ struct trainer {
     struct home_record record;
     struct training_scratch staged; /* the directory for data on this node */
     bool has_data;
+    int attempt;  /* that it has begun; 0: none */
     pid_t server; /* of a role that is called; 0: there is none */
     bool served;  /* … it has been started for this fit */
     long long looked;
@@ -76,6 +77,7 @@ static void leave(struct trainer *trainer)
     if (trainer->server > 0)
         end_server(trainer, &code, NULL);
     trainer->served = false;
+    trainer->attempt = 0;
     remove_staged(trainer);
     spec_clear(&trainer->spec);
     trainer->id = 0;
@@ -91,7 +93,15 @@ static bool still_wanted(struct trainer *trainer)
     return training_is_wanted(&record.fit);
 }
 
-/* Also if another task has failed: what this one does is for nothing then. */
+/* It was taken for lost, as its node may be cut off: another start has the word now. */
+static bool is_followed(const struct trainer *trainer)
+{
+    return trainer->attempt > 0 &&
+           training_is_followed(&trainer->home, trainer->id, trainer->attempt);
+}
+
+/* Also if another task has failed, or another start has begun: what this one does is for nothing
+ * then. */
 static bool unwanted(void *arg)
 {
     struct trainer *trainer = arg;
@@ -102,17 +112,47 @@ static bool unwanted(void *arg)
     if (now < trainer->looked + UNWANTED_MS)
         return false;
     trainer->looked = now;
-    return !still_wanted(trainer) ||
+    return !still_wanted(trainer) || is_followed(trainer) ||
            gang_has_failed(&trainer->gang, &trainer->home, trainer->id, NULL);
 }
 
+/* Where this start of the training writes: no other one does. */
+static struct new_state new_state(const struct trainer *trainer)
+{
+    return (struct new_state){.place = trainer->spec.place,
+                              .number = trainer->record.state,
+                              .previous = trainer->record.previous,
+                              .pin = &trainer->record.pins.partial,
+                              .attempt = trainer->gang.start};
+}
+
+static int enter(struct trainer *trainer, struct error *err)
+{
+    struct new_state state = new_state(trainer);
+
+    if (training_call(&trainer->home, trainer->id, &trainer->spec, &trainer->record,
+                      trainer->gang.start, err) != 0)
+        return -1;
+    if (trainer->gang.task > 0)
+        return 0;
+    return new_state_begin(&state, err) == 0 ? training_here(&trainer->home, trainer->id, NULL, err)
+                                             : -1;
+}
+
+/* What cannot be entered is found once more. */
 static int find_fit(struct trainer *trainer, struct error *err)
 {
-    if (training_find(&trainer->home, &trainer->id, &trainer->spec, &trainer->record, err) != 0)
+    int64_t id;
+
+    if (training_find(&trainer->home, &id, &trainer->spec, &trainer->record, err) != 0)
         return -1;
-    if (trainer->id == 0 || trainer->gang.task > 0)
+    if (id == 0)
         return 0;
-    return training_here(&trainer->home, trainer->id, NULL, err);
+    trainer->id = id;
+    if (enter(trainer, err) == 0)
+        return 0;
+    leave(trainer);
+    return -1;
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -122,8 +162,8 @@ static pid_t begin(struct trainer *trainer, char *const *argv, const char *stage
                    struct program *program, int *code, struct error *why)
 {
     struct home_path log = home_path(&trainer->home, trainer->id, HOME_LOG_FILE);
-    struct training_added added = training_environment(&trainer->home, trainer->id, &trainer->spec,
-                                                       &trainer->record, staged);
+    struct training_added added = training_environment(
+        &trainer->home, trainer->id, &trainer->spec, &trainer->record, trainer->gang.start, staged);
     pid_t child;
 
     *program = (struct program){
@@ -230,7 +270,8 @@ static bool call_unwanted(void *arg)
 static bool call_server(struct trainer *trainer, int *code, struct error *why)
 {
     const struct home_record *record = &trainer->record;
-    struct new_state_path to = new_state_path(trainer->spec.place, record->state, false);
+    struct new_state_path to = new_state_attempt_path(trainer->spec.place, record->state,
+                                                      trainer->gang.start);
     struct new_state_path from = new_state_path(trainer->spec.place, record->previous, true);
     json_object *body = spec_call(&trainer->spec, to.text, record->previous > 0 ? from.text : NULL,
                                   trainer->staged.path[0] != '\0' ? trainer->staged.path : NULL);
@@ -275,11 +316,11 @@ static int finish(const struct trainer *trainer, const struct new_state *state, 
 {
     struct error why = {""};
     char name[64];
-    int code;
 
     snprintf(name, sizeof(name), "fit %" PRId64 " of %.24s", trainer->id, trainer->spec.service);
-    code = new_state_finish(state, name, &why) == 0 ? 0 : 1;
-    return training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err);
+    return new_state_finish(state, name, &why) == 0
+               ? training_done(&trainer->home, trainer->id, state->attempt, err)
+               : training_say(&trainer->home, trainer->id, HOME_FIT_FILE, 1, &why, err);
 }
 
 /* The other tasks of a gang have to end with 0, too. False: it is not wanted any more. */
@@ -318,14 +359,11 @@ static bool do_training(struct trainer *trainer, int *code, struct error *why)
 
 static int train(struct trainer *trainer, struct error *err)
 {
-    struct new_state state = {.place = trainer->spec.place,
-                              .number = trainer->record.state,
-                              .previous = trainer->record.previous,
-                              .pin = &trainer->record.pins.partial};
+    struct new_state state = new_state(trainer);
     struct error why = {""};
     int code, attempt;
 
-    if (home_has(&trainer->home, trainer->id, HOME_FIT_FILE))
+    if (home_has(&trainer->home, trainer->id, HOME_FIT_FILE) || is_followed(trainer))
         return 0;
     if (!get_data(trainer, &code, &why))
         return why.text[0] == '\0'
@@ -337,14 +375,15 @@ static int train(struct trainer *trainer, struct error *err)
         error_set(&why, TRAINING_LOST, TRAINING_ATTEMPTS);
         return training_say(&trainer->home, trainer->id, HOME_FIT_FILE, 1, &why, err);
     }
-    if (attempt > 1 && new_state_again(&state, err) != 0)
+    if (trainer->attempt > 0 && new_state_begin(&state, err) != 0)
         return -1;
+    trainer->attempt = attempt;
     if (trainer->gang.tasks > 1 && gang_begin(&trainer->gang, &trainer->home, trainer->id, attempt,
                                               trainer->staged.path, err) != 0)
         return -1;
     log_info("fit %" PRId64 " of %s: trains%s", trainer->id, trainer->spec.model,
              attempt > 1 ? " once more" : "");
-    if (!do_training(trainer, &code, &why))
+    if (!do_training(trainer, &code, &why) || is_followed(trainer))
         return 0;
     return code == 0 ? finish(trainer, &state, err)
                      : training_say(&trainer->home, trainer->id, HOME_FIT_FILE, code, &why, err);
@@ -376,6 +415,8 @@ static int follow(struct trainer *trainer, struct error *err)
     struct error why = {""};
     int code = 0;
 
+    if (begun)
+        trainer->attempt = trainer->gang.attempt;
     if (start_server(trainer, "", err) != 0)
         return -1;
     if (trainer->arguments->call != NULL) {

@@ -35,19 +35,33 @@ int training_here(const struct home *home, int64_t id, const char *key, struct e
     return home_write(home, id, HOME_TRAINER_FILE, here, err);
 }
 
+struct attempt_file {
+    char name[24];
+};
+
+static struct attempt_file attempt_file(int attempt)
+{
+    struct attempt_file file;
+
+    snprintf(file.name, sizeof(file.name), "attempt.%d", attempt);
+    return file;
+}
+
 bool training_attempt(const struct home *home, int64_t id, int *attempt)
 {
     for (*attempt = 1; *attempt <= TRAINING_ATTEMPTS; (*attempt)++) {
-        char file[24];
-
-        snprintf(file, sizeof(file), "attempt.%d", *attempt);
-        if (home_make(home, id, file))
+        if (home_make(home, id, attempt_file(*attempt).name))
             return true;
         if (errno != EEXIST)
             return false;
     }
     errno = EEXIST;
     return false;
+}
+
+bool training_is_followed(const struct home *home, int64_t id, int attempt)
+{
+    return home_has(home, id, attempt_file(attempt + 1).name);
 }
 
 bool training_is_wanted(const struct fit *fit)
@@ -75,14 +89,55 @@ int training_find(const struct home *home, int64_t *id, struct spec *spec,
     return rc;
 }
 
-int training_say(const struct home *home, int64_t id, const char *file, int code,
-                 const struct error *why, struct error *err)
+static json_object *result(int code, const char *why)
 {
     json_object *json = json_object_new_object();
 
     json_object_object_add(json, "exit", json_object_new_int(code));
-    json_object_object_add(json, "why", json_object_new_string(why->text));
-    return home_write(home, id, file, json, err);
+    json_object_object_add(json, "why", json_object_new_string(why));
+    return json;
+}
+
+int training_say(const struct home *home, int64_t id, const char *file, int code,
+                 const struct error *why, struct error *err)
+{
+    return home_write(home, id, file, result(code, why->text), err);
+}
+
+int training_done(const struct home *home, int64_t id, const char *attempt, struct error *err)
+{
+    json_object *json = result(0, "");
+
+    json_object_object_add(json, "attempt", json_object_new_string(attempt));
+    return home_write(home, id, HOME_FIT_FILE, json, err);
+}
+
+/* ---- what it is told ------------------------------------------------------------------------- */
+
+struct call_file {
+    char name[NEW_STATE_ATTEMPT_MAX + 16];
+};
+
+static struct call_file call_file(const char *attempt)
+{
+    struct call_file file;
+
+    snprintf(file.name, sizeof(file.name), "call-%.*s.json", NEW_STATE_ATTEMPT_MAX, attempt);
+    return file;
+}
+
+int training_call(const struct home *home, int64_t id, const struct spec *spec,
+                  const struct home_record *record, const char *attempt, struct error *err)
+{
+    struct new_state_path to = new_state_attempt_path(spec->place, record->state, attempt);
+    struct new_state_path from = new_state_path(spec->place, record->previous, true);
+    struct call_file file = call_file(attempt);
+
+    return home_has(home, id, file.name)
+               ? 0
+               : home_write(home, id, file.name,
+                            spec_call(spec, to.text, record->previous > 0 ? from.text : NULL, NULL),
+                            err);
 }
 
 /* ---- directories for copies ------------------------------------------------------------------ */
@@ -172,15 +227,16 @@ void training_add(struct training_added *added, const char *name, const char *va
 
 struct training_added training_environment(const struct home *home, int64_t id,
                                            const struct spec *spec,
-                                           const struct home_record *record, const char *staged)
+                                           const struct home_record *record, const char *attempt,
+                                           const char *staged)
 {
-    struct new_state_path to = new_state_path(spec->place, record->state, false);
+    struct new_state_path to = new_state_attempt_path(spec->place, record->state, attempt);
     struct new_state_path from = new_state_path(spec->place, record->previous, true);
     struct training_added added = {0};
     char number[24];
 
     snprintf(number, sizeof(number), "%" PRId64, id);
-    training_add(&added, "ELASTIC_FIT", home_path(home, id, HOME_CALL_FILE).text);
+    training_add(&added, "ELASTIC_FIT", home_path(home, id, call_file(attempt).name).text);
     training_add(&added, "ELASTIC_FIT_ID", number);
     training_add(&added, "ELASTIC_MODEL_DIR", to.text);
     training_add(&added, "ELASTIC_PREVIOUS_MODEL_DIR", record->previous > 0 ? from.text : NULL);

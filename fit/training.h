@@ -22,6 +22,8 @@ int training_here(const struct home *home, int64_t id, const char *key, struct e
 /* This start is the first, or the second after the first has gone with its node. False with errno:
  * EEXIST if there have been enough. */
 bool training_attempt(const struct home *home, int64_t id, int *attempt);
+/* Another start has followed that one: it was taken for lost. */
+bool training_is_followed(const struct home *home, int64_t id, int attempt);
 
 /* The fit for which the replica that trains, or the world, is there: *id, 0 if there is none. Then
  * spec, which is cleared by whoever has it, and record are of it. */
@@ -30,9 +32,15 @@ int training_find(const struct home *home, int64_t *id, struct spec *spec,
 /* Is the replica, or the world, there for it? */
 bool training_is_wanted(const struct fit *fit);
 
+/* What is told to the attempt of that name: a file, if there is none yet. */
+int training_call(const struct home *home, int64_t id, const struct spec *spec,
+                  const struct home_record *record, const char *attempt, struct error *err);
+
 /* How a program has ended. */
 int training_say(const struct home *home, int64_t id, const char *file, int code,
                  const struct error *why, struct error *err);
+/* The training has ended with 0: that attempt has written the files. */
+int training_done(const struct home *home, int64_t id, const char *attempt, struct error *err);
 
 /* A new empty directory on this node. It is locked as long as its process lives. */
 struct training_scratch {
@@ -51,10 +59,12 @@ struct training_added {
     int count;
 };
 
-/* … that the training of a fit of this service finds. staged: "": no such directory. */
+/* … that an attempt at the training of a fit of this service finds. staged: "": no such
+ * directory. */
 struct training_added training_environment(const struct home *home, int64_t id,
                                            const struct spec *spec,
-                                           const struct home_record *record, const char *staged);
+                                           const struct home_record *record, const char *attempt,
+                                           const char *staged);
 void training_add(struct training_added *added, const char *name, const char *value);
 void training_added_clear(struct training_added *added);
 

@@ -28,6 +28,7 @@
 #include "fit/put_list.h"
 #include "fit/runner.h"
 #include "fit/spec.h"
+#include "fit/training.h"
 #include "fit/trainer_link.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
@@ -239,12 +240,35 @@ static void say(const char *file, int code)
     assert_int_equal(home_write(&home, 1, file, json, NULL), 0);
 }
 
+/* An attempt writes a file that has its name. */
+static void write_files(const struct new_state *state)
+{
+    struct new_state_path path = new_state_attempt_path(place, state->number, state->attempt);
+    char file[PATH_MAX + 16];
+
+    snprintf(file, sizeof(file), "%.4000s/of-%.20s", path.text, state->attempt);
+    assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
+}
+
+static void end_attempt(int64_t number, const char *name)
+{
+    const struct new_state state = {.place = place, .number = number, .attempt = name};
+
+    if (new_state_begin(&state, NULL) != 0)
+        return; /* it is published */
+    write_files(&state);
+    assert_int_equal(new_state_finish(&state, "fit 1", NULL), 0);
+    if (wanted == TRAINING_FAILS)
+        say(HOME_FIT_FILE, 3);
+    else
+        assert_int_equal(training_done(&home, 1, name, NULL), 0);
+}
+
 /* It does what the record on disk says, as a process of its own does. */
 static void train(void)
 {
     struct home_record record;
-    struct new_state state = {.place = place};
-    char trainers[8], ended[8], file[PATH_MAX + 16];
+    char trainers[8], ended[8];
 
     get_text("trainers", trainers, sizeof(trainers));
     if (trainers[0] == '\0' || home_record_read(&home, 1, &record, NULL) != 0)
@@ -252,22 +276,22 @@ static void train(void)
     if (record.fit.dedicated && !home_has(&home, 1, HOME_TRAINER_FILE) && trains != A_WORLD)
         say(HOME_TRAINER_FILE, 0);
     get_text("ended", ended, sizeof(ended));
+    /* One that was taken for lost has ended, too. */
+    if (trains == A_ROLE && record.fit.action == FIT_DO_COMPLETE)
+        end_attempt(record.state, "7.0.1");
     if (ended[0] != '\0' || multi || record.fit.action != FIT_DO_FIT ||
         home_has(&home, 1, HOME_FIT_FILE) || record.fit.cleaning)
         return;
-    state.number = record.state;
     if (wanted == IS_CANCELLED) {
         home_make(&home, 1, HOME_CANCEL_FILE);
         return;
     }
-    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, state.number, false).text);
-    assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
     if (trains == A_WORLD) { /* the runner makes a state of it */
+        write_files(&(struct new_state){.number = record.state, .attempt = "7"});
         set_text("ended", wanted == TRAINING_FAILS ? "3" : "0");
         return;
     }
-    assert_int_equal(new_state_finish(&state, "fit 1", NULL), 0);
-    say(HOME_FIT_FILE, wanted == TRAINING_FAILS ? 3 : 0);
+    end_attempt(record.state, "7.0.2");
 }
 
 /* ---- the trainer of another user ------------------------------------------------------------- */
@@ -544,6 +568,20 @@ static void check_run(void)
     free(text);
 }
 
+/* Files of one attempt, and nothing else of any. */
+static void check_files(void)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+
+    path_of(pattern, "models/m/000002/of-*");
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    globfree(&found);
+    path_of(pattern, "models/m/000002/.attempt*");
+    assert_int_equal(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+}
+
 static void check_end(void)
 {
     static const enum fit_status ends[] = {[ENDS_WELL] = FIT_SUCCESS,
@@ -571,6 +609,8 @@ static void check_end(void)
     check_run();
     if (wanted == ENDS_WELL)
         assert_int_equal(record.fit.count, 2);
+    if (wanted == ENDS_WELL && !multi)
+        check_files();
 }
 
 /* A crash at the n-th write of the first process. False: it did not come to that write. */

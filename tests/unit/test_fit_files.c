@@ -281,6 +281,8 @@ static void test_pinned(void **state)
 {
     struct pin pin = {0};
     struct new_state new_state = {.place = place, .number = 12, .pin = &pin};
+    const struct new_state attempt = {
+        .place = place, .number = 12, .pin = &pin, .attempt = "1.0.1"};
     const struct new_state_path path = new_state_path(place, 12, false),
                                 whole = new_state_path(place, 12, true),
                                 away = new_state_path(place, 13, true);
@@ -292,9 +294,6 @@ static void test_pinned(void **state)
     assert_int_equal(new_state_make(&new_state, &pin, &err), 0);
     snprintf(file, sizeof(file), "%s/weights", path.text);
     write_text_to(file, "abc");
-    assert_int_equal(new_state_again(&new_state, &err), 0);
-    assert_false(new_state_is_other(&new_state)); /* it is the same directory */
-    write_text_to(file, "abc");
     assert_int_equal(new_state_finish(&new_state, "fit 1", &err), 0);
     assert_int_equal(rename(path.text, away.text), 0);
     assert_int_equal(mkdir(path.text, 0700), 0);
@@ -304,7 +303,9 @@ static void test_pinned(void **state)
     expect_other(new_state_open_done(&new_state, &err), &err);
     expect_other(new_state_finish(&new_state, "fit 1", &err), &err);
     expect_other(new_state_check(&new_state, &err), &err);
-    expect_other(new_state_again(&new_state, &err), &err);
+    expect_other(new_state_begin(&attempt, &err), &err);
+    expect_other(new_state_seal(&attempt, "sealed", &err), &err);
+    expect_other(new_state_take(&attempt, &err), &err);
     expect_other(new_state_discard(&new_state, &err), &err);
     expect_other(new_state_publish(&new_state, &err), &err);
     assert_int_equal(access(file, F_OK), 0);
@@ -321,18 +322,119 @@ static void test_pinned(void **state)
 /* A link out of the state is no file of it. */
 static void test_links(void **state)
 {
-    struct new_state new_state = {.place = place, .number = 9};
+    struct new_state new_state = {.place = place, .number = 9, .attempt = "1.0.1"};
     char file[PATH_MAX + 16];
     struct error err = {""};
 
     (void)state;
     assert_int_equal(new_state_make(&new_state, NULL, &err), 0);
-    snprintf(file, sizeof(file), "%s/weights", new_state_path(place, 9, false).text);
+    assert_int_equal(new_state_begin(&new_state, &err), 0);
+    snprintf(file, sizeof(file), "%s/weights", new_state_attempt_path(place, 9, "1.0.1").text);
     assert_int_equal(symlink("/etc/passwd", file), 0);
     assert_int_equal(new_state_finish(&new_state, "fit 1", &err), -1);
     assert_string_equal(err.text, "weights is no regular file");
-    assert_int_equal(new_state_again(&new_state, &err), 0);
+    assert_int_equal(new_state_begin(&new_state, &err), 0);
     assert_int_not_equal(access(file, F_OK), 0);
+}
+
+/* ---- attempts -------------------------------------------------------------------------------- */
+
+/* A path of attempt NAME of state 20. */
+static const char *of_attempt(const char *name, const char *file)
+{
+    static char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof(path), "%s/%s", new_state_attempt_path(place, 20, name).text, file);
+    return path;
+}
+
+static const char *of_state(bool whole, const char *file)
+{
+    static char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof(path), "%s/%s", new_state_path(place, 20, whole).text, file);
+    return path;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* The first one goes on, on a node that is cut off: before the second one ends, after that, and
+ * when its files are moved. A file that only the first one has is none of the state. */
+static void test_attempts(void **state)
+{
+    const struct new_state first = {.place = place, .number = 20, .attempt = "1.0.1"},
+                           second = {.place = place, .number = 20, .attempt = "1.0.2"};
+    struct error err = {""};
+    int late;
+
+    (void)state;
+    assert_int_equal(new_state_make(&first, NULL, &err), 0);
+    assert_int_equal(new_state_begin(&first, &err), 0);
+    write_text_to(of_attempt("1.0.1", "weights"), "old");
+    write_text_to(of_attempt("1.0.1", "rank-3"), "old");
+    assert_int_equal(new_state_begin(&second, &err), 0);
+    assert_false(is_there(of_attempt("1.0.2", "rank-3")));
+    write_text_to(of_attempt("1.0.2", "weights"), "new");
+    assert_int_equal(mkdir(of_attempt("1.0.2", "parts"), 0700), 0);
+    write_text_to(of_attempt("1.0.2", "parts/1"), "new");
+    late = open(of_attempt("1.0.1", "weights"), O_WRONLY | O_CLOEXEC);
+    write_text_to(of_attempt("1.0.1", "weights"), "later");
+    assert_int_equal(new_state_finish(&first, "fit 1", &err), 0);
+    write_text_to(of_attempt("1.0.2", "shape"), "new");
+    assert_int_equal(new_state_finish(&second, "fit 1", &err), 0);
+    /* Who takes it is killed when one file has been moved. */
+    assert_int_equal(rename(of_attempt("1.0.2", "shape"), of_state(false, "shape")), 0);
+    assert_int_equal(new_state_take(&second, &err), 0);
+    assert_int_equal(new_state_take(&second, &err), 0);
+    assert_int_equal(new_state_check(&second, &err), 0);
+    assert_int_equal(write(late, "late", 4), 4);
+    close(late);
+    assert_int_equal(open(of_attempt("1.0.1", "rank-3"), O_WRONLY | O_CREAT, 0600), -1);
+    assert_int_equal(mkdir(of_attempt("1.0.1", ""), 0700), 0); /* it makes its directory anew */
+    write_text_to(of_attempt("1.0.1", "rank-3"), "late");
+    assert_int_equal(new_state_publish(&second, &err), 0);
+    assert_false(is_there(of_attempt("1.0.1", "rank-3")));
+    assert_false(is_there(of_state(true, "rank-3")) || is_there(of_state(true, ".attempt-1.0.1")));
+    assert_true(is_there(of_state(true, "weights")) && is_there(of_state(true, "shape")));
+}
+
+/* What a world has written is taken from the path that its workers know. */
+static void test_sealed(void **state)
+{
+    struct new_state world = {.place = place, .number = 21, .attempt = "7"};
+    char file[PATH_MAX + 16], *text;
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(new_state_make(&world, NULL, &err), 0);
+    assert_int_equal(new_state_seal(&world, "sealed", &err), -1);
+    assert_int_equal(new_state_begin(&world, &err), 0);
+    snprintf(file, sizeof(file), "%s/weights", new_state_attempt_path(place, 21, "7").text);
+    write_text_to(file, "abc");
+    assert_int_equal(new_state_seal(&world, "sealed", &err), 0);
+    assert_int_equal(open(file, O_WRONLY | O_CREAT, 0600), -1);
+    assert_int_equal(new_state_seal(&world, "sealed", &err), 0);
+    /* A worker makes the directory once more, while the runner that has sealed it is killed. */
+    assert_int_equal(new_state_begin(&world, &err), 0);
+    write_text_to(file, "late");
+    assert_int_equal(new_state_seal(&world, "sealed", &err), 0);
+    world.attempt = "sealed";
+    assert_int_equal(new_state_take(&world, &err), 0);
+    world.attempt = "7";
+    assert_int_equal(new_state_begin(&world, &err), 0);
+    write_text_to(file, "late");
+    world.attempt = NULL;
+    assert_int_equal(new_state_finish(&world, "fit 1", &err), 0);
+    assert_int_equal(new_state_publish(&world, &err), 0);
+    snprintf(file, sizeof(file), "%s/complete.json", new_state_path(place, 21, true).text);
+    text = file_read(file, 4096, NULL, &err);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\"weights\""));
+    assert_null(strstr(text, "attempt"));
+    free(text);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -448,7 +550,8 @@ int main(void)
         cmocka_unit_test(test_one_runner),    cmocka_unit_test(test_gang),
         cmocka_unit_test(test_new_state),     cmocka_unit_test(test_links),
         cmocka_unit_test(test_programs),      cmocka_unit_test(test_lock_of_another),
-        cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_pinned),        cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_sealed),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -380,6 +380,50 @@ static void test_foreign_files(void **state)
     assert_int_equal(access(at("taken/data"), F_OK), 0);
 }
 
+static void expect_text(const char *name, const char *text)
+{
+    char *read = file_read(at(name), 100, NULL, NULL);
+
+    assert_non_null(read);
+    assert_string_equal(read, text);
+    free(read);
+}
+
+/* Another attempt puts all of its files while this one puts its first; with the second it ends. */
+static bool puts_another(void *arg)
+{
+    const struct foreign self = own();
+
+    if (++*(int *)arg > 1)
+        return true;
+    assert_int_equal(foreign_put(at("second"), at("there"), &self, NULL), 0);
+    return false;
+}
+
+static void test_two_attempts(void **state)
+{
+    struct foreign self = own(), first = own();
+    struct error err = {""};
+    int calls = 0;
+
+    (void)state;
+    assert_int_equal(dir_make(at("first"), NULL), 0);
+    assert_int_equal(dir_make(at("second"), NULL), 0);
+    assert_int_equal(dir_make(at("there"), NULL), 0);
+    assert_int_equal(dir_make(at("taken"), NULL), 0);
+    put("first/a", "old");
+    put("first/b", "old");
+    put("second/a", "new");
+    put("second/b", "new");
+    first.stops = puts_another;
+    first.arg = &calls;
+    expect_error(foreign_put(at("first"), at("there"), &first, &err), &err, "given up");
+    assert_int_equal(calls, 2);
+    assert_int_equal(foreign_take(at("there"), at("taken"), &self, &err), 0);
+    expect_text("taken/a", "new");
+    expect_text("taken/b", "new");
+}
+
 #define LIST(names) "{\"attempt\": \"0123456789abcdef\", \"files\": [" names "]}"
 
 /* What a trainer can put there: nothing of this user's becomes a file of the state. */
@@ -668,6 +712,7 @@ int main(void)
         cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_a_training),
         WITH_FILES(test_foreign_files),
+        WITH_FILES(test_two_attempts),
         WITH_FILES(test_what_is_not_taken),
         WITH_FILES(test_foreign_sizes),
         WITH_FILES(test_patience),
