@@ -36,6 +36,20 @@ static json_object *forms_json(const struct roles_view *view, int role)
     return list;
 }
 
+/* The world has trained for a fit, which may not know that yet. */
+static void add_end(const struct roles_view *view, json_object *file)
+{
+    int world = roles_world(view->roles), status;
+    json_object *ended;
+
+    if (world < 0 || !view->roles->list[world].trains ||
+        !reconcile_world_has_ended(view->reconcile, &status))
+        return;
+    ended = json_object_new_object();
+    json_object_object_add(ended, view->roles->list[world].name, json_object_new_int(status));
+    json_object_object_add(file, "ended", ended);
+}
+
 void role_sizes_write(struct leader *leader, const struct roles_view *view)
 {
     const struct roles *roles = view->roles;
@@ -54,21 +68,36 @@ void role_sizes_write(struct leader *leader, const struct roles_view *view)
     }
     json_object_object_add(file, "sizes", sizes);
     json_object_object_add(file, "needs", needs);
+    add_end(view, file);
     report_write(leader, SIZES_FILE,
                  strdup(json_object_to_json_string_ext(file, JSON_C_TO_STRING_PLAIN)));
     json_object_put(file);
 }
 
-static void set_size(const struct roles_view *view, int role, int size,
-                     const struct slots_gang *gang)
+static void feed(const struct roles_view *view, const struct reconcile_fact *fact)
 {
     struct reconcile_actions none = {0};
 
-    reconcile_feed(view->reconcile,
-                   &(struct reconcile_fact){
-                       .kind = RECONCILE_SCALE, .role = role, .count = size, .gang = gang},
-                   &none);
+    reconcile_feed(view->reconcile, fact, &none);
     free(none.list);
+}
+
+static void set_size(const struct roles_view *view, int role, int size,
+                     const struct slots_gang *gang)
+{
+    feed(view, &(struct reconcile_fact){
+                   .kind = RECONCILE_SCALE, .role = role, .count = size, .gang = gang});
+}
+
+/* It does not begin once more. */
+static void read_end(const struct roles_view *view, json_object *ended)
+{
+    int world = roles_world(view->roles);
+    int64_t status;
+
+    if (world >= 0 && view->roles->list[world].trains &&
+        json_get_int(ended, view->roles->list[world].name, 0, 255, &status))
+        feed(view, &(struct reconcile_fact){.kind = RECONCILE_WORLD_OVER, .status = (int)status});
 }
 
 /* One element of "needs". Its number of replicas; 0: it is no such thing. */
@@ -128,6 +157,7 @@ void role_sizes_read(const struct roles_view *view, const char *state_dir)
                 own = NULL;
             read_role(view, i, (int)size, own);
         }
+    read_end(view, json_object_object_get(file, "ended"));
     json_object_put(file);
     free(text);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sizes of roles that users have asked for, in a file of the job. */
+/* The sizes of roles that users have asked for, in a file of the job; and how the world of a fit
+ * has ended. */
 #ifndef ELASTIC_AGENT_LEADER_ROLE_SIZES_H
 #define ELASTIC_AGENT_LEADER_ROLE_SIZES_H
 

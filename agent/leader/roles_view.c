@@ -7,6 +7,7 @@
 #include "agent/leader/allocation.h"
 #include "agent/leader/gangs.h"
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/report.h"
 #include "agent/leader/roster.h"
 #include "lib/text.h"
 
@@ -170,7 +171,8 @@ static int count_owned(const struct roles_view *view, int role)
 }
 
 /* For who trains by it. */
-static void add_world(const struct roles_view *view, int index, json_object *into)
+static void add_world(const struct leader *leader, const struct roles_view *view, int index,
+                      json_object *into)
 {
     int status;
 
@@ -178,7 +180,8 @@ static void add_world(const struct roles_view *view, int index, json_object *int
                            json_object_new_boolean(reconcile_world_is_over(view->reconcile)));
     json_object_object_add(into, "wanted",
                            json_object_new_boolean(reconcile_target(view->reconcile, index) > 0));
-    if (reconcile_world_has_ended(view->reconcile, &status))
+    /* Not before the next leader would know it. */
+    if (reconcile_world_has_ended(view->reconcile, &status) && !report_busy(leader))
         json_object_object_add(into, "ended", json_object_new_int(status));
 }
 
@@ -207,7 +210,7 @@ static json_object *role_json(struct leader *leader, const struct roles_view *vi
     json_object_object_add(one, "size", json_object_new_string(size));
     json_object_object_add(one, "more", json_object_new_string(more));
     if (role->kind == ROLE_WORLD)
-        add_world(view, index, one);
+        add_world(leader, view, index, one);
     return one;
 }
 

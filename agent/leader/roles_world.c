@@ -6,6 +6,7 @@
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/leader_roles.h"
 #include "agent/leader/post.h"
+#include "agent/leader/role_sizes.h"
 #include "agent/leader/roster.h"
 
 bool roles_world_any(const struct leader *leader)
@@ -117,6 +118,8 @@ static void give_room(struct leader *leader)
 
 void roles_world_over(struct leader *leader, int code)
 {
+    const struct roles_view *view = leader_roles_view(leader);
+
     give_room(leader);
     for (int i = extensions_count(leader) - 1; i >= 0; i--) {
         const struct extension *ext = extensions_at(leader, i);
@@ -126,4 +129,6 @@ void roles_world_over(struct leader *leader, int code)
     }
     leader_roles_feed(leader,
                       (struct reconcile_fact){.kind = RECONCILE_WORLD_OVER, .status = code & 0xff});
+    if (view->roles->list[roles_world(view->roles)].trains) /* the next leader has to know */
+        role_sizes_write(leader, view);
 }
