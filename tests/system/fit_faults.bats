@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A fit goes on when slurmctld is away, when a node is lost, and when its job is requeued.
-# Takes 150 s
+# A fit goes on when slurmctld is away, when a node is lost or only silent, and when its job is requeued.
+# Takes 170 s
 
 load helpers
 load elastic
@@ -23,11 +23,12 @@ begin_job() {
     wait_for 40 runs_it
 }
 
-setup() { job=$(<"$TB_WORK/job") away='' crashed=''; }
+setup() { job=$(<"$TB_WORK/job") away='' crashed='' stopped=''; }
 
 teardown() {
     [[ -z $away ]] || "$TESTBED" start-controller --dir "$TB_DIR"
     [[ -z $crashed ]] || "$TESTBED" boot --dir "$TB_DIR" "$crashed"
+    [[ -z $stopped ]] || as_user kill -CONT "$stopped"
     [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_user selastic fit show "$SERVICE"; }
 }
 
@@ -102,14 +103,35 @@ trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^S
     trains_on_try 2
 }
 
-@test "the node of the leader and of the runner is lost while replicas are replaced" {
-    data fifth E slow "$TB_WORK/fifth"
+@test "the trainer was only taken for lost: another one trains, and the first ends" {
+    data fifth E until "$TB_WORK/fifth"
     begin fifth
+    wait_for 30 trains_on_try 1
+    before=$(processes train)
+    stopped=$(agent_of "$job" "$(trainer_node)")
+    as_user kill -STOP "$stopped"
+    wait_for 60 trains_on_try 2
+    programs() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/fit_program.py"; }
+    one_trains() { [[ $(programs | wc -l) == 1 ]]; }
+    wait_for 30 one_trains
+    # Its trainer lives, and says nothing.
+    [[ -d /proc/$before ]]
+    go_on fifth
+    wait_for 60 ended_as SUCCESS
+    as_user kill -CONT "$stopped"
+    stopped=
+    ended_well "A B C D E"
+    [[ -z $(find "$TB_WORK/models" -name '.attempt*') ]]
+}
+
+@test "the node of the leader and of the runner is lost while replicas are replaced" {
+    data sixth F slow "$TB_WORK/sixth"
+    begin sixth
     wait_for 60 acts replace
     crashed=$(leader)
     "$TESTBED" crash --dir "$TB_DIR" "$crashed"
     led_by_another() { local now; now=$(leader) && [[ $now && $now != "$crashed" ]]; }
     wait_for 60 led_by_another
-    go_on fifth.all
-    ended_well "A B C D E"
+    go_on sixth.all
+    ended_well "A B C D E F"
 }

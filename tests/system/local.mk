@@ -38,8 +38,10 @@ EXTRA_DIST += \
     tests/system/fit_multi.bats \
     tests/system/fit.bats \
     tests/system/fit_replace.bats \
+    tests/system/fit_roles.bash \
     tests/system/fit_roles.bats \
     tests/system/fit_s3.bats \
+    tests/system/fit_world.bats \
     tests/system/flush.bats \
     tests/system/gpus.bats \
     tests/system/helpers.bash \
