@@ -57,22 +57,23 @@ leader() { show_json "$job" | json_value 's["leader"]'; }
 node_of() { tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^SLURMD_NODENAME=//p'; }
 
 # Workers that have begun in this job.
-begun() { grep -c 'trains world' "$TB_WORK/$job.out"; }
+begun() { grep -c 'trains world' "$TB_WORK/$job.out" || true; }
 begun_are() { (($(begun) >= $1)); }
 
-# begins_again: the world does.
-begins_again() {
+# begins: the world does, since there were $before workers.
+begins() {
     wait_for 60 begun_are $((before + 2))
     wait_for 60 are_tasks 2
+    before=$((before + 2))
 }
 
 # begin_training NAME WORD: both workers are there, and wait for NAME.
 begin_training() {
     wait_for 60 are_served
     data "$1" "$2" until "$TB_WORK/$1"
-    begin "$1"
-    wait_for 60 are_tasks 2
     before=$(begun)
+    begin "$1"
+    begins
 }
 
 are_served() { [[ $(servers | wc -l) == 2 ]]; }
@@ -132,7 +133,7 @@ lose_leader() {
 @test "the leader is killed: another one goes on, and so does the world" {
     begin_training second B
     lose_leader
-    begins_again
+    begins
     go_on second
     ended_well "A B"
     recorded 2
@@ -161,7 +162,7 @@ lose_leader() {
     begin_training fourth D
     as_user scontrol requeue "$job"
     wait_for 60 starts_again "$job"
-    begins_again
+    begins
     # The count that is recorded is that of this run.
     wait_for 60 are_served
     go_on fourth
@@ -176,7 +177,7 @@ lose_leader() {
         [[ $crashed == "$(leader)" ]] || break
     done
     "$TESTBED" crash --dir "$TB_DIR" "$crashed"
-    begins_again
+    begins
     go_on fifth
     ended_well "A B D E"
     recorded 2
