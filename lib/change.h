@@ -309,6 +309,7 @@ struct change_options {
     int world_nodes; /* > 0: other roles run beside the world, which begins with so many nodes of
                             the base. Members may join apart from it. 0: all of the base */
     bool rests;      /* the world waits for CHANGE_FACT_AGAIN before it begins */
+    bool whole;      /* what it writes counts only if all of its workers end with 0 */
     int nodeid;      /* of the leader's own node */
     const char *address; /* … by which members reach it */
     bool early_start;    /* of the next workers, where the script waits at a gate */

@@ -99,14 +99,15 @@ static int count_missing(const struct change *c)
 }
 
 /* Have all members that are left trained to the end of that world? Then it was the end of the
- * training. Have some: the newest checkpoint is what counts. */
+ * training. Have some: the newest checkpoint is what counts. A result needs the node that led, too,
+ * of which nobody knows: that world begins once more. */
 static int count_completed(const struct change *c, int *there)
 {
     int completed = 0;
 
     *there = 0;
     FOR_MEMBERS (c, m) {
-        if (!m->there || c->generation == 0 ||
+        if (c->options->whole || !m->there || c->generation == 0 ||
             (m->former.world == NULL && m->former.last != c->generation))
             continue;
         ++*there;
@@ -186,7 +187,7 @@ void takeover_note_end(struct change *c, struct change_member *m, const struct c
     }
     m->former.completed = m->former.last;
     /* takeover_on_time() sees it in time. */
-    if (!is_in_phase(c, PHASE(TAKING_OVER)) && count_completed(c, &there) == there)
+    if (!is_in_phase(c, PHASE(TAKING_OVER)) && count_completed(c, &there) == there && there > 0)
         finish(c, 0);
 }
 

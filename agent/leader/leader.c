@@ -133,6 +133,7 @@ static int create_change(struct leader *leader, struct error *err)
         .no_world = leader_roles_any(leader) && !roles_world_any(leader),
         .world_nodes = roles_world_any(leader) ? o->world_nodes : 0,
         .rests = roles_world_rests(leader),
+        .whole = roles_world_fits(leader),
         .nodeid = o->nodeid,
         .address = o->address,
         .early_start = o->early_start,

@@ -26,6 +26,13 @@ static bool is_over(const struct leader *leader)
     return reconcile_world_is_over(leader_roles_view(leader)->reconcile);
 }
 
+bool roles_world_fits(const struct leader *leader)
+{
+    const struct roles *roles = leader_roles_view(leader)->roles;
+
+    return roles_world_any(leader) && roles->list[roles_world(roles)].trains;
+}
+
 bool roles_world_rests(const struct leader *leader)
 {
     return roles_world_any(leader) && is_over(leader);

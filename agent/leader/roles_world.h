@@ -11,6 +11,8 @@ struct leader;
 bool roles_world_any(const struct leader *leader);
 /* Is the world's end the job's? Only if there is such a world. */
 bool roles_world_leads(const struct leader *leader);
+/* Does it train for fits? */
+bool roles_world_fits(const struct leader *leader);
 /* Does it wait for a fit, as far as is known when this leader begins? */
 bool roles_world_rests(const struct leader *leader);
 /* Nodes that lib/reconcile has chosen for the world are let in; lib/reconcile hears whether the

@@ -257,6 +257,36 @@ static void test_no_fit_after_a_takeover(void **state)
     job_end(&job);
 }
 
+/* The node that led is lost, and on the one that is left all workers have ended with 0: that is the
+ * end of a training, but those of the lost node may not have written their part of a result. */
+static void test_result_after_a_takeover(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct change_join left = {.id = 1,
+                                   .node = "n2",
+                                   .address = "192.0.2.2",
+                                   .job = 7,
+                                   .base = true,
+                                   .nodeid = 1,
+                                   .slots = 1,
+                                   .last_world = 1,
+                                   .completed_world = 1};
+        struct change_fact fact;
+        struct job job;
+
+        begin_beside(&job, "1:2", CHANGE_RESTART);
+        job_take_over(&job);
+        job.options.whole = whole == 1;
+        fact = job_fact(&job, CHANGE_FACT_JOINED, 0);
+        fact.join = &left;
+        job_feed(&job, &fact);
+        job_pass(&job, 30);
+        in_phase(&job, whole == 1 ? "WAITING" : "RESTING");
+        job_end(&job);
+    }
+}
+
 /* Nobody says which nodes are its own. */
 static void test_gets_no_node(void **state)
 {
@@ -449,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_a_fit),
         cmocka_unit_test(test_a_fit_ends_early),
         cmocka_unit_test(test_no_fit_after_a_takeover),
+        cmocka_unit_test(test_result_after_a_takeover),
         cmocka_unit_test(test_gets_no_node),
         cmocka_unit_test(test_grows_beside),
         cmocka_unit_test(test_others_leave),
