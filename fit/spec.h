@@ -51,7 +51,7 @@ struct spec {
 int spec_read(const struct home *home, int64_t id, struct spec *spec, struct error *err);
 void spec_clear(struct spec *spec);
 
-/* call.json: what the training is told. A new object. */
+/* What the training is told. A new object. */
 json_object *spec_call(const struct spec *spec, const char *model_dir, const char *previous_dir,
                        const char *staged);
 

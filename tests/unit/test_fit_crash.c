@@ -250,12 +250,16 @@ static void write_files(const struct new_state *state)
     assert_int_equal(file_replace(file, "w", 1, 0600, NULL), 0);
 }
 
-static void end_attempt(int64_t number, const char *name)
+static void end_attempt(const struct home_record *record, const char *name)
 {
-    const struct new_state state = {.place = place, .number = number, .attempt = name};
+    const struct new_state state = {.place = place, .number = record->state, .attempt = name};
+    struct spec spec;
 
     if (new_state_begin(&state, NULL) != 0)
         return; /* it is published */
+    assert_int_equal(spec_read(&home, 1, &spec, NULL), 0);
+    assert_int_equal(training_call(&home, 1, &spec, record, name, NULL), 0);
+    spec_clear(&spec);
     write_files(&state);
     assert_int_equal(new_state_finish(&state, "fit 1", NULL), 0);
     if (wanted == TRAINING_FAILS)
@@ -278,7 +282,7 @@ static void train(void)
     get_text("ended", ended, sizeof(ended));
     /* One that was taken for lost has ended, too. */
     if (trains == A_ROLE && record.fit.action == FIT_DO_COMPLETE)
-        end_attempt(record.state, "7.0.1");
+        end_attempt(&record, "7.0.1");
     if (ended[0] != '\0' || multi || record.fit.action != FIT_DO_FIT ||
         home_has(&home, 1, HOME_FIT_FILE) || record.fit.cleaning)
         return;
@@ -291,7 +295,7 @@ static void train(void)
         set_text("ended", wanted == TRAINING_FAILS ? "3" : "0");
         return;
     }
-    end_attempt(record.state, "7.0.2");
+    end_attempt(&record, "7.0.2");
 }
 
 /* ---- the trainer of another user ------------------------------------------------------------- */
@@ -688,7 +692,7 @@ static void test_each_write_of_multi(void **state)
 /* The training is told where it finds that state; 0: there is none. The new one is the third. */
 static void check_previous(int64_t number)
 {
-    json_object *call = home_read(&home, 1, HOME_CALL_FILE, NULL);
+    json_object *call = home_read(&home, 1, "call-7.0.2.json", NULL);
     const char *path = json_get_string(call, "previousModelDir");
     char current[64];
 
