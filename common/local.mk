@@ -25,6 +25,8 @@ common_libelasticcommon_a_SOURCES = \
     common/link_private.h \
     common/link_search.c \
     common/link_server.c \
+    common/local_service.c \
+    common/local_service.h \
     common/log.c \
     common/log.h \
     common/memory.c \

@@ -181,6 +181,7 @@ static bool is_any(const struct in6_addr *address)
 struct listening {
     in_port_t port;
     const struct in6_addr *address; /* NULL: any */
+    uid_t uid;                      /* of whose processes are no strangers */
     bool ours;
 };
 
@@ -194,7 +195,7 @@ static bool stranger_listens(const struct inet_diag_msg *socket, void *arg)
         (wanted->address != NULL && !is_any(&address) && !is_any(wanted->address) &&
          !IN6_ARE_ADDR_EQUAL(&address, wanted->address)))
         return false;
-    if (socket->idiag_inode == 0 || socket->idiag_uid != getuid())
+    if (socket->idiag_inode == 0 || socket->idiag_uid != wanted->uid)
         return true;
     wanted->ours = true;
     return false;
@@ -223,7 +224,7 @@ static enum tcp_listener look(struct listening *wanted)
 
 enum tcp_listener tcp_listener(int port)
 {
-    struct listening wanted = {.port = htons((uint16_t)port)};
+    struct listening wanted = {.port = htons((uint16_t)port), .uid = getuid()};
 
     return look(&wanted);
 }
@@ -253,16 +254,17 @@ static bool is_listener(const struct inet_diag_msg *socket, void *arg)
 
     if (socket->idiag_state != TCP_LISTEN || socket->id.idiag_sport != wanted->port)
         return false;
-    wanted->ours = socket->idiag_inode != 0 && socket->idiag_uid == getuid();
+    wanted->ours = socket->idiag_inode != 0 && socket->idiag_uid == wanted->uid;
     return true;
 }
 
 /* Where there is no such connection, the kernel answers with the socket that listens: others may
  * listen at other addresses, and at all, without getting it. It finds that in a hash table. Only a
  * kernel that has not answered yet is asked for all that listen: any user may have very many. */
-enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address)
+static enum tcp_listener listener_of(const struct sockaddr_in6 *address, uid_t uid)
 {
-    struct listening wanted = {.port = address->sin6_port, .address = &address->sin6_addr};
+    struct listening wanted = {
+        .port = address->sin6_port, .address = &address->sin6_addr, .uid = uid};
     struct sockaddr_in6 nobody = {.sin6_addr = mapped(0)};
     struct question question = ask_for(address, &nobody);
     enum answer answer = find(&question, is_listener, &wanted);
@@ -270,6 +272,16 @@ enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address)
     if (answer == FOUND)
         return wanted.ours ? TCP_OURS : TCP_STRANGER;
     return answer == NO_ENTRY && atomic_load(&has_module) ? TCP_NOBODY : look(&wanted);
+}
+
+enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address)
+{
+    return listener_of(address, getuid());
+}
+
+enum tcp_listener tcp_root_listener_at(const struct sockaddr_in6 *address)
+{
+    return listener_of(address, 0);
 }
 
 bool tcp_is_local(const struct in6_addr *address)

@@ -17,6 +17,9 @@ enum tcp_listener tcp_listener(int port);
 /* The same for who gets connections to that address. */
 enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address);
 
+/* The same, where TCP_OURS are processes of root only. */
+enum tcp_listener tcp_root_listener_at(const struct sockaddr_in6 *address);
+
 /* Any user may have so many sockets that it takes long to ask for a listener. The milliseconds
  * until the next time, after one that took so many nanoseconds: a twentieth of the time is spent on
  * it at most. At least that many. */

@@ -9,6 +9,8 @@ notice_elastic_notice_SOURCES = \
     common/conf_file.h \
     common/files.c \
     common/files.h \
+    common/local_service.c \
+    common/local_service.h \
     common/stop.c \
     common/stop.h \
     common/tcp_sockets.c \

@@ -18,8 +18,8 @@
 
 #include "agent/member/http.h"
 #include "common/conf_file.h"
+#include "common/local_service.h"
 #include "common/stop.h"
-#include "common/tcp_sockets.h"
 #include "lib/notice.h"
 
 #define LIMIT      2.0 /* seconds for all requests */
@@ -41,8 +41,7 @@ struct question {
     uv_timer_t limit;
     struct http *http;
     struct notice known;
-    /* The service's address, if it is one of this node; port 0: it is not. */
-    struct sockaddr_in6 local;
+    struct local_service service;
     int status;
 };
 
@@ -84,32 +83,22 @@ static void ask(struct question *q)
     free(url);
 }
 
-/* Does root, or who runs this, listen there? */
-static bool is_trusted(const struct question *q)
+/* Says why not. */
+static bool is_trusted(const struct question *q, bool trusted)
 {
-    enum tcp_listener listener = q->local.sin6_port == 0 ? TCP_OURS : tcp_listener_at(&q->local);
-
-    if (listener == TCP_STRANGER)
+    if (q->service.of_stranger)
         fprintf(stderr,
                 "elastic-notice: a user other than root listens at port %d of this node, which "
                 "reclaim names: not asked, not believed\n",
-                ntohs(q->local.sin6_port));
-    return listener == TCP_OURS;
+                ntohs(q->service.address.sin6_port));
+    return trusted;
 }
 
 static bool allows(const struct sockaddr *address, void *arg)
 {
     struct question *q = arg;
-    struct sockaddr_in6 local = {0};
 
-    memcpy(&local, address,
-           address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(local));
-    if (!tcp_to_ipv6(&local))
-        return false;
-    q->local = (struct sockaddr_in6){0};
-    if (tcp_is_local(&local.sin6_addr))
-        q->local = local;
-    return is_trusted(q);
+    return is_trusted(q, local_service_allows(&q->service, address));
 }
 
 static void answered(const struct http_answer *given, void *arg)
@@ -123,7 +112,7 @@ static void answered(const struct http_answer *given, void *arg)
     if (outcome.word[0] != '\0')
         fprintf(stderr, "elastic-notice: %s\n", outcome.word);
     /* It may have gone meanwhile, and another have come. */
-    outcome.comes = outcome.comes && is_trusted(q);
+    outcome.comes = outcome.comes && is_trusted(q, local_service_is_trusted(&q->service));
     if (outcome.comes || outcome.stays || outcome.pause > 0)
         end(q, outcome.comes ? STATUS_COMES : STATUS_STAYS);
     else

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent/member/http.h"
+#include "common/local_service.h"
 #include "common/log.h"
 #include "lib/notice.h"
 
@@ -28,6 +29,8 @@ struct reclaim {
     uv_timer_t pause; /* before the next request */
     struct http *http;
     struct notice known;
+    struct local_service service;
+    bool warned; /* of a stranger in its place */
     bool said;
     int open; /* the timers, http */
 };
@@ -109,13 +112,34 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+/* Says once why not. */
+static bool is_trusted(struct reclaim *r, bool trusted)
+{
+    if (r->service.of_stranger && !r->warned) {
+        r->warned = true;
+        log_error("another user listens at port %d of this node, which reclaim in elastic.conf "
+                  "names: not asked, not believed",
+                  ntohs(r->service.address.sin6_port));
+    }
+    return trusted;
+}
+
+static bool allows(const struct sockaddr *address, void *arg)
+{
+    struct reclaim *r = arg;
+
+    return is_trusted(r, local_service_allows(&r->service, address));
+}
+
 static void answered(const struct http_answer *given, void *arg)
 {
     struct reclaim *r = arg;
-    const struct notice_answer answer = {
+    struct notice_answer answer = {
         .status = given->status, .text = given->text, .length = given->length, .etag = given->etag};
     struct notice_outcome outcome;
 
+    if (given->status != 0 && !is_trusted(r, local_service_is_trusted(&r->service)))
+        answer = (struct notice_answer){0};
     notice_answered(&r->known, now(), &answer, &outcome);
     if (outcome.word[0] != '\0')
         r->handlers->silence(outcome.word, outcome.of_advice, r->arg);
@@ -164,6 +188,7 @@ struct reclaim *reclaim_create(uv_loop_t *loop, const struct conf *conf,
             free(r);
             return NULL;
         }
+        http_limit(r->http, allows);
     }
     r->loop = loop;
     r->conf = conf;

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <stdbool.h>
 #include <signal.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -210,6 +211,38 @@ static void test_address(void **state)
                   table[i].notice ? "reclaim_url" : NULL);
         assert_non_null(strstr(s.server.request, "GET /notice?a=b HTTP/1.1\r\n"));
     }
+}
+
+#define STRANGER 65534
+
+/* While the site's service is away any user may listen in its place. */
+static void test_a_stranger_at_the_address_is_not_believed(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    if (getuid() != 0)
+        skip();
+    setfsuid(STRANGER); /* whose the socket is, for the kernel */
+    scene_begin(&s);
+    setfsuid(0);
+    s.server.answer = OK("");
+    scene_run(&s, SILENCE_MS, NULL);
+    assert_string_equal(s.server.request, "");
+}
+
+static void test_root_is_believed_by_others(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    if (getuid() != 0)
+        skip();
+    scene_begin(&s);
+    s.server.answer = OK("");
+    assert_int_equal(setresuid(STRANGER, STRANGER, 0), 0);
+    scene_run(&s, PATIENCE_MS, "reclaim_url");
+    assert_int_equal(setresuid(0, 0, 0), 0);
 }
 
 /* A token is fetched first, and sent along. */
@@ -430,6 +463,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_address),
+        cmocka_unit_test(test_a_stranger_at_the_address_is_not_believed),
+        cmocka_unit_test(test_root_is_believed_by_others),
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_advice),
         cmocka_unit_test(test_token_is_refused),
