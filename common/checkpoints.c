@@ -3,6 +3,7 @@
 #include "common/checkpoints.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +15,22 @@
 /* A checkpoint may be of many files, unlike a snapshot. */
 #define MANIFEST_MAX ((size_t)16 << 20)
 
+/* Who else may write there is not trusted: to read a checkpoint may be to run a program. base is the
+ * directory of all checkpoints. */
+static bool is_trusted(const struct stat *st, const struct stat *base)
+{
+    return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == base->st_uid;
+}
+
 /* New object, or NULL. */
-static json_object *read_manifest(int dir, struct snapshot_key *key, json_object **files)
+static json_object *read_manifest(int dir, const struct stat *base, struct snapshot_key *key,
+                                  json_object **files)
 {
     json_object *root = NULL;
     struct stat st;
     size_t len = 0;
     int fd = entry_open(dir, SNAPSHOT_MANIFEST, S_IFREG, &st, NULL);
-    char *text = fd >= 0 ? entry_text(fd, MANIFEST_MAX, &len, NULL) : NULL;
+    char *text = fd >= 0 && is_trusted(&st, base) ? entry_text(fd, MANIFEST_MAX, &len, NULL) : NULL;
 
     if (text != NULL)
         root = snapshot_parse_checkpoint(text, len, key, files, NULL);
@@ -31,13 +40,15 @@ static json_object *read_manifest(int dir, struct snapshot_key *key, json_object
     return root;
 }
 
-static bool has_files(int dir, json_object *files)
+static bool has_files(int dir, const struct stat *base, json_object *files)
 {
     json_object_object_foreach (files, name, size) {
-        struct stat st;
+        struct stat st, entry;
 
+        /* A link of the user's own leads wherever he wants. */
         if (!json_object_is_type(size, json_type_int) || fstatat(dir, name, &st, 0) != 0 ||
-            st.st_size != json_object_get_int64(size))
+            st.st_size != json_object_get_int64(size) ||
+            fstatat(dir, name, &entry, AT_SYMLINK_NOFOLLOW) != 0 || !is_trusted(&entry, base))
             return false;
     }
     return true;
@@ -46,14 +57,15 @@ static bool has_files(int dir, json_object *files)
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
 {
     json_object *files = NULL, *root;
-    struct stat st;
+    struct stat st, base;
     bool complete;
     int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
 
     if (fd < 0)
         return false;
-    root = read_manifest(fd, key, &files);
-    complete = root != NULL && has_files(fd, files);
+    root = fstat(dir, &base) == 0 && is_trusted(&st, &base) ? read_manifest(fd, &base, key, &files)
+                                                            : NULL;
+    complete = root != NULL && has_files(fd, &base, files);
     json_object_put(root);
     close(fd);
     return complete;

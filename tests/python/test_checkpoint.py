@@ -75,6 +75,23 @@ class Saving(Base):
             slurm_elastic.save(6, self.directory, keep=0)
         self.assertEqual(slurm_elastic.load_latest(self.directory), 5)
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+    def test_what_a_stranger_has_put_there_is_not_read(self):
+        slurm_elastic.save({"n": 1}, self.directory)
+        own, planted = self.directory / "00000001", self.directory / "00000002"
+        shutil.copytree(own, planted)
+        os.unlink(self.directory / "latest")
+        for each in (planted, planted / "complete.json", planted / "state.pickle"):
+            os.chown(each, 54321, 54321)
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(slurm_elastic.latest_checkpoint(self.directory), own)
+            self.assertIn(f"{planted} is not complete: it belongs to uid 54321", said.getvalue())
+            os.chown(each, 0, 0)
+        # Who goes on in the directory of somebody else trusts him.
+        os.chown(self.directory, 54321, 54321)
+        os.chown(planted, 54321, 54321)
+        self.assertEqual(slurm_elastic.latest_checkpoint(self.directory), planted)
+
     def test_only_rank_0_writes(self):
         self.assertIsNone(slurm_elastic.save(1, self.directory, rank=3))
         self.assertEqual(self.names(), [])

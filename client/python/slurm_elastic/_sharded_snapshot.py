@@ -146,7 +146,7 @@ def find(base: Path, job: str) -> List[Found]:
     """All sets of a job of which each part is there, the newest first."""
     parts: Dict[Tuple[Key, int], Dict[int, Path]] = {}
     for key, directory in _directories(base, job, "flushed"):
-        if checkpoint._incomplete(directory) is not None:
+        if checkpoint._incomplete(directory, base) is not None:
             continue
         for name in os.listdir(directory):
             match = _PART.fullmatch(name)

@@ -26,9 +26,10 @@ import hashlib
 import json
 import os
 import pickle
+import stat
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
 from . import _events, _flat, _s3, _torch_compat, _world
 from ._world import generation, incarnation, rank_and_size
@@ -458,8 +459,28 @@ def _latest(base: Path, verify: bool) -> Optional[Path]:
     return None
 
 
-def _incomplete(path: Path) -> Optional[str]:
+def _stranger(path: Path, base: Path, names: Iterable[str]) -> Optional[str]:
+    """Whose a checkpoint is, if neither the user's, nor root's, nor that of who owns the directory.
+
+    Who may write there is not trusted for that: to read a checkpoint may be to run a program. A
+    link of the user's own leads wherever he wants.
+    """
+    trusted = {os.geteuid(), 0, base.stat().st_uid}
+    status = path.lstat()
+    found = {status.st_uid}
+    if not stat.S_ISLNK(status.st_mode):
+        found |= {(path / name).lstat().st_uid for name in names}
+    for uid in sorted(found - trusted):
+        return f"it belongs to uid {uid}: only what is yours, root's or of {base}'s owner is read"
+    return None
+
+
+def _incomplete(path: Path, base: Optional[Path] = None) -> Optional[str]:
+    """Why the checkpoint cannot be used; None if it can. base: the directory of checkpoints."""
     try:
+        stranger = _stranger(path, base or path.parent, (_MANIFEST,))
+        if stranger is not None:
+            return stranger
         text = (path / _MANIFEST).read_text()
         if not text:
             return f"{_MANIFEST} is empty"
@@ -470,9 +491,9 @@ def _incomplete(path: Path) -> Optional[str]:
             found = (path / name).stat().st_size
             if found != size:
                 return f"{name} has {found} bytes of {size}"
+        return _stranger(path, base or path.parent, manifest["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return str(error)
-    return None
 
 
 # By this process.
