@@ -198,13 +198,16 @@ int admission_succession(int boot);
 int admission_pool(const struct conf *conf, const struct admission_env *env,
                    const struct admission_job *base);
 
-/* Is an extension with this environment in a pool with fallback? May others replace it, and join
- * before it leaves? Where its pool is a fallback, or where its cloud advises to replace its
+/* The same for one of many extensions of that base. pool: admission_pool() of one that names none.
+ * The environment of the base is not looked at again. */
+int admission_pool_or(const struct conf *conf, const struct admission_env *env,
+                      const struct admission_job *base, int pool);
+
+/* Is an extension in this pool (admission_pool()) in one with fallback? May others replace it, and
+ * join before it leaves? Where its pool is a fallback, or where its cloud advises to replace its
  * nodes. */
-bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
-                           const struct admission_job *base);
-bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
-                           const struct admission_job *base);
+bool admission_is_fallback(const struct conf *conf, int pool);
+bool admission_is_replaced(const struct conf *conf, int pool);
 
 /* Decide on an extension of base, as admission_base. The extension is known by the option or by its
  * comment alone. In the second case, the base may not be elastic for Slurm. Then only its leader

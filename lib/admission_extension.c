@@ -125,21 +125,22 @@ int admission_pool(const struct conf *conf, const struct admission_env *env,
     return (int)(pool - conf->pools);
 }
 
-bool admission_is_fallback(const struct conf *conf, const struct admission_env *env,
-                           const struct admission_job *base)
+int admission_pool_or(const struct conf *conf, const struct admission_env *env,
+                      const struct admission_job *base, int pool)
 {
-    const struct pool *pool;
-
-    return find_pool(conf, env, base, &pool, NULL) == 0 && pool && pool->fallback;
+    return admission_pool_of(env) ? admission_pool(conf, env, base) : pool;
 }
 
-bool admission_is_replaced(const struct conf *conf, const struct admission_env *env,
-                           const struct admission_job *base)
+bool admission_is_fallback(const struct conf *conf, int pool)
 {
-    const struct pool *pool;
+    return pool >= 0 && pool < conf->pool_count && conf->pools[pool].fallback;
+}
 
-    return find_pool(conf, env, base, &pool, NULL) == 0 && pool &&
-           (pool->fallback || (pool->reclaim && conf->reclaim.advice == CONF_ADVICE_REPLACE));
+bool admission_is_replaced(const struct conf *conf, int pool)
+{
+    return admission_is_fallback(conf, pool) ||
+           (pool >= 0 && pool < conf->pool_count && conf->pools[pool].reclaim &&
+            conf->reclaim.advice == CONF_ADVICE_REPLACE);
 }
 
 static int64_t smaller(int64_t a, int64_t b)

@@ -84,7 +84,8 @@ void base_job_find(uint32_t job_id, time_t now, struct admission_job *job)
 struct sibling_search {
     const struct conf *conf;
     const struct admission_job *base;
-    int pool; /* of the extension that asks */
+    int pool;    /* of the extension that asks */
+    int unnamed; /* of one that names none */
     struct admission_siblings *siblings;
     struct admitted *admitted;
     char *nodes;
@@ -144,34 +145,37 @@ static int count_new(const struct sibling_search *search, bitstr_t **counted,
     return nodes > 0 ? nodes : 0;
 }
 
-static bool is_in_pool(const struct admission_env *env, const struct sibling_search *search)
+/* A user fills the environments of all, and slurmctld waits: each is searched for its pool once. */
+static int pool_of(const job_record_t *record, const struct sibling_search *search)
 {
-    return search->pool >= 0 && admission_pool(search->conf, env, search->base) == search->pool;
+    struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+
+    return admission_pool_or(search->conf, &env, search->base, search->unnamed);
 }
 
 static void count_waiting(const job_record_t *record, struct sibling_search *search)
 {
-    struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+    int pool = pool_of(record, search);
     int nodes = record->details ? admission_most_nodes((int)record->details->min_nodes,
                                                        (int)record->details->max_nodes,
                                                        (int)record->details->num_tasks)
                                 : 1;
 
     search->siblings->node_count += nodes;
-    if (is_in_pool(&env, search))
+    if (pool >= 0 && pool == search->pool)
         search->siblings->pool_count += nodes;
-    if (!admission_is_fallback(search->conf, &env, search->base))
+    if (!admission_is_fallback(search->conf, pool))
         search->siblings->waiting_count += nodes;
 }
 
 static void count_running(const job_record_t *record, struct sibling_search *search)
 {
-    struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
+    int pool = pool_of(record, search);
 
     search->siblings->node_count += count_new(search, &search->counted, record);
-    if (is_in_pool(&env, search))
+    if (pool >= 0 && pool == search->pool)
         search->siblings->pool_count += count_new(search, &search->counted_in_pool, record);
-    if (admission_is_replaced(search->conf, &env, search->base))
+    if (admission_is_replaced(search->conf, pool))
         search->siblings->replaced_count += record->node_cnt;
 }
 
@@ -203,9 +207,11 @@ static int add_sibling(void *item, void *arg)
 void base_job_siblings(const struct conf *conf, const struct admission_job *base, int pool,
                        struct admitted *admitted, int64_t now, struct admission_siblings *siblings)
 {
+    const struct admission_env unnamed = {0};
     struct sibling_search search = {.conf = conf,
                                     .base = base,
                                     .pool = pool,
+                                    .unnamed = admission_pool(conf, &unnamed, base),
                                     .siblings = siblings,
                                     .admitted = admitted,
                                     .shares = admission_has_roles(&base->env)};

@@ -228,6 +228,7 @@ static int refuse(const job_desc_msg_t *desc, int code, const struct error *err,
 /* Slurm refuses longer ones itself, but later. Each word in it would be looked up here, while
  * slurmctld waits. */
 #define PARTITION_TEXT_MAX 1024
+#define NODES_TEXT_MAX     65536 /* to make each name one takes the square of the time */
 
 static int decide_base(const struct conf *conf, const job_desc_msg_t *desc,
                        struct admission_changes *changes, struct error *err)
@@ -368,6 +369,10 @@ static int decide(job_desc_msg_t *desc, enum admission_role role, char **err_msg
     if (!(conf = site_conf(base_job_configured(), time(NULL), &err)))
         return refuse(desc, SLURM_ERROR, &err, err_msg);
     look_at_pools(conf);
+    if (desc->exc_nodes && strlen(desc->exc_nodes) > NODES_TEXT_MAX) {
+        error_set(&err, "--exclude: more than %d bytes", NODES_TEXT_MAX);
+        return refuse(desc, EINVAL, &err, err_msg);
+    }
     rc = role == ADMISSION_BASE ? decide_base(conf, desc, &changes, &err)
                                 : decide_extension(conf, desc, &changes, &err);
     if (rc < 0)
@@ -409,13 +414,18 @@ static int nodes_of_update(uint32_t value)
     return value == INFINITE ? INT32_MAX : number32(value);
 }
 
-/* ADMISSION_UNSET: there is no list. */
+/* ADMISSION_UNSET: there is no list. One that is too long has more names than any elastic job may
+ * have. */
 static int count_listed(const char *names)
 {
     slurm_hostlist *list;
     int count;
 
-    if (!names || !*names || !(list = slurm_hostlist_create(names)))
+    if (!names || !*names)
+        return ADMISSION_UNSET;
+    if (strlen(names) > NODES_TEXT_MAX)
+        return INT32_MAX;
+    if (!(list = slurm_hostlist_create(names)))
         return ADMISSION_UNSET;
     slurm_hostlist_uniq(list);
     count = slurm_hostlist_count(list);
@@ -447,7 +457,8 @@ int job_modify(job_desc_msg_t *desc, struct job_record *record,
     update.min_nodes = nodes_of_update(desc->min_nodes);
     /* 0: not said. */
     update.max_nodes = desc->max_nodes ? nodes_of_update(desc->max_nodes) : ADMISSION_UNSET;
-    update.listed = count_listed(desc->req_nodes);
+    update.listed = update.role != ADMISSION_RIGID ? count_listed(desc->req_nodes)
+                                                   : ADMISSION_UNSET;
     update.min = update.roles ? job.node_count : sizes.min;
     update.placement = desc->partition || desc->qos || desc->features;
     update.merges = desc->dependency && merges(desc);

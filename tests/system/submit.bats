@@ -145,6 +145,7 @@ has_processes() { [[ -n $(job_processes "$1") ]]; }
     refused '--array' sbatch --elastic=2:4 --array=1-3 --wrap true
     refused 'heterogeneous' sbatch --elastic=2:4 : -N1 --wrap true
     refused '--partition: more than 1024 bytes' sbatch --elastic=2:4 -p "$(printf ',%.0s' {1..1025})" --wrap true
+    refused '--exclude: more than 65536 bytes' sbatch --elastic=2:4 -x "$(printf 'n1,%.0s' {1..22000})n1" --wrap true
     [ -z "$(as_user squeue -h)" ]
 }
 

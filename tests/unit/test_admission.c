@@ -967,9 +967,16 @@ static void whether_others_may_replace_an_extension_its_pool_decides(void **stat
         struct conf *conf = parse_conf(rows[i].conf);
         struct admission_job base = running_base();
         struct admission_env env = env_of(rows[i].env);
+        int pool, unnamed;
 
         base.env = env_of(rows[i].base);
-        assert_int_equal(admission_is_replaced(conf, &env, &base), rows[i].replaced);
+        unnamed = admission_pool(conf, &(struct admission_env){0}, &base);
+        pool = admission_pool_or(conf, &env, &base, unnamed);
+        assert_int_equal(pool, admission_pool(conf, &env, &base));
+        assert_int_equal(admission_is_replaced(conf, pool), rows[i].replaced);
+        /* What the base has in its environment is not looked at again. */
+        base.env = (struct admission_env){0};
+        assert_int_equal(admission_pool_or(conf, &env, &base, unnamed), pool);
         conf_destroy(conf);
     }
 }
