@@ -15,8 +15,8 @@
 /* A checkpoint may be of many files, unlike a snapshot. */
 #define MANIFEST_MAX ((size_t)16 << 20)
 
-/* Who else may write there is not trusted: to read a checkpoint may be to run a program. base is the
- * directory of all checkpoints. */
+/* Who else may write there is not trusted: to read a checkpoint may be to run a program. base is
+ * the directory of all checkpoints. */
 static bool is_trusted(const struct stat *st, const struct stat *base)
 {
     return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == base->st_uid;

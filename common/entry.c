@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -20,15 +21,37 @@ static int refuse(int fd, int reason)
     return -1;
 }
 
-int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
+/* glibc has no function for it. */
+static int open_resolved(int dir, const char *path, int flags, uint64_t resolve)
 {
-    int fd = openat(dir, name,
-                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-                        (type == S_IFDIR ? O_DIRECTORY : 0));
+    struct open_how how = {.flags = (uint64_t)flags, .resolve = resolve};
 
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+static int open_flags(mode_t type)
+{
+    return O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+           (type == S_IFDIR ? O_DIRECTORY : 0);
+}
+
+static const char *reason_of(int reason)
+{
+    switch (reason) {
+    case ELOOP:
+        return "it is a symlink";
+    case EXDEV:
+        return "another file system is mounted there";
+    default:
+        return strerror(reason);
+    }
+}
+
+/* Describe what was opened, if it was. */
+static int check(int fd, const char *name, mode_t type, struct stat *st, struct error *err)
+{
     if (fd < 0)
-        return error_set(err, "%s: %s", error_value(name).text,
-                         errno == ELOOP ? "it is a symlink" : strerror(errno));
+        return error_set(err, "%s: %s", error_value(name).text, reason_of(errno));
     if (fstat(fd, st) != 0) {
         error_set(err, "%s: %s", error_value(name).text, strerror(errno));
         return refuse(fd, errno);
@@ -40,10 +63,8 @@ int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct e
     return refuse(fd, EINVAL);
 }
 
-int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
+static int check_own(int fd, const char *name, const struct stat *st, struct error *err)
 {
-    int fd = entry_open(dir, name, type, st, err);
-
     if (fd < 0 || st->st_uid == geteuid())
         return fd;
     error_set(err, "%s: it belongs to uid %u, not to uid %u", error_value(name).text,
@@ -51,12 +72,34 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
     return refuse(fd, EPERM);
 }
 
-/* glibc has no function for it. */
+int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
+{
+    return check(openat(dir, name, open_flags(type)), name, type, st, err);
+}
+
+int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
+{
+    return check_own(entry_open(dir, name, type, st, err), name, st, err);
+}
+
+int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
+{
+    int fd = open_resolved(dir, name, open_flags(type), RESOLVE_NO_XDEV);
+
+    if (fd < 0 && errno == ENOSYS)
+        fd = openat(dir, name, open_flags(type));
+    return check(fd, name, type, st, err);
+}
+
+int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
+{
+    return check_own(entry_open_same(dir, name, type, st, err), name, st, err);
+}
+
 int entry_open_path(const char *path, struct stat *st)
 {
-    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
-                           .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+    int fd = open_resolved(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
+                           RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 
     return fd < 0 || fstat(fd, st) == 0 ? fd : refuse(fd, errno);
 }

@@ -19,6 +19,11 @@ int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct e
 /* The same for an entry that must belong to this process's user. */
 int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
+/* The same two, and never what is mounted on the entry (errno EXDEV): a file system of a user's own
+ * may never answer. Kernels before Linux 5.6 cannot tell. */
+int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
+int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
+
 /* Open what an absolute path names, for reading: whatever it is, and without a link on the way, at
  * its end too (ELOOP). Describes it in *st. The descriptor, or -1 with errno. */
 int entry_open_path(const char *path, struct stat *st);

@@ -17,7 +17,7 @@ int buffer_open_file(const struct buffer *buffer, const struct snapshot_file *fi
                      struct error *err)
 {
     struct stat st;
-    int fd = entry_open_own(buffer->dir, file->name, S_IFREG, &st, err);
+    int fd = entry_open_own_same(buffer->dir, file->name, S_IFREG, &st, err);
 
     if (fd < 0)
         return -1;
@@ -54,7 +54,7 @@ static int read_manifest(struct buffer *buffer, struct error *err)
 {
     struct stat st;
     size_t len = 0;
-    int fd = entry_open_own(buffer->dir, SNAPSHOT_MANIFEST, S_IFREG, &st, err);
+    int fd = entry_open_own_same(buffer->dir, SNAPSHOT_MANIFEST, S_IFREG, &st, err);
     char *text;
 
     if (fd < 0)
@@ -76,7 +76,7 @@ static int open_buffer(struct buffer *buffer, int parent, int64_t limit, struct 
     struct stat st;
     int rc;
 
-    buffer->dir = entry_open_own(parent, name, S_IFDIR, &st, err);
+    buffer->dir = entry_open_own_same(parent, name, S_IFDIR, &st, err);
     if (buffer->dir < 0)
         return errno == ENOENT ? 0 : -1;
     rc = read_manifest(buffer, err);
@@ -109,7 +109,7 @@ int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], str
 {
     struct error err = {""};
     struct stat st;
-    int parent = entry_open_own(run_dir, "snapshot", S_IFDIR, &st, &err);
+    int parent = entry_open_own_same(run_dir, "snapshot", S_IFDIR, &st, &err);
     int count = 0;
 
     if (parent < 0) {

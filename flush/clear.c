@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,11 +18,14 @@
 #define DEPTH_MAX 100 /* each level holds two descriptors */
 /* Some file systems leave names out of a listing while other names of it are removed. */
 #define TRIES 3
+/* Mounts on one entry, one upon the other. */
+#define MOUNTS_MAX 100
 
 /* A tree that is being removed. */
 struct clearing {
     int top;
     dev_t device;
+    bool as_root;            /* of a user, with the rights of root */
     unsigned int moved;      /* directories that were too deep, and have been moved to the top */
     const char *const *keep; /* names at the top that stay; ends with NULL */
 };
@@ -36,23 +41,35 @@ static int failed(const char *name, struct error *err)
 
 static int clear(struct clearing *clearing, int dir, int depth, struct error *err);
 
-/* The owner can open a directory that he has closed to himself. */
-static int open_directory(int dir, const char *name, struct stat *st, struct error *err)
+/* The directory may lack write permission. Root takes it from its user: from here on no process of
+ * the user, whatever it has open, makes, moves or mounts anything in it. */
+static int take(const struct clearing *clearing, int dir)
 {
-    int fd = entry_open(dir, name, S_IFDIR, st, err);
+    return clearing->as_root && fchown(dir, 0, 0) != 0 ? -1 : fchmod(dir, 0700);
+}
 
-    if (fd >= 0 || errno != EACCES || fchmodat(dir, name, 0700, 0) != 0)
+/* The owner can open a directory that he has closed to himself. */
+static int open_directory(const struct clearing *clearing, int dir, const char *name,
+                          struct stat *st, struct error *err)
+{
+    int fd = entry_open_same(dir, name, S_IFDIR, st, err);
+
+    if (fd >= 0 || errno != EACCES || clearing->as_root || fchmodat(dir, name, 0700, 0) != 0)
         return fd;
-    return entry_open(dir, name, S_IFDIR, st, err);
+    return entry_open_same(dir, name, S_IFDIR, st, err);
 }
 
 /* A directory that is too deep is moved to the top, and removed from there. */
 static int lift(struct clearing *clearing, int dir, const char *name, int fd, struct error *err)
 {
-    char lifted[48]; /* a name that no process has made before */
+    char lifted[48]; /* a name that nobody knows before */
+    unsigned long long number = 0;
 
-    fchmod(fd, 0700); /* its ".." is written to */
-    snprintf(lifted, sizeof(lifted), ".deep-%d-%u", (int)getpid(), clearing->moved++);
+    take(clearing, fd); /* its ".." is written to */
+    clearing->moved++;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return failed(name, err);
+    snprintf(lifted, sizeof(lifted), ".deep-%llx", number);
     return renameat(dir, name, clearing->top, lifted) == 0 ? 0 : failed(name, err);
 }
 
@@ -60,33 +77,54 @@ static int clear_below(struct clearing *clearing, int dir, const char *name, int
                        struct error *err)
 {
     struct stat st;
-    int rc, fd = open_directory(dir, name, &st, err);
+    int rc, reason, fd = open_directory(clearing, dir, name, &st, err);
 
     if (fd < 0)
         return errno == ENOENT ? 0 : -1;
     if (st.st_dev != clearing->device) {
         close(fd);
-        errno = EBUSY;
+        errno = EXDEV;
         return failed(name, err);
     }
     rc = depth < DEPTH_MAX ? clear(clearing, fd, depth + 1, err)
                            : lift(clearing, dir, name, fd, err);
+    reason = errno;
     close(fd);
+    errno = reason;
     return rc;
 }
 
-static int remove_entry(struct clearing *clearing, int dir, const char *name, int depth,
-                        struct error *err)
+static int remove_once(struct clearing *clearing, int dir, const char *name, int depth,
+                       struct error *err)
 {
-    struct stat st;
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? 0 : failed(name, err);
-    if (!S_ISDIR(st.st_mode))
-        return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : failed(name, err);
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR)
+        return failed(name, err);
     if (clear_below(clearing, dir, name, depth, err) != 0)
         return -1;
     return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
+}
+
+bool clear_unmount(int dir, const char *name)
+{
+    return fchdir(dir) == 0 && umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) == 0;
+}
+
+/* The kernel neither opens nor removes what something is mounted on, and asks no file system about
+ * it. */
+static int remove_entry(struct clearing *clearing, int dir, const char *name, int depth,
+                        struct error *err)
+{
+    for (int mounts = 0;; mounts++) {
+        int rc = remove_once(clearing, dir, name, depth, err), reason = errno;
+
+        if (rc == 0 || (reason != EXDEV && reason != EBUSY) || !clearing->as_root ||
+            mounts >= MOUNTS_MAX || stop_asked() || !clear_unmount(dir, name)) {
+            errno = reason;
+            return rc;
+        }
+    }
 }
 
 static bool stays(const struct clearing *clearing, const char *name)
@@ -129,7 +167,8 @@ static int clear(struct clearing *clearing, int dir, int depth, struct error *er
     bool found = true;
     int rc = 0;
 
-    fchmod(dir, 0700); /* the directory may lack write permission */
+    if (take(clearing, dir) != 0 && clearing->as_root)
+        return failed(".", err);
     for (int i = 0; i < TRIES && rc == 0 && found; i++) {
         found = false;
         rc = clear_once(clearing, dir, depth, &found, err);
@@ -141,15 +180,28 @@ static int clear(struct clearing *clearing, int dir, int depth, struct error *er
     return rc;
 }
 
+static int clear_all(struct clearing *clearing, struct error *err)
+{
+    struct stat st;
+
+    if (fstat(clearing->top, &st) != 0)
+        return failed(".", err);
+    clearing->device = st.st_dev;
+    return clear(clearing, clearing->top, 0, err);
+}
+
 int clear_directory(int dir, const char *const *keep, struct error *err)
 {
     struct clearing clearing = {.top = dir, .keep = keep};
-    struct stat st;
 
-    if (fstat(dir, &st) != 0)
-        return failed(".", err);
-    clearing.device = st.st_dev;
-    return clear(&clearing, dir, 0, err);
+    return clear_all(&clearing, err);
+}
+
+int clear_as_root(int dir, struct error *err)
+{
+    struct clearing clearing = {.top = dir, .as_root = true};
+
+    return clear_all(&clearing, err);
 }
 
 bool clear_is_empty(int dir)
@@ -162,14 +214,29 @@ bool clear_is_empty(int dir)
     return empty;
 }
 
+/* AT_STATX_DONT_SYNC: no file system that is mounted there is asked. */
+static void look_at_use(int dir, const char *name, time_t *last)
+{
+    struct statx st;
+
+    if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_CTIME,
+              &st) == 0 &&
+        st.stx_ctime.tv_sec > *last)
+        *last = st.stx_ctime.tv_sec;
+}
+
 time_t clear_last_use(int dir)
 {
-    static const char *const places[] = {".", "snapshot", "snapshot/0", "snapshot/1"};
     time_t last = 0;
     struct stat st;
+    int snapshot = entry_open_same(dir, "snapshot", S_IFDIR, &st, NULL);
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (fstatat(dir, places[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ctime > last)
-            last = st.st_ctime;
+    look_at_use(dir, ".", &last);
+    look_at_use(dir, "snapshot", &last);
+    if (snapshot >= 0) {
+        look_at_use(snapshot, "0", &last);
+        look_at_use(snapshot, "1", &last);
+        close(snapshot);
+    }
     return last;
 }

@@ -13,6 +13,15 @@
  * and any depth is removed. 0, or -1 with err; errno is EINTR after a request to stop. */
 int clear_directory(int dir, const char *const *keep, struct error *err);
 
+/* The same for root, in the directory of a user. Whatever is mounted there is unmounted, and each
+ * directory is root's from when it is opened until it is gone: no process of the user changes what
+ * is being removed. Changes the working directory. */
+int clear_as_root(int dir, struct error *err);
+
+/* Unmount the last that is mounted on an entry of the directory. It works also while somebody uses
+ * it. Changes the working directory. False: errno. */
+bool clear_unmount(int dir, const char *name);
+
 bool clear_is_empty(int dir);
 
 /* When an entry was last made or removed in the run directory, its snapshot directory, or a buffer

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "flush/rest.h"
+#include "flush/said.h"
 #include "flush/slot.h"
 #include "flush/start.h"
 
@@ -32,7 +34,7 @@ static int take_slot(const struct place *place, const struct snapshot_run *run, 
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
 
     for (;;) {
-        for (int i = SLOT_USER_RUNS; i < SLOT_USER_MAX; i++) {
+        for (int i = SLOT_USER_RUNS; i < SLOT_USER_REST; i++) {
             int fd = slot_take_user(place, run, i, err);
 
             if (fd >= 0 || errno != EAGAIN)
@@ -40,13 +42,37 @@ static int take_slot(const struct place *place, const struct snapshot_run *run, 
         }
         if (now_ms() >= until)
             return error_set(err, "%d flushes of uid %" PRIu32 " wait on this node: left for later",
-                             SLOT_USER_MAX - SLOT_USER_RUNS, run->uid);
+                             SLOT_USER_REST - SLOT_USER_RUNS, run->uid);
         nanosleep(&pause, NULL);
     }
 }
 
+/* What elastic-flush says: one line for each directory, in their order. */
+struct lines {
+    char begin[sizeof(SAID_ERROR SAID_NOT_REMOVED)]; /* of the line that is being read */
+    size_t used;
+    int count;
+    bool not_removed[START_RUNS_MAX]; /* says the line */
+};
+
+static void look_at_lines(struct lines *lines, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '\n') {
+            if (lines->used < sizeof(lines->begin) - 1)
+                lines->begin[lines->used++] = text[i];
+            continue;
+        }
+        lines->begin[lines->used] = '\0';
+        if (lines->count < START_RUNS_MAX)
+            lines->not_removed[lines->count++] = strcmp(lines->begin,
+                                                        SAID_ERROR SAID_NOT_REMOVED) == 0;
+        lines->used = 0;
+    }
+}
+
 /* What a pipe says is copied to our output, until it ends (true) or the time is over. */
-static bool copy_lines(int output, int64_t until)
+static bool copy_lines(int output, int64_t until, struct lines *lines)
 {
     char text[4096];
     struct pollfd poll_for = {.fd = output, .events = POLLIN};
@@ -61,6 +87,7 @@ static bool copy_lines(int output, int64_t until)
         if (got <= 0)
             return true;
         fwrite(text, 1, (size_t)got, stdout);
+        look_at_lines(lines, text, (size_t)got);
     }
 }
 
@@ -73,6 +100,28 @@ static void say_how_it_ended(pid_t guard)
         WEXITSTATUS(status) == START_STOPPED)
         printf("not flushed: another process of the user has stopped elastic-flush: killed; left "
                "for later\n");
+}
+
+/* Of those that the flush could not remove. */
+static void remove_rest(const struct place places[PLACES_MAX], const struct place_run *runs,
+                        int count, const struct lines *lines, int64_t until)
+{
+    struct place_run left[START_RUNS_MAX];
+    struct lines none = {0};
+    struct error err = {""};
+    int output, left_count = 0;
+
+    for (int i = 0; i < count && i < lines->count; i++)
+        if (lines->not_removed[i])
+            left[left_count++] = runs[i];
+    if (left_count == 0)
+        return;
+    if (rest_remove(places, left, left_count, &output, &err) != 0) {
+        printf("not removed: %s\n", err.text);
+        return;
+    }
+    copy_lines(output, until, &none);
+    close(output);
 }
 
 bool end_runs(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
@@ -88,20 +137,25 @@ bool end_runs(const struct place places[PLACES_MAX], const struct place_run *run
                           .share = place_share(first),
                           .age = age};
     int64_t until = now_ms() + ((int64_t)limit + 1) * 1000;
+    struct lines lines = {0};
     struct error err = {""};
     bool ended, stays = false;
     int output;
     pid_t guard;
 
+    for (int i = 0; i < count; i++)
+        place_uncover(&places[runs[i].place], runs[i].name);
     start.slot = take_slot(first, &runs[0].run, until - 1000, &err);
     if (start.slot < 0 || (guard = start_flush(&start, &output, &err)) < 0) {
         printf("not flushed: %s\n", err.text);
         return false;
     }
     close(start.slot);
-    ended = copy_lines(output, until);
-    if (ended)
+    ended = copy_lines(output, until, &lines);
+    if (ended) {
         say_how_it_ended(guard);
+        remove_rest(places, runs, count, &lines, until);
+    }
     close(output);
     /* In a place that root has made a directory is still there, and empty. */
     for (int i = 0; i < count; i++) {

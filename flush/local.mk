@@ -8,9 +8,14 @@ flush_elastic_flush_SOURCES = \
     flush/buffer.h \
     flush/clear.c \
     flush/clear.h \
+    flush/lock.c \
+    flush/lock.h \
     flush/main.c \
+    flush/process.c \
+    flush/process.h \
     flush/target.c \
     flush/target.h \
+    flush/said.h \
     flush/workers.c \
     flush/workers.h
 flush_elastic_flush_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
@@ -21,19 +26,28 @@ flush_elastic_flush_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_
 # What prolog and epilog start, as root.
 pkglibexec_PROGRAMS += flush/elastic-runs
 flush_elastic_runs_SOURCES = \
+    flush/clear.c \
+    flush/clear.h \
     flush/end.c \
     flush/end.h \
     flush/guard.c \
     flush/guard.h \
+    flush/lock.c \
+    flush/lock.h \
     flush/place.c \
     flush/place.h \
+    flush/process.c \
+    flush/process.h \
+    flush/rest.c \
+    flush/rest.h \
     flush/runs.c \
     flush/slot.c \
     flush/slot.h \
     flush/start.c \
     flush/start.h \
     flush/sweep.c \
-    flush/sweep.h
+    flush/sweep.h \
+    flush/said.h
 flush_elastic_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_runs_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_runs_LINK = $(PROGRAM_LINK)

@@ -30,6 +30,8 @@
 #include "common/entry.h"
 #include "common/stop.h"
 #include "common/untraced.h"
+#include "flush/lock.h"
+#include "flush/said.h"
 #include "flush/target.h"
 #include "flush/workers.h"
 #include "lib/number.h"
@@ -42,7 +44,6 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 #define REMOVE_LIMIT 10   /* seconds for the removal, when all other limits are over */
 #define AGENT_MS     2000 /* for a killed agent to disappear */
 #define UNUSED_MAX   600  /* seconds in which an agent begins that has put something there */
-#define LOCK_NAME    "agent.lock" /* held by an agent for as long as it lives */
 
 struct options {
     char **run_dirs;
@@ -57,7 +58,7 @@ struct options {
 
 /* A run directory, while it is flushed. */
 struct work {
-    const char *path;
+    char *path;
     int fd;
     struct snapshot_run run;
     struct buffer buffers[BUFFERS];
@@ -212,16 +213,34 @@ static int check_owner(const char *path, uid_t owner, const struct snapshot_run 
     return 0;
 }
 
-static int open_run_dir(const char *path, const struct snapshot_run *run, struct error *err)
+/* Not what a user has mounted there. */
+static int open_same(char *path, struct stat *st)
+{
+    char *slash = strrchr(path, '/');
+    int fd, reason, above;
+
+    if (slash == NULL)
+        return entry_open_same(AT_FDCWD, path, S_IFDIR, st, NULL);
+    *slash = '\0';
+    above = open(slash != path ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *slash = '/';
+    if (above < 0)
+        return -1;
+    fd = entry_open_same(above, slash + 1, S_IFDIR, st, NULL);
+    reason = errno;
+    close(above);
+    errno = reason;
+    return fd;
+}
+
+static int open_run_dir(char *path, const struct snapshot_run *run, struct error *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open_same(path, &st);
 
     if (fd < 0)
         return error_set(err, "cannot open %s: %s", error_path(path).text, strerror(errno));
-    if (fstat(fd, &st) != 0)
-        error_set(err, "cannot open %s: %s", error_path(path).text, strerror(errno));
-    else if (check_owner(path, st.st_uid, run, err) == 0)
+    if (check_owner(path, st.st_uid, run, err) == 0)
         return fd;
     close(fd);
     return -1;
@@ -339,43 +358,17 @@ static int flush_newest(struct work *work, struct error *torn, bool *lost)
 
 /* ---- and then -------------------------------------------------------------------------------- */
 
-enum agent {
-    AGENT_LIVES,
-    AGENT_ENDED, /* its lock is ours then, until this process ends */
-    AGENT_NONE,  /* there is no lock, or something else in its place */
-};
-
-static enum agent try_lock(int dir)
-{
-    struct stat st, named;
-    int fd = entry_open_own(dir, LOCK_NAME, S_IFREG, &st, NULL);
-    enum agent agent = AGENT_LIVES;
-
-    if (fd < 0)
-        return AGENT_NONE;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        /* The directory's agent may have removed the lock meanwhile, as its last act, and the next
-         * agent may have made another. */
-        if (fstatat(dir, LOCK_NAME, &named, AT_SYMLINK_NOFOLLOW) != 0)
-            agent = AGENT_NONE;
-        else if (named.st_ino == st.st_ino && named.st_dev == st.st_dev)
-            return AGENT_ENDED;
-    }
-    close(fd);
-    return agent;
-}
-
 /* A killed agent may not be gone yet, and another process may just be checking whether it is. */
-static enum agent look_for_agent(int dir, int wait_ms)
+static enum lock look_for_agent(const struct work *work, int wait_ms)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
-    enum agent agent = try_lock(dir);
+    enum lock lock = lock_look(work->fd, &work->run);
 
-    for (int ms = 0; agent == AGENT_LIVES && ms < wait_ms && !stop_asked(); ms += 20) {
+    for (int ms = 0; lock <= LOCK_UNKNOWN && ms < wait_ms && !stop_asked(); ms += 20) {
         nanosleep(&pause, NULL);
-        agent = try_lock(dir);
+        lock = lock_look(work->fd, &work->run);
     }
-    return agent;
+    return lock;
 }
 
 static bool is_old(int dir, const struct options *options)
@@ -384,16 +377,19 @@ static bool is_old(int dir, const struct options *options)
 }
 
 /* A directory without a lock may belong to a job that is about to begin: its agent makes the lock
- * before anything else of size. A user cannot keep memory by what he puts in the place of the
- * lock. */
-static bool is_in_use(int dir, const struct options *options)
+ * before anything else of size. A user cannot keep memory by what he puts in the place of the lock,
+ * nor by a process of another job that holds it. Who starts this with --kill knows that the job has
+ * ended: of whom nothing is known is no agent. */
+static bool is_in_use(const struct work *work, const struct options *options)
 {
-    enum agent agent = look_for_agent(dir, options->sweep ? 0 : AGENT_MS);
+    enum lock lock = look_for_agent(work, options->sweep ? 0 : AGENT_MS);
 
-    if (agent != AGENT_NONE || !options->sweep)
-        return agent == AGENT_LIVES;
-    return !is_old(dir, options) &&
-           (clear_is_empty(dir) || time(NULL) - clear_last_use(dir) <= UNUSED_MAX);
+    if (lock == LOCK_UNKNOWN)
+        return !options->kill;
+    if (lock != LOCK_NONE || !options->sweep)
+        return lock == LOCK_LIVES;
+    return !is_old(work->fd, options) &&
+           (clear_is_empty(work->fd) || time(NULL) - clear_last_use(work->fd) <= UNUSED_MAX);
 }
 
 static int make_lock(int dir, struct error *err)
@@ -409,7 +405,7 @@ static int make_lock(int dir, struct error *err)
 static int keep_in(int parent, const char *name, const char *const *keep, struct error *err)
 {
     struct stat st;
-    int rc, dir = entry_open_own(parent, name, S_IFDIR, &st, err);
+    int rc, dir = entry_open_own_same(parent, name, S_IFDIR, &st, err);
 
     if (dir < 0)
         return -1;
@@ -447,7 +443,7 @@ static int keep_snapshot_alone(const struct work *work, struct error *err)
 /* May what could not be flushed stay? If so, it counts. */
 static bool may_stay(struct options *options, const struct work *work, struct error *why)
 {
-    int64_t bytes = work->failed != NULL ? buffer_memory(work->failed) : 0;
+    int64_t bytes;
 
     if (is_old(work->fd, options)) {
         error_set(why, "given up after %d s", options->max_age);
@@ -458,8 +454,14 @@ static bool may_stay(struct options *options, const struct work *work, struct er
         return false;
     }
     options->keep_runs -= options->keep_runs > 0;
-    if (options->keep_bytes < 0 || work->failed == NULL)
+    if (options->keep_bytes < 0)
         return true;
+    /* Another process of the user may have held up the flush until its time was over. */
+    if (work->failed == NULL) {
+        error_set(why, "given up: there is no complete snapshot");
+        return false;
+    }
+    bytes = buffer_memory(work->failed);
     if (bytes > options->keep_bytes) {
         error_set(why, "given up: %" PRId64 " bytes more may be kept in memory for this user",
                   options->keep_bytes);
@@ -488,7 +490,7 @@ static void remove_if_done(struct options *options, struct work *work, bool lost
         error_set(&work->line, "%s; %s", work->line.text, err.text);
     }
     if (clear_directory(work->fd, NULL, &err) != 0) {
-        error_set(&work->line, "%s; %s", work->line.text, err.text);
+        error_set(&work->line, SAID_NOT_REMOVED ": %s; %s", work->line.text, err.text);
         *status = STATUS_ERROR;
     } else {
         rmdir(work->path);
@@ -521,12 +523,13 @@ static int flush(struct options *options, struct work *work)
 
     work->fd = open_run_dir(work->path, &work->run, &work->line);
     if (work->fd < 0) {
-        if (options->remove)
-            unlink(work->path); /* any file type but a directory */
+        /* Any file type but a directory. */
+        if (options->remove && unlink(work->path) != 0 && errno != ENOENT)
+            error_prefix(&work->line, SAID_NOT_REMOVED);
         return STATUS_ERROR;
     }
-    if (options->remove && is_in_use(work->fd, options))
-        error_set(&work->line, "nothing to flush: it is in use");
+    if (options->remove && is_in_use(work, options))
+        error_set(&work->line, SAID_IN_USE);
     else
         status = flush_open(options, work);
     close(work->fd);
@@ -551,7 +554,7 @@ static void print(int status, const struct error *line)
     if (status == STATUS_OK)
         printf("%s\n", line->text);
     else
-        fprintf(stderr, "elastic-flush: %s\n", line->text);
+        fprintf(stderr, SAID_ERROR "%s\n", line->text);
     fflush(stdout);
 }
 

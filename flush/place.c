@@ -17,28 +17,33 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "flush/clear.h"
 
 #define DAY        86400
 #define LIST_LIMIT 30 /* seconds: where anybody can make files there may be millions */
 /* The parts of the place, and of the node's memory, that one user may keep. */
 #define PLACE_SHARE  4
 #define MEMORY_SHARE 8
+/* Mounts on one name, one upon the other. */
+#define MOUNTS_MAX 100
+
+static bool others_write(const struct stat *st)
+{
+    return (st->st_mode & (st->st_gid != 0 ? S_IWOTH | S_IWGRP : S_IWOTH)) != 0;
+}
 
 static int check_mode(const char *path, struct error *err)
 {
     struct stat st;
-    mode_t others = S_IWOTH;
 
     if (lstat(path, &st) != 0)
         return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
-    if (st.st_gid != 0)
-        others |= S_IWGRP;
     if (!S_ISDIR(st.st_mode))
         return error_set(err, "%s: it is no directory", error_path(path).text);
     if (st.st_uid != 0 && st.st_uid != geteuid())
         return error_set(err, "%s belongs to uid %u: it must belong to root", error_path(path).text,
                          (unsigned int)st.st_uid);
-    if ((st.st_mode & others) != 0 && (st.st_mode & S_ISVTX) == 0)
+    if (others_write(&st) && (st.st_mode & S_ISVTX) == 0)
         return error_set(err, "%s has mode %o: others may write there, so it needs the sticky bit",
                          error_path(path).text, (unsigned int)st.st_mode & 07777);
     return 0;
@@ -63,6 +68,7 @@ int place_open(struct place *place, const char *path, struct error *err)
 {
     char *real = realpath(path, NULL);
     int reason = errno;
+    struct stat st;
 
     *place = (struct place){.path = path, .fd = -1};
     if (real == NULL) {
@@ -76,6 +82,7 @@ int place_open(struct place *place, const char *path, struct error *err)
         reason = EPERM;
     }
     free(real);
+    place->own = place->fd >= 0 && fstat(place->fd, &st) == 0 && !others_write(&st);
     errno = reason;
     return place->fd >= 0 ? 0 : -1;
 }
@@ -101,13 +108,39 @@ static bool look(const struct place *place, const char *name, struct statx *st)
                  STATX_TYPE | STATX_UID | STATX_MTIME, st) == 0;
 }
 
+/* Does what has that name belong to this user? A file system that a user has mounted there may
+ * refuse to say what it is (EACCES), or say anything. */
+static bool belongs(const struct place *place, const char *name, uid_t uid, struct statx *st)
+{
+    *st = (struct statx){0};
+    if (!look(place, name, st))
+        return place->own && errno != ENOENT;
+    return place->own || st->stx_uid == uid;
+}
+
 bool place_has(const struct place *place, const struct snapshot_run *run)
 {
     char name[PLACE_NAME_SIZE];
     struct statx st;
 
     place_name(name, run);
-    return place->fd >= 0 && look(place, name, &st) && st.stx_uid == run->uid;
+    return place->fd >= 0 && belongs(place, name, run->uid, &st);
+}
+
+void place_uncover(const struct place *place, const char *name)
+{
+    struct stat st;
+
+    for (int i = 0; place->own && i < MOUNTS_MAX; i++) {
+        int fd = entry_open_same(place->fd, name, S_IFDIR, &st, NULL);
+
+        if (fd >= 0)
+            close(fd);
+        if (fd >= 0 || errno != EXDEV || !clear_unmount(place->fd, name))
+            break;
+    }
+    if (chdir("/") != 0)
+        errno = 0; /* it stays in the place, which is as good */
 }
 
 /* NULL, or what has failed. */
@@ -120,9 +153,11 @@ static const char *make(const struct place *place, const char *name, uid_t uid, 
     return NULL;
 }
 
-/* Where everybody may write, another user may have made the name before us. The exchange leaves no
- * moment in which he could make it again. What he has made is removed if it is empty. */
-static const char *replace(const struct place *place, const char *name, uid_t uid, gid_t gid)
+/* The directory gets its name when it is the user's, so that nobody finds one of root's by that
+ * name. An empty one, which another user may have made before us where everybody may write, is
+ * replaced by it. Else the exchange leaves no moment in which he could make it again; what he has
+ * made is removed if it is empty. */
+static const char *make_named(const struct place *place, const char *name, uid_t uid, gid_t gid)
 {
     char temporary[PLACE_NAME_SIZE + 32];
     const char *failed;
@@ -130,6 +165,8 @@ static const char *replace(const struct place *place, const char *name, uid_t ui
 
     snprintf(temporary, sizeof(temporary), ".not-%s-%d", name, (int)getpid());
     failed = make(place, temporary, uid, gid);
+    if (failed == NULL && renameat(place->fd, temporary, place->fd, name) == 0)
+        return NULL;
     if (failed == NULL && renameat2(place->fd, temporary, place->fd, name, RENAME_EXCHANGE) != 0)
         failed = "replace";
     reason = errno;
@@ -149,12 +186,9 @@ int place_make(const struct place *place, const struct snapshot_run *run, gid_t 
     struct statx st;
 
     place_name(name, run);
-    failed = make(place, name, run->uid, gid);
-    if (failed != NULL && errno == EEXIST) {
-        if (look(place, name, &st) && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid)
-            return 0;
-        failed = replace(place, name, run->uid, gid);
-    }
+    if (look(place, name, &st) && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid)
+        return 0;
+    failed = make_named(place, name, run->uid, gid);
     if (failed == NULL)
         return 0;
     return error_set(err, "%s %s/%s: %s", failed, error_path(place->path).text, name,
@@ -210,13 +244,14 @@ int place_list(const struct place *place, int index, const char *node, int most,
            (name = entry_next(dir)) != NULL) {
         struct place_run next = {.place = index}, *room;
         struct statx st;
+        bool of_user;
 
-        if (snapshot_run_parse(name, &next.run, NULL) != 0 || strcmp(next.run.node, node) != 0 ||
-            !look(place, name, &st))
+        if (snapshot_run_parse(name, &next.run, NULL) != 0 || strcmp(next.run.node, node) != 0)
             continue;
+        of_user = belongs(place, name, next.run.uid, &st);
         if (S_ISDIR(st.stx_mode) && began - st.stx_mtime.tv_sec > DAY)
             place_remove(place, name); /* which says itself whether it is empty */
-        if (st.stx_uid != next.run.uid || (room = room_for(&next, most, list, count)) == NULL)
+        if (!of_user || (room = room_for(&next, most, list, count)) == NULL)
             continue;
         place_name(next.name, &next.run);
         count += room == &list[count];

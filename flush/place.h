@@ -20,7 +20,8 @@
 
 struct place {
     const char *path;
-    int fd; /* -1: not usable */
+    int fd;   /* -1: not usable */
+    bool own; /* nobody but root, or this process's user, makes entries there */
 };
 
 /* A run directory, or something else with such a name that belongs to the user in it. */
@@ -41,13 +42,18 @@ const struct place *place_first(const struct place places[PLACES_MAX]);
 /* The name of a run directory. */
 void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run);
 
-/* Is there something of that name that belongs to the user in it? */
+/* Is there something of that name that belongs to the user in it? Where only root makes entries all
+ * of that name does, whatever its user has mounted there or has made of its owner. */
 bool place_has(const struct place *place, const struct snapshot_run *run);
 
 /* Make an empty directory that belongs to the user in its name, also where another user has the
  * name. 0: it is there; -1 with err. */
 int place_make(const struct place *place, const struct snapshot_run *run, gid_t gid,
                struct error *err);
+
+/* Unmount what a user has mounted on that name, where only root makes entries. No file system is
+ * asked. Changes the working directory to /. */
+void place_uncover(const struct place *place, const char *name);
 
 /* Remove the directory if it is empty. */
 void place_remove(const struct place *place, const char *name);
@@ -56,8 +62,8 @@ void place_remove(const struct place *place, const char *name);
 int place_newest_first(const void *a, const void *b);
 
 /* Add the run directories of this node, the newest `most` of each user, to the list: those that
- * belong to the user in their name. Empty ones of any owner that are a day old are removed. Returns
- * the new count, at most max. */
+ * belong to the user in their name (place_has()). Empty ones of any owner that are a day old are
+ * removed. Returns the new count, at most max. */
 int place_list(const struct place *place, int index, const char *node, int most,
                struct place_run *list, int count, int max);
 

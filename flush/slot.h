@@ -20,7 +20,8 @@ enum slot {
 /* Numbers of a user's slots. */
 #define SLOT_USER_SWEEP 0
 #define SLOT_USER_RUNS  1 /* the first of those for jobs that end */
-#define SLOT_USER_MAX   9
+#define SLOT_USER_REST  9 /* the one that removes what the user's rights cannot */
+#define SLOT_USER_MAX   10
 
 /* A descriptor that holds the slot. -1 with errno EAGAIN: somebody has it; -1 with err: there is no
  * file for it. */

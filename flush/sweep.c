@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "common/stop.h"
+#include "flush/rest.h"
+#include "flush/said.h"
 #include "flush/slot.h"
 #include "flush/start.h"
 
@@ -24,7 +26,6 @@
 #define USER_LIMIT   10  /* seconds, after which another user is begun */
 #define LIMIT        300 /* seconds for a sweep */
 #define TEXT_MAX     65536
-#define IN_USE       "nothing to flush: it is in use"
 
 /* The directories of one user, which one process flushes. */
 struct user {
@@ -75,6 +76,8 @@ static void begin(struct sweep *sweep, struct user *user)
                           .keep_runs = RUNS_KEPT,
                           .age = sweep->age};
 
+    for (int i = 0; i < user->count; i++)
+        place_uncover(&sweep->places[user->runs[i].place], user->runs[i].name);
     start.slot = slot_take_user(place_first(sweep->places), &user->runs->run, SLOT_USER_SWEEP,
                                 NULL);
     if (start.slot < 0)
@@ -86,10 +89,17 @@ static void begin(struct sweep *sweep, struct user *user)
     close(start.slot);
 }
 
+static bool says(const char *line, const char *text)
+{
+    return strncmp(line, text, strlen(text)) == 0;
+}
+
 /* One line for each directory, in their order. Empty directories stay where root has made them. */
 static void end(struct sweep *sweep, struct user *user)
 {
+    struct place_run left[RUNS_OF_USER];
     char *rest = user->text;
+    int count = 0;
 
     close(user->output);
     user->output = -1;
@@ -102,9 +112,13 @@ static void end(struct sweep *sweep, struct user *user)
             break;
         *newline = '\0';
         rest = newline + 1;
-        if (strcmp(line, IN_USE) != 0)
+        if (says(line, SAID_ERROR SAID_NOT_REMOVED))
+            left[count++] = user->runs[i];
+        else if (strcmp(line, SAID_IN_USE) != 0)
             place_remove(&sweep->places[user->runs[i].place], user->runs[i].name);
     }
+    if (count > 0)
+        rest_remove(sweep->places, left, count, NULL, NULL);
     free(user->text);
 }
 

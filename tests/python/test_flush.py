@@ -442,6 +442,17 @@ class Torn(Base):
         TORN["shorter"][0](self.buffer(1, {"state.pt": b"newer"}, step=2))
         self.assertIn("not used: snapshot/1", self.flush(says="dropped: snapshot/0"))
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+    def test_a_checkpoint_of_a_stranger_covers_nothing(self):
+        self.buffer(0, step=1)
+        path = self.existing("00000001", step=2)
+        for each in (path, path / "state.pt", path / "complete.json"):
+            os.chown(each, STRANGER, STRANGER)
+            self.flush(says="flushed")
+            shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1")
+            os.chown(each, 0, 0)
+        self.flush(says="dropped")
+
     def test_links_in_the_place_of_directories(self):
         elsewhere = self.directory / "elsewhere"
         for path in ("snapshot/0", "snapshot"):
@@ -466,6 +477,34 @@ class Removing(Base):
         path = self.run_dir / "agent.lock"
         path.touch()
         return path
+
+    @contextlib.contextmanager
+    def held(self, job):
+        """The lock is held by a process of that job, as far as its environment tells."""
+        code = (
+            "import fcntl, time; fcntl.flock(0, fcntl.LOCK_EX); print(flush=True); time.sleep(1000)"
+        )
+        with open(self.lock()) as lock:
+            holder = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=lock,
+                stdout=subprocess.PIPE,
+                env={"SLURM_JOB_ID": job},
+            )
+        try:
+            self.assertEqual(holder.stdout.readline(), b"\n")
+            yield holder
+        finally:
+            holder.kill()
+            holder.communicate()
+
+    def test_a_lock_that_another_job_holds_keeps_nothing(self):
+        for option in ("--sweep", "--remove", "--kill"):
+            self.run_dir.mkdir(0o700, exist_ok=True)
+            self.buffer(0)
+            with self.held("13"):
+                self.flush("--remove", option, says="")
+            self.assertFalse(self.run_dir.exists())
 
     def test_after_success(self):
         self.buffer(0)
@@ -547,12 +586,11 @@ class Removing(Base):
 
     def test_its_agent_lives(self):
         self.buffer(0)
-        with open(self.lock()) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self.held("12") as holder:
             self.flush("--remove", says="nothing to flush: it is in use")
             self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
             # One that was killed may take a moment to end.
-            timer = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
+            timer = threading.Timer(0.3, holder.kill)
             timer.start()
             self.flush("--remove", says="flushed")
             timer.join()
@@ -603,10 +641,10 @@ class Removing(Base):
     def test_sweep(self):
         self.buffer(0)
         self.flush("--sweep", says="nothing to flush: it is in use")
-        with open(self.lock()) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self.flush("--sweep", says="nothing to flush: it is in use")
-            self.assertEqual(self.names(), [])
+        for option in ("--sweep", "--remove", "--kill"):
+            with self.held("12"):
+                self.flush("--remove", option, says="nothing to flush: it is in use")
+                self.assertEqual(self.names(), [])
         self.flush("--sweep", says="flushed")
         self.assertFalse(self.run_dir.exists())
         self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
@@ -743,9 +781,16 @@ class Removing(Base):
             self.assertEqual(self.names(), [])
             while not self.is_locked(lock):
                 time.sleep(0.01)
-            self.flush("--sweep", says="it is in use")  # by that one
-            fcntl.flock(fd, fcntl.LOCK_UN)
-            self.assertIn(b"flushed: snapshot/0", process.stdout.read())
+            # Another waits for that one, and finds what it has left: nothing.
+            with subprocess.Popen(
+                [str(FLUSH), "--sweep", str(self.run_dir)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ) as other:
+                fcntl.flock(fd, fcntl.LOCK_UN)
+                said = other.communicate(timeout=280)[0]
+            self.assertRegex(said, b"nothing to flush|flushed|dropped|cannot open")
+            self.assertRegex(process.stdout.read() + said, b"flushed: snapshot/0")
         self.assertFalse(self.run_dir.exists())
 
 

@@ -253,10 +253,11 @@ PY
 
 gone() { [[ ! -e $1 && ! -L $1 ]]; }
 
-# held DIR: somebody lives there, until the test ends.
+# hold DIR FILE: somebody of the directory's job lives there, until the test ends.
 hold() {
+    local job=${1##*/elastic-"$(uid)"-}
     # shellcheck disable=SC2016
-    as_user setsid -f flock "$1/$2" sh -c 'echo $$ >>pids; exec sleep 1000'
+    as_user SLURM_JOB_ID="${job%%.*}" setsid -f flock "$1/$2" sh -c 'echo $$ >>pids; exec sleep 1000'
 }
 
 release() {

@@ -309,6 +309,149 @@ many_left() {
     (($(find "$WORK/place" -mindepth 1 -maxdepth 1 | wc -l) > 20))
 }
 
+# cover DIR dead|alive: a file system of the user over it. Alive, it never answers, and its process is not of the job.
+cover() {
+    python3 - "$@" "$USER_ID" <<'PY' &
+import ctypes, os, sys, time
+path, kind, uid = sys.argv[1:]
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fd},rootmode=40000,user_id={uid},group_id=65534"
+if ctypes.CDLL(None).mount(b"test", path.encode(), b"fuse", 6, options.encode()):
+    os._exit(77)
+open(os.environ["OUT"], "w").close()
+if kind == "alive":
+    time.sleep(1000)
+PY
+    echo "$!" >>"$WORK/pids"
+    wait_for 30 test -e "$OUT"
+    rm "$OUT"
+    [[ $2 == alive ]] || wait "$!"
+}
+
+# attack KIND: leaves a run directory of job 12 with 40 MB that the user's rights cannot remove.
+attack() {
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    own "${dir##*/}"
+    as_user mkdir -p "$dir/snapshot/0" "$dir/junk/deep"
+    as_user sh -c "head -c 40000000 /dev/zero >$dir/junk/deep/big"
+    case $1 in
+    covered-*) cover "$dir" "${1#*-}" ;;
+    inside-*) cover "$dir/snapshot" "${1#*-}" ;;
+    below-*) cover "$dir/junk/deep" "${1#*-}" ;;
+    file) mount --bind /dev/null "$dir/junk/deep/big" ;;
+    subordinate) chown -R 100005:100005 "$dir/junk" && chmod -R go= "$dir/junk" ;;
+    itself) chown 100005:100005 "$dir" ;;
+    other)
+        chmod 777 "$dir"
+        setpriv --reuid=65532 --regid=65532 --clear-groups sh -c "mkdir -m 700 $dir/other && head -c 1000000 /dev/zero >$dir/other/x"
+        ;;
+    busy)
+        chown 100005 "$dir/junk/deep" && chmod 700 "$dir/junk/deep"
+        install -m 666 /dev/null "$OUT"
+        as_user sh -c "cd $dir/junk; echo \$\$ >>$OUT; while mkdir x\$i 2>/dev/null; do i=\$((i + 1)); done" &
+        wait_for 30 test -s "$OUT"
+        cat "$OUT" >>"$WORK/pids"
+        rm "$OUT"
+        ;;
+    esac
+}
+
+@test "what a user's rights cannot remove after a job root removes, and nobody else loses a snapshot by it" {
+    export -f in_memory wait_for attack cover
+    unshare --mount bash -ec '
+        in_memory 64M
+        kinds=(subordinate itself other busy file)
+        [[ ! -e /dev/fuse ]] || kinds+=({covered,inside,below}-{dead,alive})
+        for kind in "${kinds[@]}"; do
+            USER_ID=65533 attack "$kind"
+            USER_ID=65533 hook epilog 12
+            wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]" || { echo "$kind stays"; find "$WORK/place"; exit 1; }
+            leave 13 1000000 /dev/null/x
+            hook epilog 13
+            [[ -e $WORK/place/elastic-$USER_ID-13.0-n1/snapshot/0/complete.json ]] || { echo "$kind: lost"; exit 1; }
+            wait_for 30 rm -rf "$WORK/place/elastic-$USER_ID-13.0-n1" # a sweep may look at it
+        done
+        # Of jobs whose epilog never ran, the next sweep finds it.
+        USER_ID=65533 attack subordinate
+        touch "$WORK/place/elastic-65533-12.0-n1/agent.lock"
+        chown 65533 "$WORK/place/elastic-65533-12.0-n1/agent.lock"
+        hook prolog 99
+        wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]"
+        ! grep " $WORK/place/" /proc/self/mountinfo || exit 1'
+}
+
+@test "what the user's rights cannot remove, and what root has removed, is said" {
+    export -f in_memory wait_for attack cover
+    unshare --mount bash -ec '
+        in_memory 64M
+        USER_ID=65533 attack subordinate
+        "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=5 --age=1 -- elastic-65533-12.0-n1 "$WORK/place" >"$WORK/said"'
+    cat "$WORK/said"
+    [[ $(wc -l <"$WORK/said") == 2 ]]
+    grep -q '^elastic-flush: not removed: .*; junk: Permission denied$' "$WORK/said"
+    grep -q "/elastic-65533-12.0-n1: removed by root\$" "$WORK/said"
+}
+
+# holds JOB FILE: a process of the user holds its lock, of that job as far as it says itself.
+holds() {
+    install -m 666 /dev/null "$OUT"
+    as_user SLURM_JOB_ID="$1" setsid -f flock "$2" sh -c "echo \$\$ >>$OUT; exec sleep 1000"
+    wait_for 30 test -s "$OUT"
+    cat "$OUT" >>"$WORK/pids"
+    rm "$OUT"
+}
+
+@test "a process of another job that holds the lock of a directory keeps nothing in memory" {
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 script=epilog job=12
+    install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
+    for script in epilog prolog; do
+        [[ $script == epilog ]] || job=99
+        leave 12 10 "$WORK/checkpoint"
+        holds 12 "$dir/agent.lock"
+        hook "$script" "$job"
+        wait_for 30 no_sweep
+        [ -e "$dir/snapshot/0/complete.json" ]
+        kill -KILL "$(tail -n 1 "$WORK/pids")"
+        holds 13 "$dir/agent.lock"
+        hook "$script" "$job"
+        wait_for 30 eval '[[ ! -e $dir ]]'
+        [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
+        rm -r "$WORK/checkpoint/.flushed-1.0.1.1-n1"
+    done
+}
+
+# put_into_job PID JOB: into a cgroup that is named as Slurm names a job's. Sets CGROUP.
+put_into_job() {
+    local base
+    for base in /sys/fs/cgroup/pids /sys/fs/cgroup; do
+        CGROUP=$base/${WORK##*/}/job_$2
+        [[ -e $base/cgroup.procs ]] && mkdir -p "$CGROUP" && echo "$1" >"$CGROUP/cgroup.procs" && return
+        rmdir -p "$CGROUP" || true
+    done 2>/dev/null
+    return 1
+}
+
+@test "Slurm's cgroup says of which job a process is, and not its environment" {
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 said job holder
+    for job in 13 12; do
+        leave 12 10 /dev/null/x
+        # It says the other one.
+        holds "$((25 - job))" "$dir/agent.lock"
+        holder=$(tail -n 1 "$WORK/pids")
+        put_into_job "$(ps -o ppid= "$holder" | xargs)" "$job" || skip 'no cgroups here'
+        said=$("$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 --age=86400 -- "${dir##*/}" "$WORK/place")
+        echo "$job: $said"
+        kill -KILL "$holder"
+        wait_for 30 rmdir "$CGROUP" "${CGROUP%/*}" 2>/dev/null
+        if ((job == 12)); then
+            [[ $said == 'nothing to flush: it is in use' ]]
+        else
+            [[ $said == *'not flushed: snapshot/0 of 1.0'* ]]
+            wait_for 30 rm -rf "$dir" # a sweep may look at it
+        fi
+    done
+}
+
 @test "of what cannot be saved a user keeps the newest twenty directories" {
     export -f in_memory wait_for no_sweep sweeps many_left
     unshare --mount bash -ec '

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the rights of its user could not remove (rest.h). */
+#include "flush/rest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "common/entry.h"
+#include "common/stop.h"
+#include "flush/clear.h"
+#include "flush/lock.h"
+#include "flush/slot.h"
+
+#define LIMIT 60 /* seconds; the next sweep goes on with what is left then */
+
+static int remove_below(int dir, const struct snapshot_run *run, struct error *err)
+{
+    if (lock_look(dir, run) == LOCK_LIVES)
+        return error_set(err, "a process of its job uses it");
+    return clear_as_root(dir, err);
+}
+
+static int remove_one(const struct place *place, const struct place_run *run, struct error *err)
+{
+    struct stat st;
+    int rc, dir;
+
+    if (geteuid() != 0 || !place->own)
+        return error_set(err, "only root can, where only root makes entries");
+    place_uncover(place, run->name);
+    dir = entry_open_same(place->fd, run->name, S_IFDIR, &st, err);
+    if (dir < 0)
+        return errno == ENOENT ? 0 : -1;
+    rc = remove_below(dir, &run->run, err);
+    close(dir);
+    place_remove(place, run->name);
+    return rc;
+}
+
+static void say(bool prints, int priority, const char *path, const char *name, const char *what)
+{
+    if (prints)
+        printf("%s/%s: %s\n", error_path(path).text, name, what);
+    else
+        syslog(LOG_USER | priority, "%s/%s: %s", error_path(path).text, name, what);
+}
+
+static void remove_all(const struct place places[PLACES_MAX], const struct place_run *runs,
+                       int count, bool prints)
+{
+    struct error err;
+
+    stop_watch(LIMIT);
+    for (int i = 0; i < count && !stop_asked(); i++) {
+        const char *path = places[runs[i].place].path;
+
+        if (remove_one(&places[runs[i].place], &runs[i], &err) == 0) {
+            say(prints, LOG_NOTICE, path, runs[i].name, "removed by root");
+        } else {
+            error_prefix(&err, "not removed by root");
+            say(prints, LOG_WARNING, path, runs[i].name, err.text);
+        }
+    }
+    fflush(stdout);
+}
+
+/* slurmd kills the process group of its script when that ends. */
+static _Noreturn void work(const struct place places[PLACES_MAX], const struct place_run *runs,
+                           int count, int output)
+{
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    setsid();
+    prctl(PR_SET_NAME, "elastic-rest");
+    dup2(none, STDIN_FILENO);
+    dup2(output >= 0 ? output : none, STDOUT_FILENO);
+    dup2(none, STDERR_FILENO);
+    if (output >= 0)
+        close(output);
+    openlog("slurm-elastic", 0, LOG_USER);
+    remove_all(places, runs, count, output >= 0);
+    _exit(0);
+}
+
+int rest_remove(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
+                int *output, struct error *err)
+{
+    int ends[2] = {-1, -1}, slot;
+    pid_t pid;
+
+    slot = slot_take_user(place_first(places), &runs->run, SLOT_USER_REST, err);
+    if (slot < 0)
+        return errno == EAGAIN ? error_set(err, "what the user has left is being removed already")
+                               : -1;
+    if (output != NULL && pipe2(ends, O_CLOEXEC) != 0) {
+        close(slot);
+        return error_set(err, "pipe: %s", strerror(errno));
+    }
+    fflush(stdout); /* else both processes have what is in it */
+    pid = fork();
+    if (pid == 0)
+        work(places, runs, count, ends[1]);
+    if (pid < 0)
+        error_set(err, "fork: %s", strerror(errno));
+    close(slot);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    if (output != NULL && pid > 0)
+        *output = ends[0];
+    else if (ends[0] >= 0)
+        close(ends[0]);
+    return pid > 0 ? 0 : -1;
+}
