@@ -120,12 +120,19 @@ static bool is_marked(const job_record_t *record, const struct sibling_search *s
            admission_marked_base(record->comment) == search->base->id;
 }
 
-static bool is_sibling(const job_record_t *record)
+/* No user writes the administrators' comment: job_submit has, when it let the extension in. Where
+ * somebody else has one there, the environment is searched. */
+static bool is_no_base(const job_record_t *record)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
+    return admission_is_marked(record->admin_comment) || admission_role(&env) != ADMISSION_BASE;
+}
+
+static bool is_sibling(const job_record_t *record)
+{
     return (IS_JOB_PENDING(record) || IS_JOB_RUNNING(record) || IS_JOB_SUSPENDED(record)) &&
-           record->preempt_time == 0 && admission_role(&env) != ADMISSION_BASE;
+           record->preempt_time == 0 && is_no_base(record);
 }
 
 /* Add the nodes of a job to those that are counted; returns how many are new. */
