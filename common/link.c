@@ -2,8 +2,8 @@
 /* One connection: frames in and out of a libuv stream, its end, the threads that ask munged.
  *
  * A link has two handles, the stream and a timer, and is freed when both are closed. The timer
- * means, by state: the deadline of the handshake, what a search does next, or the time to write the
- * rest while closing.
+ * means, by state: the deadline of the handshake, what a search does next, the time to write the
+ * rest while closing, or when a guest is read again.
  *
  * A client's link begins as a search without a stream. Its attempts are links too, which nobody
  * else knows (link_search.c). The attempt that succeeds hands its stream over to the search.
@@ -122,12 +122,16 @@ static void abandon_job(struct link *link)
 
 /* ---- life and end ---------------------------------------------------------------------------- */
 
+static void read_on(struct link *link);
+
 static void timer_fired(uv_timer_t *timer)
 {
     struct link *link = timer->data;
 
     if (link->state == LINK_CLOSING)
         link_end(link, link->why);
+    else if (link->state == LINK_OPEN)
+        read_on(link);
     else if (link->server != NULL)
         link_fail(link, "no complete handshake within %d s", LINK_HANDSHAKE_MS / 1000);
     else if (link->attempt != NULL)
@@ -402,12 +406,28 @@ static void received(struct link *link, const char *payload, size_t len)
     json_object_put(msg);
 }
 
+/* A guest that says more than it may is not read for a while: the rest waits in its own socket.
+ * Nobody else is held up: agents are the job's own, and whoever else controls it may end it. */
+static bool is_too_fast(struct link *link)
+{
+    double wait;
+
+    if (!link->guest || link->state != LINK_OPEN)
+        return false;
+    wait = guest_pace_wait(&link->server->pace, link->peer_uid, (double)uv_now(link->loop) / 1000);
+    if (wait <= 0)
+        return false;
+    uv_read_stop((uv_stream_t *)link->tcp);
+    link_set_timer(link, (uint64_t)(wait * 1000) + 1);
+    return true;
+}
+
 /* Deliver the frames that are complete, until the state says that no frame is wanted now. */
 static void consume(struct link *link)
 {
     struct error err = {0};
 
-    while (expects_frames(link)) {
+    while (expects_frames(link) && !is_too_fast(link)) {
         const char *payload = NULL;
         size_t len = 0;
         int got = frame_reader_next(link->reader, &payload, &len, &err);
@@ -416,6 +436,8 @@ static void consume(struct link *link)
             link_fail(link, "%s", err.text);
         if (got <= 0)
             return;
+        if (link->guest)
+            guest_pace_take(&link->server->pace, link->peer_uid, (double)uv_now(link->loop) / 1000);
         received(link, payload, len);
     }
     if (link->state == LINK_AUTH)
@@ -464,10 +486,20 @@ int link_start_reading(struct link *link)
     return result == UV_EALREADY ? 0 : result;
 }
 
+static void read_on(struct link *link)
+{
+    if (link_start_reading(link) != 0)
+        link_end(link, "cannot read from the connection");
+    else
+        consume(link);
+}
+
 void link_opened(struct link *link, const uint8_t key[LINK_KEY_BYTES], uid_t peer_uid)
 {
     frame_writer_set_key(&link->writer, key);
     frame_reader_set_key(link->reader, key);
+    if (link->guest)
+        frame_reader_set_most(link->reader, FRAME_GUEST_MAX);
     link->peer_uid = peer_uid;
     link_enter(link, LINK_OPEN);
     link->authenticated = true;

@@ -11,6 +11,7 @@
 #include "common/link_auth.h"
 #include "lib/callers.h"
 #include "lib/frame.h"
+#include "lib/guest_pace.h"
 
 #define LINK_VERSION      2
 #define LINK_HANDSHAKE_MS 5000
@@ -165,6 +166,7 @@ struct link_server {
     struct link_list turns; /* links whose job waits for a thread */
     int jobs;               /* with a thread */
     struct admitted admitted;
+    struct guest_pace pace;
     uint64_t logged; /* when a failure was last logged, ms */
     int unlogged;    /* failures since */
     char buffer[LINK_READ_BYTES];

@@ -16,7 +16,11 @@
 #include "cmd/deadline.h"
 #include "cmd/jobs.h"
 #include "cmd/query.h"
+#include "lib/frame.h"
 #include "lib/json_get.h"
+
+/* A frame of a guest, without what the link adds to a request. */
+#define REQUEST_MOST (FRAME_GUEST_MAX - 4096)
 
 /* A leader that is asked by a user for the first time has to look who that is (agent/leader/
  * operators.c): it refuses, and lets the user in a little later. It looks once a minute. */
@@ -148,6 +152,15 @@ static enum trainer_said understand(struct trainer_link *link, json_object **ans
                : TRAINER_WAITS;
 }
 
+/* Its leader would end the connection without a word. */
+static bool is_too_large(json_object *request)
+{
+    size_t len = 0;
+
+    json_object_to_json_string_length(request, JSON_C_TO_STRING_PLAIN, &len);
+    return len > REQUEST_MOST;
+}
+
 enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *request,
                                    json_object **answer, struct error *err)
 {
@@ -155,6 +168,12 @@ enum trainer_said trainer_link_ask(struct trainer_link *link, json_object *reque
     if (link->left) {
         json_object_put(request);
         error_set(err, "%s@%s is not asked any more", link->name.service, link->name.user);
+        return TRAINER_REFUSES;
+    }
+    if (is_too_large(request)) {
+        json_object_put(request);
+        error_set(err, "the call is too large for a trainer of somebody else: more than %u KiB",
+                  REQUEST_MOST >> 10);
         return TRAINER_REFUSES;
     }
     deadline_start();

@@ -21,7 +21,7 @@ struct frame_reader {
     enum frame_direction direction;
     bool keyed;
     bool broken;
-    uint32_t plain_max;
+    uint32_t most; /* bytes of payload */
     uint8_t key[FRAME_KEY_BYTES];
     uint64_t sequence; /* of the next frame */
     uint8_t *buffer;   /* bytes start..end are not taken yet */
@@ -60,7 +60,7 @@ struct frame_reader *frame_reader_create(enum frame_direction direction)
     if (reader == NULL)
         return NULL;
     reader->direction = direction;
-    reader->plain_max = FRAME_PLAIN_MAX;
+    reader->most = FRAME_PLAIN_MAX;
     return reader;
 }
 
@@ -77,12 +77,13 @@ void frame_reader_set_key(struct frame_reader *reader, const uint8_t key[FRAME_K
 {
     derive_key(reader->key, reader->direction, key);
     reader->keyed = true;
+    reader->most = FRAME_KEYED_MAX;
     reader->sequence = 0;
 }
 
 void frame_reader_set_most(struct frame_reader *reader, uint32_t most)
 {
-    reader->plain_max = most;
+    reader->most = most;
 }
 
 static int fail(struct frame_reader *reader)
@@ -96,16 +97,15 @@ static int fail(struct frame_reader *reader)
 static int peek_length(struct frame_reader *reader, uint32_t *length, struct error *err)
 {
     uint32_t overhead = reader->keyed ? FRAME_MAC_BYTES : 0;
-    uint32_t most = reader->keyed ? FRAME_KEYED_MAX : reader->plain_max;
-    bool later = reader->keyed || reader->plain_max != FRAME_PLAIN_MAX;
+    bool later = reader->keyed || reader->most != FRAME_PLAIN_MAX;
 
     if (reader->end - reader->start < HEADER_BYTES)
         return 0;
     *length = get_be32(reader->buffer + reader->start);
-    if (*length > overhead && *length - overhead <= most)
+    if (*length > overhead && *length - overhead <= reader->most)
         return 1;
     error_set(err, "a frame of %u bytes; allowed are %u to %u %s", *length, overhead + 1,
-              overhead + most, later ? "on this connection" : "before authentication");
+              overhead + reader->most, later ? "on this connection" : "before authentication");
     return fail(reader);
 }
 

@@ -21,6 +21,7 @@
 
 #define FRAME_PLAIN_MAX 8192u              /* bytes of payload before authentication */
 #define FRAME_KEYED_MAX (4u * 1024 * 1024) /* bytes of payload after authentication */
+#define FRAME_GUEST_MAX (128u * 1024)      /* … from one who may say little */
 #define FRAME_KEY_BYTES 32
 #define FRAME_MAC_BYTES 16
 
@@ -37,8 +38,9 @@ void frame_reader_destroy(struct frame_reader *reader); /* accepts NULL */
  * used for another connection. */
 void frame_reader_set_key(struct frame_reader *reader, const uint8_t key[FRAME_KEY_BYTES]);
 
-/* Allow frames of up to `most` bytes of payload in plain mode: for connections that need no
- * keys. */
+/* From now on the reader takes frames of up to `most` bytes of payload: more on connections that
+ * need no keys, less of a peer that may say little. A key that is set later allows FRAME_KEYED_MAX
+ * again. */
 void frame_reader_set_most(struct frame_reader *reader, uint32_t most);
 
 /* Append received bytes. Returns -1 when the bytes can never become a valid frame (the length field

@@ -69,6 +69,8 @@ lib_libelasticcore_a_SOURCES = \
     lib/frame.h \
     lib/gather.c \
     lib/gather.h \
+    lib/guest_pace.c \
+    lib/guest_pace.h \
     lib/haproxy_answers.c \
     lib/haproxy_answers.h \
     lib/haproxy_text.c \

@@ -299,6 +299,10 @@ UNIT_TESTS += tests/unit/test_callers
 tests_unit_test_callers_SOURCES = tests/unit/test_callers.c
 tests_unit_test_callers_LDADD = $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_guest_pace
+tests_unit_test_guest_pace_SOURCES = tests/unit/test_guest_pace.c
+tests_unit_test_guest_pace_LDADD = $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_strangers
 tests_unit_test_strangers_SOURCES = tests/unit/test_strangers.c
 tests_unit_test_strangers_LDADD = $(UNIT_LIBS)

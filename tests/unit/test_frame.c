@@ -350,6 +350,25 @@ static void test_most_of_plain_frames(void **state)
     frame_reader_destroy(reader);
 }
 
+/* A guest's frame is refused by its length alone: nothing of it is kept, decrypted or parsed. */
+static void test_most_of_a_guest(void **state)
+{
+    static const uint8_t good[] = {0, 2, 0, 16}, bad[] = {0, 2, 0, 17};
+    struct frame_reader *reader = reader_of(FRAME_TO_LEADER, true);
+    struct error err = {""};
+
+    (void)state;
+    frame_reader_set_most(reader, FRAME_GUEST_MAX);
+    assert_int_equal(frame_reader_feed(reader, good, sizeof(good), &err), 0);
+    frame_reader_destroy(reader);
+    reader = reader_of(FRAME_TO_LEADER, true);
+    frame_reader_set_most(reader, FRAME_GUEST_MAX);
+    assert_int_equal(frame_reader_feed(reader, bad, sizeof(bad), &err), -1);
+    assert_string_equal(err.text,
+                        "a frame of 131089 bytes; allowed are 17 to 131088 on this connection");
+    frame_reader_destroy(reader);
+}
+
 static void test_most_of_a_plain_writer(void **state)
 {
     struct frame_writer writer = {.direction = FRAME_TO_LEADER, .plain_max = FRAME_PLAIN_MAX + 1};
@@ -643,6 +662,7 @@ int main(void)
         cmocka_unit_test(test_bad_length_behind_a_good_frame),
         cmocka_unit_test(test_largest_frames),
         cmocka_unit_test(test_most_of_plain_frames),
+        cmocka_unit_test(test_most_of_a_guest),
         cmocka_unit_test(test_most_of_a_plain_writer),
         cmocka_unit_test(test_each_flipped_bit),
         cmocka_unit_test(test_changed_length),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/callers.h"
+#include "lib/guest_pace.h"
 #include "tests/unit/link_fixture.h"
 #include "tests/unit/support.h"
 
@@ -89,7 +90,53 @@ static int hold_as(uid_t uid, uid_t leader_uid, int port)
     return open;
 }
 
-/* role NULL: how many links it can hold. */
+/* Become that user, with a link that is open. */
+static struct link *enter_as(uid_t uid, uid_t leader_uid, int port, uv_loop_t *loop,
+                             struct peer *peer)
+{
+    struct link_client_options options = client_options(port);
+    struct link *link;
+
+    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
+        _exit(255);
+    uv_loop_init(loop);
+    options.role = LINK_ROLE_CONTROL;
+    options.leader_uid = leader_uid;
+    link = dial(loop, &options, peer);
+    if (!run_until_opened(loop, peer, 1))
+        _exit(254);
+    return link;
+}
+
+#define TOO_MANY (GUEST_PACE_BURST + 3)
+
+/* As a guest: sends more messages at once than it may, and one that is too large. 0: it has waited
+ * for the answers to the former, and has lost its link by the latter. */
+static int burden_as(uid_t uid, uid_t leader_uid, int port)
+{
+    struct peer peer = {0};
+    char *pad = calloc(1, FRAME_GUEST_MAX + 1);
+    uv_loop_t loop;
+    struct link *link = enter_as(uid, leader_uid, port, &loop, &peer);
+    uint64_t begin = uv_hrtime();
+
+    memset(pad, 'x', FRAME_GUEST_MAX - 100);
+    for (int i = 0; i < TOO_MANY; i++)
+        link_send(link, numbered(i, i == 0 ? pad : NULL));
+    if (!run_until_messages(&loop, &peer, TOO_MANY))
+        return 1;
+    if ((double)(uv_hrtime() - begin) / 1e9 <
+        (TOO_MANY - GUEST_PACE_BURST) * GUEST_PACE_SECONDS / 2)
+        return 2;
+    memset(pad, 'x', FRAME_GUEST_MAX);
+    link_send(link, numbered(TOO_MANY, pad));
+    if (!run_until_closed(&loop, &peer, 1))
+        return 3;
+    free(pad);
+    return peer.messages == TOO_MANY ? 0 : 4;
+}
+
+/* role NULL: how many links it can hold; "": how much it can burden the leader with. */
 static int fork_as(struct scene *scene, uid_t uid, const char *role, int expected)
 {
     int status[3] = {0};
@@ -98,8 +145,9 @@ static int fork_as(struct scene *scene, uid_t uid, const char *role, int expecte
 
     status[0] = fork();
     if (status[0] == 0)
-        _exit(role != NULL ? try_as(uid, role, own, scene->port, expected)
-                           : hold_as(uid, own, scene->port));
+        _exit(role == NULL      ? hold_as(uid, own, scene->port)
+              : role[0] == '\0' ? burden_as(uid, own, scene->port)
+                                : try_as(uid, role, own, scene->port, expected));
     uv_timer_init(&scene->loop, &timer);
     uv_timer_start(&timer, (uv_timer_cb)(void (*)(void))uv_now, 10, 10);
     assert_true(run_until(&scene->loop, child_has_ended, status));
@@ -167,6 +215,20 @@ static void test_links_of_a_guest(void **state)
     link_server_admit(scene->server, OTHER_UID - 1, true, 60000);
     expect_as(scene, OTHER_UID - 1, NULL, 8);
     assert_int_equal(scene->leader.guests, 8);
+}
+
+/* Its messages are small and few, whatever they are: the leader has something else to do. An
+ * operator's are as large and as many as those of the owner. */
+static void test_messages_of_a_guest(void **state)
+{
+    struct scene *scene = *state;
+
+    link_server_admit(scene->server, OTHER_UID - 1, true, 60000);
+    expect_as(scene, OTHER_UID - 1, "", 0);
+    assert_int_equal(scene->leader.guests, 1);
+    assert_int_equal(scene->leader.messages, TOO_MANY);
+    link_server_admit(scene->server, OTHER_UID - 1, false, 60000);
+    expect_as(scene, OTHER_UID - 1, "", 2);
 }
 
 /* A credential made by another user, as large as a pipe takes at once. */
@@ -319,6 +381,7 @@ int main(int argc, char **argv)
         scene_test(test_admitted),
         scene_test(test_guest),
         scene_test(test_links_of_a_guest),
+        scene_test(test_messages_of_a_guest),
         scene_test(test_impostor_of_another_user),
         scene_test(test_flood_of_another_user),
     };
