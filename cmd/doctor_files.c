@@ -20,7 +20,7 @@
 #include "lib/number.h"
 
 #define CONF_MAX   ((size_t)1 << 20)
-#define SCRIPT_MAX ((size_t)1 << 16)
+#define SCRIPT_MAX ((size_t)1 << 20)
 #define DEPTH_MAX  4
 
 /* ---- plugstack.conf -------------------------------------------------------------------------- */
@@ -93,27 +93,24 @@ static bool ends_with(const char *text, const char *end)
     return length >= rest && strcmp(text + length - rest, end) == 0;
 }
 
-/* The script that starts ours has a line "hook=PATH". */
+/* A copy of elastic-hook, or the script of earlier versions: both name what they start. */
 static bool starts_ours(const char *file)
 {
-    char *text = file_read(file, SCRIPT_MAX, NULL, NULL);
-    const char *hook = text != NULL ? strstr(text, "\nhook=") : NULL;
-    bool ours = false;
-    if (hook != NULL) {
-        char *line = text_need(strndup(hook + 1, strcspn(hook + 1, "\n")));
-        ours = ends_with(line, "/slurm-elastic/epilog.d/50-elastic");
-        free(line);
-    }
+    static const char name[] = "/slurm-elastic/epilog.d/50-elastic";
+    size_t len = 0;
+    char *text = file_read(file, SCRIPT_MAX, &len, NULL);
+    bool ours = text != NULL && memmem(text, len, name, sizeof(name) - 1) != NULL;
     free(text);
     return ours;
 }
 
-/* Ours, a link to it, or the script that starts it. */
+/* Ours, a link to it, or what starts it. */
 static bool is_ours(const char *file)
 {
     char real[PATH_MAX];
     return (realpath(file, real) != NULL &&
-            (ends_with(real, "/slurm-elastic/prolog.d/50-elastic") ||
+            (ends_with(real, "/slurm-elastic/elastic-hook") ||
+             ends_with(real, "/slurm-elastic/prolog.d/50-elastic") ||
              ends_with(real, "/slurm-elastic/epilog.d/50-elastic"))) ||
            starts_ours(file);
 }
@@ -148,8 +145,8 @@ void doctor_files_hook(const char *config, const char *name, struct doctor_hook 
 
 bool doctor_files_missing(const char *libexec, char *path, size_t size)
 {
-    static const char *const names[] = {"elastic-flush", "elastic-runs", "elastic-notice",
-                                        "epilog.d/50-elastic", "extension.sh"};
+    static const char *const names[] = {"elastic-flush",  "elastic-hook",        "elastic-runs",
+                                        "elastic-notice", "epilog.d/50-elastic", "extension.sh"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         snprintf(path, size, "%s/%s", libexec, names[i]);
         if (access(path, X_OK) != 0)

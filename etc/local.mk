@@ -8,13 +8,11 @@ dist_examples_DATA += \
     etc/run-slurm-elastic.mount
 
 GENERATED_EXAMPLES = \
-    etc/50-elastic \
     etc/plugstack.conf \
     etc/slurm.conf
 examples_DATA = $(GENERATED_EXAMPLES)
 CLEANFILES += $(GENERATED_EXAMPLES)
 EXTRA_DIST += \
-    etc/50-elastic.in \
     etc/plugstack.conf.in \
     etc/slurm.conf.in
 

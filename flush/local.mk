@@ -53,6 +53,14 @@ flush_elastic_runs_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_runs_LINK = $(PROGRAM_LINK)
 flush_elastic_runs_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
+# What Slurm starts as prolog and epilog. It needs nothing: an admin copies it.
+pkglibexec_PROGRAMS += flush/elastic-hook
+flush_elastic_hook_SOURCES = flush/hook.c
+flush_elastic_hook_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+flush_elastic_hook_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+flush_elastic_hook_LINK = $(PROGRAM_LINK)
+flush_elastic_hook_LDADD =
+
 # Whose code a process cannot read that process is not traced by others of its user: it may run for users outside of their jobs.
 install-exec-hook:
 	chmod 0711 $(DESTDIR)$(pkglibexecdir)/elastic-flush $(DESTDIR)$(pkglibexecdir)/elastic-fit

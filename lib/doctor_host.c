@@ -90,13 +90,15 @@ static void hook_rule(const struct doctor_hook *hook, const char *name, const ch
     if (hook->broken[0] != '\0') {
         f = doctor_add(doctor, DOCTOR_MISTAKE, "hook-broken", drains);
         doctor_what(f, "%s runs %s, a link that leads nowhere", name, hook->broken);
-        doctor_remedy(f, "remove it, or: cp %s/50-elastic %s", facts->examples, hook->broken);
+        doctor_remedy(f, "remove it, or: cp --remove-destination %s/elastic-hook %s",
+                      facts->libexec, hook->broken);
     } else if (hook->found[0] == '\0') {
         f = doctor_add(doctor, DOCTOR_MISTAKE, "hook-missing", missing);
         doctor_what(f, "%s (%s) does not start 50-elastic", name,
                     doctor_setting(facts, name, setting, sizeof(setting)));
-        doctor_remedy(f, "cp %s/50-elastic DIRECTORY/, with %s=DIRECTORY/* in slurm.conf",
-                      facts->examples, name);
+        doctor_remedy(f,
+                      "cp %s/elastic-hook DIRECTORY/50-elastic, with %s=DIRECTORY/* in slurm.conf",
+                      facts->libexec, name);
     }
     if (hook->found[0] != '\0' && !hook->executable) {
         f = doctor_add(doctor, DOCTOR_MISTAKE, "hook-mode", drains);

@@ -98,6 +98,24 @@ static void times_rule(const struct doctor_facts *facts, struct doctor *doctor)
     }
 }
 
+/* Else the first step of a job on a node brings the variables of its prolog, from the user's own
+ * srun. slurmctld's, which our plugin bounds, come with an allocation. */
+static void prolog_rule(const struct doctor_facts *facts, struct doctor *doctor)
+{
+    char flags[128];
+    doctor_setting(facts, "PrologFlags", flags, sizeof(flags));
+    if (facts->config == NULL || doctor_has_word(flags, "Alloc") ||
+        doctor_has_word(flags, "Contain"))
+        return;
+    struct doctor_finding *f = doctor_add(
+        doctor, DOCTOR_NOTE, "prolog-flags",
+        "a user's srun chooses the variables of the prolog: so many that each script of "
+        "bash there takes half a minute");
+    doctor_what(f, "PrologFlags=%s", flags[0] != '\0' ? flags : "(none)");
+    doctor_remedy(f, "in slurm.conf: PrologFlags=%s%sAlloc (or Contain)", flags,
+                  flags[0] != '\0' ? "," : "");
+}
+
 static void private_rule(const struct doctor_facts *facts, struct doctor *doctor)
 {
     char data[128];
@@ -371,14 +389,6 @@ static void association_rule(const struct doctor_facts *facts, struct doctor *do
     }
 }
 
-doctor_rule *const doctor_slurm_rules[] = {controller_rule,
-                                           job_submit_rule,
-                                           processes_rule,
-                                           times_rule,
-                                           private_rule,
-                                           accounting_rule,
-                                           preempt_rule,
-                                           slurm_ports_rule,
-                                           pools_rule,
-                                           association_rule,
-                                           NULL};
+doctor_rule *const doctor_slurm_rules[] = {
+    controller_rule, job_submit_rule, processes_rule,   times_rule, prolog_rule,      private_rule,
+    accounting_rule, preempt_rule,    slurm_ports_rule, pools_rule, association_rule, NULL};

@@ -100,14 +100,17 @@ system_plugin_dir() {
 # link_hooks KIND (prolog or epilog): gathers the executable scripts of KIND.d, so that a README
 # beside them is not run. Prints the pattern for slurm.conf, or nothing when there is none.
 link_hooks() {
-    local from script target=$DIR/etc/$1.d
+    local from script hook target=$DIR/etc/$1.d
     from=$(find "$PREFIX"/lib* "$PREFIX"/{etc,share} -type d -path "*elastic*/$1.d" -print -quit \
         2>/dev/null || true)
     [[ -n $from ]] || from=$TOP/scripts/$1.d
     mkdir "$target"
     for script in "$from"/*; do
         if [[ -f $script && -x $script ]]; then
-            ln -s "$script" "$target/"
+            # As an admin does it: the program that starts the script.
+            hook=${script%/*/*}/elastic-hook
+            [[ $script == */50-elastic && -x $hook ]] || hook=$script
+            ln -s "$hook" "$target/${script##*/}"
         fi
     done
     if [[ -n $(ls "$target") ]]; then

@@ -85,8 +85,10 @@ slurm_source() {
 @test "make uninstall leaves nothing of ours, and what was installed names its own directories" {
     local own
     make -C "$top_builddir" DESTDIR="$PWD/root" install >install.log 2>&1
-    own=$(sed -n 's/^hook=\(.*\)\/epilog.d.*/\1/p' "$(find root -path '*/examples/50-elastic')")
+    own=$(find root -name elastic-hook -printf '/%P')
+    own=${own%/*}
     [ -x "root$own/epilog.d/50-elastic" ]
+    grep -qaF "$own/epilog.d/50-elastic" "root$own/elastic-hook"
     [ -e "$(find root -path '*/share/*/admin/install.md')" ]
     # What is for users and admins leads somewhere; the rest speaks of the source.
     run -0 find root \( -path '*/doc/user/*.md' -o -path '*/doc/admin/*.md' \) -exec python3 "$top_srcdir/tests/meta/prose.py" links {} +

@@ -101,6 +101,7 @@ LIST
 not_for_people() {
     cat <<'LIST'
 elastic-flush      prolog and epilog, and scripts of a site; has --help
+elastic-hook       slurmd, as prolog and epilog
 elastic-mail       slurmctld, for mails; doc/admin/install.md
 elastic-mlflow     elasticrun
 elastic-node-fail  elasticrun

@@ -121,7 +121,7 @@ in_slurm_conf() { sed -i "$1" "$TB_DIR/etc/slurm.conf" && on_testbed scontrol re
 as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol reconfigure; }
 
 @test "one mistake at a time is found, and nothing else" {
-    local inst port hook own spank=$TB_DIR/etc/plugstack.conf
+    local inst port hook own script spank=$TB_DIR/etc/plugstack.conf
     COUNT=0
     GOOD=$(on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json | json_value '*{f["id"] for f in s["findings"]}')
     # shellcheck disable=SC2034 # of what is evaluated
@@ -152,7 +152,9 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     hook=$TB_DIR/etc/epilog.d/50-elastic
     # shellcheck disable=SC2034
     own=$(readlink -f "$hook")
-    mistaken hook-mode 'rm "$hook"; printf "#!/bin/sh\nhook=%s\n" "$own" >"$hook"; chmod 644 "$hook"' 'ln -sf "$own" "$hook"'
+    # shellcheck disable=SC2034
+    script=${own/%elastic-hook/epilog.d\/50-elastic}
+    mistaken hook-mode 'rm "$hook"; printf "#!/bin/sh\nhook=%s\n" "$script" >"$hook"; chmod 644 "$hook"' 'ln -sf "$own" "$hook"'
     inst=$TB_DIR/inst/libexec/slurm-elastic
     if [[ -e $inst ]]; then # a copy, which may be broken
         mistaken program-missing 'mv "$inst/elastic-notice" "$inst/away"' 'mv "$inst/away" "$inst/elastic-notice"'

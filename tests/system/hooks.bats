@@ -34,7 +34,7 @@ hook() {
         SLURM_JOB_GID=65534 SLURM_JOB_RESTART_COUNT=0 SLURMD_NODENAME=n1 SLURM_NODELIST=n1 \
         SLURM_CONF=/nonexistent/slurm.conf ELASTIC_CONF="$WORK/elastic.conf" \
         SLURM_JOB_COMMENT=elastic-extension-of=1.0 "$@" \
-        "${STUB:-$LIBEXEC}/epilog.d/50-elastic" </dev/null
+        "${HOOK:-${STUB:-$LIBEXEC}/elastic-hook}" </dev/null
 }
 
 as_user() { setpriv --reuid="$USER_ID" --regid=65534 --clear-groups env -C / "$@"; }
@@ -67,7 +67,7 @@ PY
 stub() {
     STUB=$WORK/stub
     mkdir -p "$STUB"
-    cp -RL "$LIBEXEC/epilog.d" "$STUB/"
+    cp -RL "$LIBEXEC/epilog.d" "$LIBEXEC/elastic-hook" "$STUB/"
     [[ ! -e $LIBEXEC/elastic-runs ]] || cp "$LIBEXEC/elastic-runs" "$STUB/"
     install -m 666 /dev/null "$OUT"
     printf '#!/bin/bash\necho "$(id -u) $*" >>%s\n%s\n' "$OUT" "$1" >"$STUB/elastic-flush"
@@ -508,11 +508,15 @@ put_into_job() {
     rm "$WORK/hangs"
 }
 
-# crammed SCRIPT JOB SUFFIX: calls it as epilog of the job, with the largest environment with which it starts. That is
-# tried with a script of the same length, which does nothing. SUFFIX ends the names in it.
+# crammed PROGRAM JOB SUFFIX: calls it as epilog of the job, with the largest environment with which it starts. That is
+# tried with a program of the same length, which does nothing. SUFFIX ends the names in it.
 crammed() {
-    { head -n 1 "$1"; echo 'exit 0'; } >"${1%?}_"
-    chmod 755 "${1%?}_"
+    if [[ $(head -c 2 "$1") == '#!' ]]; then
+        { head -n 1 "$1"; echo 'exit 0'; } >"${1%?}_"
+        chmod 755 "${1%?}_"
+    else
+        cp /bin/true "${1%?}_"
+    fi
     python3 - "$1" "$2" "$3" "$USER_ID" "$WORK/elastic.conf" <<'PY'
 import os, resource, sys
 script, job, suffix, uid, conf = sys.argv[1:]
@@ -543,14 +547,33 @@ PY
 }
 
 @test "an environment that leaves no room for the arguments of a program keeps nothing from being done" {
-    local script=${prefix:-/usr/local}/share/doc/slurm-elastic/examples/50-elastic
     own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
     cp -R "$LIBEXEC" "$WORK/copy"
     crammed "$WORK/copy/epilog.d/50-elastic" 12 .x
     [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
-    install -m 755 "$script" "$WORK/50-elastic"
+    install -m 755 "$LIBEXEC/elastic-hook" "$WORK/50-elastic"
     crammed "$WORK/50-elastic" 13 ''
     [ ! -e "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+}
+
+# bash takes half a minute of processor time to read so many.
+@test "however many variables a user has made, prolog and epilog begin at once" {
+    own "elastic-$USER_ID-12.0-n1"
+    python3 - "$LIBEXEC/elastic-hook" "$USER_ID" "$WORK/elastic.conf" <<'PY'
+import os, resource, subprocess, sys
+hook, uid, conf = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))  # room for 2 MB
+env = {f"SPANK_{i:x}": "" for i in range(60000)}
+env |= {"SLURM_SCRIPT_CONTEXT": "epilog_slurmd", "SLURM_JOB_ID": "12", "SLURM_JOB_UID": uid, "SLURM_JOB_GID": "65534",
+        "SLURM_JOB_RESTART_COUNT": "0", "SLURMD_NODENAME": "n1", "SLURM_NODELIST": "n1", "ELASTIC_CONF": conf,
+        "SLURM_CONF": "/nonexistent/slurm.conf", "SLURM_JOB_COMMENT": "elastic-extension-of=1.0",
+        "SPANK_ELASTIC_SIZES": "1:2"}
+subprocess.run([hook], env=env, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(f"{used.ru_utime + used.ru_stime:.2f} s of processor time")
+sys.exit(used.ru_utime + used.ru_stime > 4)
+PY
+    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
 @test "where everybody may write, names that another user has taken in advance are in nobody's way" {
@@ -622,16 +645,20 @@ answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
         [[ ! -e $WORK/place/elastic-$USER_ID-12.0-n1 ]]'
 }
 
-@test "the script that an admin copies starts the hook, and does nothing where that is missing" {
-    local script=${prefix:-/usr/local}/share/doc/slurm-elastic/examples/50-elastic
+@test "the program that an admin copies starts the hook, and does nothing where that is missing" {
     mkdir "$WORK/copied"
-    install -m 755 "$script" "$WORK/copied/50-elastic"
-    grep -q "^hook=$LIBEXEC/epilog.d/50-elastic$" "$script"
-    own "elastic-$USER_ID-12.0-n1"
-    mkdir -p "$WORK/stub/epilog.d"
-    ln -s "$WORK/copied/50-elastic" "$WORK/stub/epilog.d/50-elastic"
-    STUB=$WORK/stub hook epilog 12
+    install -m 755 "$LIBEXEC/elastic-hook" "$WORK/copied/50-elastic"
+    own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
+    HOOK=$WORK/copied/50-elastic hook epilog 12
     [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
-    sed -i 's|^hook=.*|hook=/nonexistent/50-elastic|' "$WORK/copied/50-elastic"
-    STUB=$WORK/stub hook epilog 12
+    unshare --mount bash -ec 'mount -t tmpfs none "$LIBEXEC" && HOOK=$WORK/copied/50-elastic hook epilog 13'
+    [ -e "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+}
+
+@test "the script that earlier versions gave an admin to copy goes on to start the hook" {
+    own "elastic-$USER_ID-12.0-n1"
+    printf '%s\n' '#!/bin/bash -p' "hook=$LIBEXEC/epilog.d/50-elastic" '[[ ! -x $hook ]] || . "$hook"' 'exit 0' >"$WORK/50-elastic"
+    chmod 755 "$WORK/50-elastic"
+    HOOK=$WORK/50-elastic hook epilog 12 SPANK_ELASTIC_SIZES=1:2
+    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }

@@ -29,6 +29,7 @@
     "PrivateData             = events,jobs,usage\n"                                                \
     "ProctrackType           = proctrack/cgroup\n"                                                 \
     "Prolog                  = /etc/slurm/prolog.d/*\n"                                            \
+    "PrologFlags             = Alloc,Contain\n"                                                    \
     "PrologEpilogTimeout     = 65534\n"                                                            \
     "SelectTypeParameters    = CR_CORE_MEMORY\n"                                                   \
     "SlurmctldPort           = 6817\n"                                                             \
@@ -219,6 +220,7 @@ static const struct row {
      "ConstrainRAMSpace=yes"},
     {"kill-wait", "KillWait = 0 sec\n", NULL, NULL, NULL, DOCTOR_MISTAKE, "KillWait=30"},
     {"job-age", "MinJobAge = 10 sec\n", NULL, NULL, NULL, DOCTOR_NOTE, "MinJobAge=300"},
+    {"prolog-flags", "PrologFlags = X11\n", NULL, NULL, NULL, DOCTOR_NOTE, "PrologFlags=X11,Alloc"},
     {"private-nodes", "PrivateData = nodes\n", NULL, NULL, NULL, DOCTOR_MISTAKE, "without nodes"},
     {"private-users", "PrivateData = jobs,users\n", NULL, NULL, NULL, DOCTOR_NOTE, "without users"},
     {"job-comment", "AccountingStoreFlags = (null)\n", NULL, NULL, NULL, DOCTOR_NOTE,
@@ -307,7 +309,7 @@ static void test_a_good_site(void **unused)
                        "PartitionName=second GraceTime=0 PriorityTier=1 PreemptMode=OFF State=UP\n";
     facts.config = "PreemptType=preempt/qos\nPreemptMode=CANCEL\nJobSubmitPlugins=elastic\n"
                    "AccountingStorageType=accounting_storage/slurmdbd\n"
-                   "AccountingStoreFlags=job_comment\n";
+                   "AccountingStoreFlags=job_comment\nPrologFlags=Alloc\n";
     doctor_examine(&facts, false, &doctor);
     assert_int_equal(doctor.count, 0);
     conf_destroy(conf);
