@@ -36,18 +36,24 @@ static int failed(const char *path, struct error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A file or directory of owner at an absolute path without links. The descriptor. */
+/* A file or directory of owner at an absolute path without links. The descriptor, or -1 with errno.
+ * The text is the same whatever is wrong: this process may look where the other user may not, and
+ * the other user, who chooses the path, reads the text. */
 static int open_of(const char *path, uid_t owner, struct stat *st, struct error *err)
 {
-    int fd = entry_open_path(path, st);
+    int saved, fd = entry_open_path(path, st);
 
-    if (fd < 0)
-        return errno == ELOOP ? error_set(err, "%s: there is a link in it", error_path(path).text)
-                              : failed(path, err);
-    if (st->st_uid == owner && (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)))
+    if (fd >= 0 && st->st_uid == owner && (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode)))
         return fd;
-    close(fd);
-    return error_set(err, "%s: it does not belong to the user who asks", error_path(path).text);
+    saved = fd < 0 ? errno : EPERM;
+    if (fd >= 0)
+        close(fd);
+    error_set(err,
+              "%s: the trainer finds nothing there that it may open and that belongs to the user "
+              "who asks; it follows no link",
+              error_path(path).text);
+    errno = saved;
+    return -1;
 }
 
 static int open_dir(const char *path, struct error *err)
@@ -186,7 +192,7 @@ static int copy_once(const char *path, const struct foreign *foreign, const char
         rc = -1;
     } else if (S_ISDIR(st.st_mode)) {
         snprintf(result, PATH_MAX, "%s", to);
-        rc = tree_walk(copy.from, copy_one, &copy, err);
+        rc = tree_walk_of(copy.from, foreign->owner, copy_one, &copy, err);
     } else {
         snprintf(result, PATH_MAX, "%.2000s/%.2000s", to, name != NULL ? name + 1 : path);
         rc = copy_open(&copy, copy.from, name != NULL ? name + 1 : path, err);

@@ -95,7 +95,8 @@ int tree_make(int dir, const char *path, struct error *err)
 /* ---- walking --------------------------------------------------------------------------------- */
 
 struct walk {
-    int dir; /* the one at the top */
+    int dir;            /* the one at the top */
+    const uid_t *owner; /* of all directories; NULL: anybody */
     int (*each)(const char *path, int64_t bytes, void *arg, struct error *err); /* NULL: flush */
     void *arg;
 };
@@ -139,6 +140,20 @@ static int walk_open(const struct walk *walk, int fd, const char *path, int dept
     return rc;
 }
 
+static int check_directory(const struct walk *walk, int fd, const char *path, struct error *err)
+{
+    struct stat st;
+
+    if (walk->owner == NULL)
+        return 0;
+    if (fstat(fd, &st) != 0)
+        return failed(path, err);
+    if (st.st_uid == *walk->owner)
+        return 0;
+    errno = EPERM;
+    return error_set(err, "%s: a directory of another user", error_path(path).text);
+}
+
 static int walk_directory(const struct walk *walk, const char *path, int depth, struct error *err)
 {
     int fd, rc;
@@ -149,7 +164,9 @@ static int walk_directory(const struct walk *walk, const char *path, int depth, 
     fd = open_beneath(walk->dir, path[0] != '\0' ? path : ".", O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return failed(path, err);
-    rc = walk_open(walk, fd, path, depth, err);
+    rc = check_directory(walk, fd, path, err);
+    if (rc == 0)
+        rc = walk_open(walk, fd, path, depth, err);
     close(fd);
     return rc;
 }
@@ -158,6 +175,15 @@ int tree_walk(int dir, int (*each)(const char *path, int64_t bytes, void *arg, s
               void *arg, struct error *err)
 {
     const struct walk walk = {.dir = dir, .each = each, .arg = arg};
+
+    return walk_directory(&walk, "", 0, err);
+}
+
+int tree_walk_of(int dir, uid_t owner,
+                 int (*each)(const char *path, int64_t bytes, void *arg, struct error *err),
+                 void *arg, struct error *err)
+{
+    const struct walk walk = {.dir = dir, .owner = &owner, .each = each, .arg = arg};
 
     return walk_directory(&walk, "", 0, err);
 }

@@ -23,6 +23,11 @@ int tree_make(int dir, const char *path, struct error *err);
 int tree_walk(int dir, int (*each)(const char *path, int64_t bytes, void *arg, struct error *err),
               void *arg, struct error *err);
 
+/* The same, but a directory below that is another user's is refused, and not looked into. */
+int tree_walk_of(int dir, uid_t owner,
+                 int (*each)(const char *path, int64_t bytes, void *arg, struct error *err),
+                 void *arg, struct error *err);
+
 /* Flush all directories below, and the directory itself, to the disk. */
 int tree_flush(int dir, struct error *err);
 

@@ -368,10 +368,10 @@ static void test_foreign_files(void **state)
     assert_int_equal(foreign_copy(at("data"), &self, at("to"), result, &err), 0);
     assert_true(strstr(result, "/to/data") != NULL);
     expect_error(foreign_copy(at("data"), &other, at("to"), result, &err), &err,
-                 "it does not belong to the user who asks");
+                 "belongs to the user who asks");
     assert_int_equal(symlink("data", at("link")), 0);
     expect_error(foreign_copy(at("link"), &self, at("to"), result, &err), &err,
-                 "there is a link in it");
+                 "it follows no link");
     /* What is put there under numbers has its names once it is taken. */
     assert_int_equal(dir_make(at("there"), NULL), 0);
     assert_int_equal(foreign_put(at("to"), at("there"), &self, &err), 0);
@@ -425,6 +425,49 @@ static void test_two_attempts(void **state)
 }
 
 #define LIST(names) "{\"attempt\": \"0123456789abcdef\", \"files\": [" names "]}"
+
+/* Who asks chooses the path, and hears what is wrong with it: not what is in directories that only
+ * the trainer may look into. */
+static void test_what_a_refusal_tells(void **state)
+{
+    const struct foreign other = {.owner = geteuid() + 1};
+    static const char *const paths[] = {"private",         "private/there", "private/link",
+                                        "private/there/x", "private/none",  "none"};
+    struct error err = {""};
+    char result[PATH_MAX];
+
+    (void)state;
+    assert_int_equal(dir_make(at("private"), NULL), 0);
+    put("private/there", "d");
+    assert_int_equal(symlink("there", at("private/link")), 0);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        const char *said;
+
+        assert_int_equal(foreign_copy(at(paths[i]), &other, at("to"), result, &err), -1);
+        said = strrchr(err.text, ':');
+        assert_non_null(said);
+        assert_string_equal(said, ": the trainer finds nothing there that it may open and that "
+                                  "belongs to the user who asks; it follows no link");
+    }
+}
+
+/* … nor in directories of others below a directory of the one who asks. */
+static void test_directories_of_others(void **state)
+{
+    const struct foreign self = own();
+    struct error err = {""};
+    char result[PATH_MAX];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(dir_make(at("data"), NULL), 0);
+    assert_int_equal(dir_make(at("data/others"), NULL), 0);
+    put("data/others/name", "d");
+    assert_int_equal(chown(at("data/others"), 65534, 65534), 0);
+    expect_error(foreign_copy(at("data"), &self, at("to"), result, &err), &err,
+                 "others: a directory of another user");
+}
 
 /* What a trainer can put there: nothing of this user's becomes a file of the state. */
 static void test_what_is_not_taken(void **state)
@@ -713,6 +756,8 @@ int main(void)
         cmocka_unit_test(test_a_training),
         WITH_FILES(test_foreign_files),
         WITH_FILES(test_two_attempts),
+        WITH_FILES(test_what_a_refusal_tells),
+        WITH_FILES(test_directories_of_others),
         WITH_FILES(test_what_is_not_taken),
         WITH_FILES(test_foreign_sizes),
         WITH_FILES(test_patience),
