@@ -236,6 +236,27 @@ jobs_in() { grep -o -- '--job=[0-9]*' "$1" | sort -u; }
         [[ -z $(ls -A /run/slurm-elastic.ended) ]]'
 }
 
+@test "what nobody waits for ends, however many jobs of a user have never-ending access to take back" {
+    local -x NODE=n-$$ SLURMD=$WORK/slurm/sbin/slurmd
+    stub :
+    mkdir -p "$WORK/slurm/sbin"
+    cp /bin/bash "$SLURMD"
+    sed -i 's/^TURNS_LIMIT=[0-9]*/TURNS_LIMIT=2/' "$STUB/epilog.d/50-elastic"
+    printf '#!/bin/bash\necho "$*" >>%s\nwhile :; do sleep 0.1; done\n' "$OUT" >"$STUB/elastic-fit"
+    chmod 755 "$STUB/elastic-fit"
+    export -f wait_for turns jobs_in
+    # shellcheck disable=SC2016 # the other shell's
+    unshare --mount "$SLURMD" -ec '
+        mount -t tmpfs none /run
+        for job in {20..25}; do
+            hook epilog "$job" SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= SLURMD_NODENAME=$NODE SLURM_NODELIST=$NODE
+        done
+        wait_for 60 eval "((\$(turns revoke) == 0))"
+        [[ -z $(ls -A /run/slurm-elastic.ended) ]]'
+    cat "$OUT"
+    (($(jobs_in "$OUT" | wc -l) < 6))
+}
+
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
     stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
     leave 12 10000 "$WORK/checkpoint"
