@@ -29,8 +29,8 @@ struct grant_order {
     uid_t uid;
     /* Files and directories. */
     struct {
-        const char *path;      /* NULL: none */
-        int64_t inode;         /* that it had when the fit was started; 0: not known */
+        const char *path; /* NULL: none */
+        struct pin_data data;
         const struct pin *pin; /* a directory, and which; NULL: it may be a file */
     } read[GRANT_READ_MAX];
     const char *write;      /* a directory that the fit has made; NULL: none */
@@ -42,8 +42,8 @@ struct grant_order {
 };
 
 /* May a trainer of another user be let at this path: is it this user's, and no link on the way?
- * *inode is that of it. -1 with err. */
-int grant_check(const char *path, int64_t *inode, struct error *err);
+ * *data is which it is. -1 with err. */
+int grant_check(const char *path, struct pin_data *data, struct error *err);
 
 /* Give access; once more if it was given before. -1 with err: some of it may be given. errno is
  * EAGAIN if another process is at work there. */

@@ -232,22 +232,29 @@ static int open_own(const char *path, struct stat *st, struct error *err)
                      error_path(path).text);
 }
 
-int grant_check(const char *path, int64_t *inode, struct error *err)
+int grant_check(const char *path, struct pin_data *data, struct error *err)
 {
     struct stat st;
     int fd = open_own(path, &st, err);
 
     if (fd < 0)
         return -1;
+    *data = pin_data_of(fd, &st);
     close(fd);
-    *inode = (int64_t)st.st_ino;
     return 0;
 }
 
 /* Who may rename in a directory above could put something else there that is this user's. */
-static bool is_other(const struct stat *st, int64_t inode, const struct pin *pin)
+static bool is_other(int fd, const struct stat *st, const struct pin_data *before)
 {
-    return (inode != 0 && (int64_t)st->st_ino != inode) || (pin != NULL && !pin_is_dir(st, pin));
+    const struct pin_data now = pin_data_of(fd, st);
+
+    return !pin_data_is(before, &now);
+}
+
+static bool is_other_dir(const struct stat *st, const struct pin *pin)
+{
+    return pin != NULL && !pin_is_dir(st, pin);
 }
 
 static int add_read(const struct plan *plan, int which, struct error *err)
@@ -259,7 +266,8 @@ static int add_read(const struct plan *plan, int which, struct error *err)
 
     if (fd < 0)
         return -1;
-    rc = is_other(&st, plan->order->read[which].inode, plan->order->read[which].pin)
+    rc = is_other(fd, &st, &plan->order->read[which].data) ||
+                 is_other_dir(&st, plan->order->read[which].pin)
              ? error_set(err, "%s: it is another one than when the fit was started",
                          error_path(path).text)
              : grant_walk_tree(&walk, fd, path, &st, true, err);
@@ -278,7 +286,7 @@ static int add_write(const struct plan *plan, const char *path, struct error *er
     if (fd < 0)
         return -1;
     close(fd);
-    if (is_other(&st, 0, plan->order->made))
+    if (is_other_dir(&st, plan->order->made))
         return error_set(err, "%s: it is another one than the fit has made", error_path(path).text);
     if (pass_above(plan, path, err) != 0)
         return -1;

@@ -2,6 +2,7 @@
 /* Which file or directory it was (pin.h). */
 #include "fit/pin.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,23 @@ bool pin_is(const struct pin *pin, const struct stat *st)
 bool pin_is_dir(const struct stat *st, const void *pin)
 {
     return S_ISDIR(st->st_mode) && pin_is(pin, st);
+}
+
+struct pin_data pin_data_of(int fd, const struct stat *st)
+{
+    struct pin_data data = {.inode = (int64_t)st->st_ino};
+    struct statx more;
+
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &more) == 0 && (more.stx_mask & STATX_BTIME) != 0)
+        data.born = more.stx_btime.tv_sec;
+    return data;
+}
+
+bool pin_data_is(const struct pin_data *before, const struct pin_data *now)
+{
+    return before->inode == 0 ||
+           (before->inode == now->inode &&
+            (before->born == 0 || now->born == 0 || before->born == now->born));
 }
 
 void pin_add(json_object *to, const struct pin *pin)

@@ -18,6 +18,17 @@ struct pin {
     char boot[PIN_BOOT_SIZE]; /* as long as which the device's number holds; "": it never does */
 };
 
+/* Data, which may be one file. Its number comes back when it is gone. Nodes of different versions
+ * look at it, so nothing here is of one node. */
+struct pin_data {
+    int64_t inode; /* 0: not known */
+    int64_t born;  /* in whole seconds; 0: the file system does not say */
+};
+
+struct pin_data pin_data_of(int fd, const struct stat *st);
+/* What is not known may be anything. */
+bool pin_data_is(const struct pin_data *before, const struct pin_data *now);
+
 struct pin pin_of(const struct stat *st);
 bool pin_is(const struct pin *pin, const struct stat *st);
 /* For dir_remove_so(): a directory, and the one of the pin. */

@@ -25,6 +25,9 @@
 #define GRANT_TIME_MAX 86400.0
 
 static const char *const limits[] = {"start", "fit", "target"};
+/* Of data and targets, for a trainer of another user. */
+static const char *const inode_keys[2] = {"dataInode", "targetsInode"};
+static const char *const born_keys[2] = {"dataBorn", "targetsBorn"};
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -98,7 +101,8 @@ static int choose_trainer(const struct spec_order *order, json_object *fit,
 }
 
 /* A trainer of another user opens what is this user's, and nothing else. */
-static int check_data(const char *option, const char *path, int64_t *inode, struct error *err)
+static int check_data(const char *option, const char *path, struct pin_data *data,
+                      struct error *err)
 {
     if (path == NULL)
         return 0;
@@ -107,15 +111,16 @@ static int check_data(const char *option, const char *path, int64_t *inode, stru
     if (strstr(path, "://") != NULL)
         return error_set(err, "--%s=%s: a trainer of another user opens files, and s3://", option,
                          error_value(path).text);
-    return grant_check(path, inode, err) == 0 ? 0 : error_prefix(err, "--%s", option);
+    return grant_check(path, data, err) == 0 ? 0 : error_prefix(err, "--%s", option);
 }
 
 static int check_stage(const struct spec_order *order, json_object *fit,
-                       const struct trainer_name *trainer, int64_t inodes[2], struct error *err)
+                       const struct trainer_name *trainer, struct pin_data data[2],
+                       struct error *err)
 {
     if (trainer->user[0] != '\0')
-        return check_data("data", order->data, &inodes[0], err) == 0
-                   ? check_data("targets", order->targets, &inodes[1], err)
+        return check_data("data", order->data, &data[0], err) == 0
+                   ? check_data("targets", order->targets, &data[1], err)
                    : -1;
     if (strstr(order->data, "://") != NULL && json_object_object_get(fit, "stage") == NULL)
         return error_set(err,
@@ -127,7 +132,7 @@ static int check_stage(const struct spec_order *order, json_object *fit,
 
 /* Who trains, and who pays for it: the account of the trainer's job does, for that user. */
 static void add_trainer(json_object *json, const struct trainer_name *trainer,
-                        const int64_t inodes[2])
+                        const struct pin_data data[2])
 {
     const struct passwd *entry = getpwuid(geteuid());
     json_object *one = json_object_new_object();
@@ -137,8 +142,10 @@ static void add_trainer(json_object *json, const struct trainer_name *trainer,
     json_object_object_add(json, "trainer", one);
     add_text(json, "payer", entry != NULL ? entry->pw_name : NULL);
     add_text(json, "runner", trainer->user);
-    json_object_object_add(json, "dataInode", json_object_new_int64(inodes[0]));
-    json_object_object_add(json, "targetsInode", json_object_new_int64(inodes[1]));
+    for (int i = 0; i < 2; i++) {
+        json_object_object_add(json, inode_keys[i], json_object_new_int64(data[i].inode));
+        json_object_object_add(json, born_keys[i], json_object_new_int64(data[i].born));
+    }
 }
 
 /* Each model has a prefix of its own. */
@@ -171,7 +178,7 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     const char *repository = json_get_string(service, "repository"), *states;
     char place[PATH_MAX], real[PATH_MAX], url[URL_MAX];
     struct trainer_name trainer;
-    int64_t inodes[2] = {0};
+    struct pin_data data[2] = {{0}};
 
     if (!json_object_is_type(fit, json_type_object) || repository == NULL) {
         error_set(err,
@@ -196,7 +203,7 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
                   error_value(order->model).text, SHARD_NAME_MAX - 1);
         return NULL;
     }
-    if (check_stage(order, fit, &trainer, inodes, err) != 0)
+    if (check_stage(order, fit, &trainer, data, err) != 0)
         return NULL;
     /* A trainer of another user follows no links. */
     if (trainer.user[0] != '\0' && realpath(repository, real) != NULL)
@@ -208,7 +215,7 @@ json_object *spec_create(const struct spec_order *order, json_object *service, d
     json_object_object_add(json, "format", json_object_new_int(FORMAT));
     add_text(json, "mode", trainer.user[0] != '\0' ? "multi" : "single");
     if (trainer.user[0] != '\0')
-        add_trainer(json, &trainer, inodes);
+        add_trainer(json, &trainer, data);
     add_text(json, "service", order->service);
     add_text(json, "model", order->model);
     add_text(json, "place", place);
@@ -294,8 +301,10 @@ int spec_read(const struct home *home, int64_t id, struct spec *spec, struct err
     spec->stage = json_get_strings(spec->json, "stage", ARGUMENT_MAX);
     json_get_int(spec->json, "keep", 0, INT_MAX, &keep);
     spec->keep = (int)keep;
-    json_get_int(spec->json, "dataInode", 0, INT64_MAX, &spec->inodes[0]);
-    json_get_int(spec->json, "targetsInode", 0, INT64_MAX, &spec->inodes[1]);
+    for (int i = 0; i < 2; i++) {
+        json_get_int(spec->json, inode_keys[i], 0, INT64_MAX, &spec->data[i].inode);
+        json_get_int(spec->json, born_keys[i], 0, INT64_MAX, &spec->data[i].born);
+    }
     if (spec->service != NULL && spec->model != NULL && shard_name_ok(spec->model) &&
         spec->place != NULL && spec->place[0] == '/' &&
         (spec->states == NULL || s3_place_parse(spec->states, &where, err) == 0) &&

@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 
 #include "fit/home.h"
+#include "fit/pin.h"
 #include "lib/error.h"
 #include "lib/fit.h"
 #include "lib/trainer_note.h"
@@ -45,7 +46,7 @@ struct spec {
     char **run, **stage; /* run NULL: the role says it; stage NULL: none */
     struct fit_limits limits;
     int keep;
-    int64_t inodes[2]; /* of data and targets in mode multi; 0: not known */
+    struct pin_data data[2]; /* of data and targets in mode multi */
 };
 
 int spec_read(const struct home *home, int64_t id, struct spec *spec, struct error *err);

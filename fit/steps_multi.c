@@ -225,9 +225,9 @@ static enum step give_files(struct steps *steps, double now, struct error *err)
     struct grant_order order = {
         .user = steps->spec->trainer.user,
         .read = {{.path = file_of(json_get_string(steps->spec->json, "trainData")),
-                  .inode = steps->spec->inodes[0]},
+                  .data = steps->spec->data[0]},
                  {.path = file_of(json_get_string(steps->spec->json, "targetsData")),
-                  .inode = steps->spec->inodes[1]},
+                  .data = steps->spec->data[1]},
                  {.path = file_of(from.text), .pin = &steps->record->pins.previous}},
         .write = file_of(to.text),
         .made = &steps->record->pins.incoming,
