@@ -46,17 +46,55 @@ static char *data_of(const char *option, const char *text, struct error *err)
     return path;
 }
 
-/* From the standard input. */
-static json_object *config_read(struct error *err)
+/* The object of the standard input. */
+static json_object *input_read(const char *option, struct error *err)
 {
     size_t len;
     char *text = entry_text(STDIN_FILENO, CONFIG_MAX, &len, err);
-    json_object *config = text != NULL ? json_text_parse(text, len, err) : NULL;
+    json_object *input = text != NULL ? json_text_parse(text, len, err) : NULL;
 
     free(text);
-    if (config == NULL)
-        error_prefix(err, "--config=-");
-    return config;
+    if (input == NULL)
+        error_prefix(err, "--%s=-", option);
+    return input;
+}
+
+static bool is_order(const struct fit_arguments *arguments, json_object *input)
+{
+    bool data = false;
+
+    json_object_object_foreach (input, key, value) {
+        bool text = json_object_is_type(value, json_type_string);
+
+        if (strcmp(key, "data") == 0 && text)
+            data = true;
+        else if ((strcmp(key, "targets") != 0 || !text || arguments->targets != NULL) &&
+                 (strcmp(key, "config") != 0 || !json_object_is_type(value, json_type_object) ||
+                  arguments->config != NULL))
+            return false;
+    }
+    return data;
+}
+
+/* What others would see among the arguments. They borrow their texts from what is returned. */
+static json_object *order_read(struct fit_arguments *arguments, struct spec_order *order,
+                               struct error *err)
+{
+    json_object *input = input_read("data", err);
+
+    if (input == NULL)
+        return NULL;
+    if (!is_order(arguments, input)) {
+        json_object_put(input);
+        error_set(err, "--data=-: an object is expected with data, a text, and perhaps targets, a "
+                       "text, and config, an object; none of them as an option, too");
+        return NULL;
+    }
+    arguments->data = json_get_string(input, "data");
+    if (arguments->targets == NULL)
+        arguments->targets = json_get_string(input, "targets");
+    order->config = json_object_get(json_object_object_get(input, "config"));
+    return input;
 }
 
 /* By a path, or by a name: then it is one of the service's. Or the object itself. */
@@ -69,7 +107,7 @@ static json_object *config_of(const struct home *home, const char *text, struct 
     char *read;
 
     if (strcmp(text, "-") == 0)
-        return config_read(err);
+        return input_read("config", err);
     if (text[0] == '{') {
         config = json_text_parse(text, strlen(text), err);
         if (config == NULL)
@@ -176,35 +214,51 @@ static int start(const struct fit_arguments *arguments, const struct home *home,
     return rc;
 }
 
-int fit_start(const struct fit_arguments *arguments, struct error *err)
+/* data and targets are new texts. -1 with err. */
+static int read_order(const struct fit_arguments *arguments, const struct home *home,
+                      struct spec_order *order, char **data, char **targets, struct error *err)
 {
-    struct spec_order order = {.service = arguments->service,
-                               .model = arguments->model,
-                               .dataset = arguments->dataset,
-                               .format = arguments->format,
-                               .from = arguments->from,
-                               .trainer = arguments->trainer};
+    *data = data_of("data", arguments->data, err);
+    if (*data == NULL)
+        return -1;
+    if (arguments->targets != NULL &&
+        (*targets = data_of("targets", arguments->targets, err)) == NULL)
+        return -1;
+    if (arguments->config != NULL &&
+        (order->config = config_of(home, arguments->config, err)) == NULL)
+        return -1;
+    order->data = *data;
+    order->targets = *targets;
+    return 0;
+}
+
+int fit_start(const struct fit_arguments *given, struct error *err)
+{
+    struct fit_arguments arguments = *given;
+    struct spec_order order = {.service = given->service,
+                               .model = given->model,
+                               .dataset = given->dataset,
+                               .format = given->format,
+                               .from = given->from,
+                               .trainer = given->trainer};
     char *data = NULL, *targets = NULL;
+    json_object *input = NULL;
     struct home home;
-    int rc = home_open(&home, arguments->service, err);
+    int rc = home_open(&home, given->service, err);
 
     for (int i = 0; i < 3; i++)
-        order.within[i] = arguments->within[i] > 0 ? &arguments->within[i] : NULL;
-    if (rc == 0 && arguments->data == NULL)
+        order.within[i] = given->within[i] > 0 ? &given->within[i] : NULL;
+    if (rc == 0 && given->data == NULL)
         rc = error_set(err, "start: needs --data=DATA");
-    if (rc == 0 && (data = data_of("data", arguments->data, err)) == NULL)
+    if (rc == 0 && strcmp(given->data, "-") == 0 &&
+        (input = order_read(&arguments, &order, err)) == NULL)
         rc = -1;
-    if (rc == 0 && arguments->targets != NULL &&
-        (targets = data_of("targets", arguments->targets, err)) == NULL)
-        rc = -1;
-    if (rc == 0 && arguments->config != NULL &&
-        (order.config = config_of(&home, arguments->config, err)) == NULL)
-        rc = -1;
-    order.data = data;
-    order.targets = targets;
     if (rc == 0)
-        rc = start(arguments, &home, &order, err);
+        rc = read_order(&arguments, &home, &order, &data, &targets, err);
+    if (rc == 0)
+        rc = start(&arguments, &home, &order, err);
     json_object_put(order.config);
+    json_object_put(input);
     free(targets);
     free(data);
     return rc;

@@ -132,60 +132,80 @@ static int no_memory(struct api_reply *reply, bool openai)
     return fit_view_refuse(reply, openai, 500, "out of memory");
 }
 
-static int add_text(struct fit_request *request, const char *option, const char *key,
-                    json_object *body, struct api_reply *reply)
+/* NULL with reply: it is none. */
+static const char *text_of(const struct fit_request *request, const char *key, json_object *body,
+                           struct api_reply *reply)
 {
     const char *value = json_get_string(body, key);
 
-    if (value == NULL || value[0] == '\0' || strlen(value) > VALUE_MAX || !error_is_clean(value))
-        return refuse_value(reply, request->openai, key, "a text of one line");
+    if (value != NULL && value[0] != '\0' && strlen(value) <= VALUE_MAX && error_is_clean(value))
+        return value;
+    refuse_value(reply, request->openai, key, "a text of one line");
+    return NULL;
+}
+
+static int add_text(struct fit_request *request, json_object *input, const char *option,
+                    const char *key, json_object *body, struct api_reply *reply)
+{
+    const char *value = text_of(request, key, body, reply);
+
+    (void)input;
+    if (value == NULL)
+        return -1;
     return add_option(request, option, value) == 0 ? 0 : no_memory(reply, request->openai);
 }
 
-/* The service's directory is no place for a client to begin at. */
-static int add_data(struct fit_request *request, const char *option, const char *key,
-                    json_object *body, struct api_reply *reply)
+/* The service's directory is no place for a client to begin at. A URL may have a password in it, or
+ * a signature. */
+static int add_data(struct fit_request *request, json_object *input, const char *option,
+                    const char *key, json_object *body, struct api_reply *reply)
 {
     const char *value = json_get_string(body, key);
 
     if (value == NULL || (value[0] != '/' && strstr(value, "://") == NULL))
         return refuse_value(reply, request->openai, key, "a path that begins with '/', or a URL");
-    return add_text(request, option, key, body, reply);
+    if (text_of(request, key, body, reply) == NULL)
+        return -1;
+    json_object_object_add(input, option, json_object_new_string(value));
+    return 0;
 }
 
 /* Each user of the node can read arguments. */
-static int add_input(struct fit_request *request, json_object *value, struct api_reply *reply)
+static int take_input(struct fit_request *request, json_object *input, struct api_reply *reply)
 {
-    const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+    const char *text = json_object_to_json_string_ext(input, JSON_C_TO_STRING_PLAIN |
                                                                  JSON_C_TO_STRING_NOSLASHESCAPE);
 
-    free(request->input);
+    if (json_object_object_length(input) == 0)
+        return 0;
     request->input = text != NULL ? strdup(text) : NULL;
-    return request->input != NULL && add_option(request, "config", "-") == 0
+    return request->input != NULL && add_option(request, "data", "-") == 0
                ? 0
                : no_memory(reply, request->openai);
 }
 
-static int add_config(struct fit_request *request, const char *option, const char *key,
-                      json_object *body, struct api_reply *reply)
+static int add_config(struct fit_request *request, json_object *input, const char *option,
+                      const char *key, json_object *body, struct api_reply *reply)
 {
     json_object *value = json_object_object_get(body, key);
 
-    (void)option;
-    if (json_object_is_type(value, json_type_object))
-        return add_input(request, value, reply);
+    if (json_object_is_type(value, json_type_object)) {
+        json_object_object_add(input, option, json_object_get(value));
+        return 0;
+    }
     if (json_object_is_type(value, json_type_string) &&
         text_made_of(json_get_string(body, key), "_-") &&
         strcmp(json_get_string(body, key), "-") != 0)
-        return add_text(request, "config", key, body, reply);
+        return add_text(request, input, option, key, body, reply);
     return refuse_value(reply, false, key, "an object, or the name of a configuration");
 }
 
-static int add_within(struct fit_request *request, const char *option, const char *key,
-                      json_object *body, struct api_reply *reply)
+static int add_within(struct fit_request *request, json_object *input, const char *option,
+                      const char *key, json_object *body, struct api_reply *reply)
 {
     json_object *value = json_object_object_get(body, key);
 
+    (void)input;
     if (!json_object_is_type(value, json_type_object))
         return refuse_value(reply, false, key, "an object with start, fit or target");
     json_object_object_foreach (value, what, time) {
@@ -205,10 +225,11 @@ static int add_within(struct fit_request *request, const char *option, const cha
     return 0;
 }
 
-static int ignore(struct fit_request *request, const char *option, const char *key,
-                  json_object *body, struct api_reply *reply)
+static int ignore(struct fit_request *request, json_object *input, const char *option,
+                  const char *key, json_object *body, struct api_reply *reply)
 {
     (void)request;
+    (void)input;
     (void)option;
     (void)key;
     (void)body;
@@ -219,8 +240,9 @@ static int ignore(struct fit_request *request, const char *option, const char *k
 /* What the keys of a body become; which there may be is in the table. */
 struct key {
     const char *name, *option;
-    int (*add)(struct fit_request *request, const char *option, const char *key, json_object *body,
-               struct api_reply *reply);
+    /* To the options, or to what elastic-fit reads. */
+    int (*add)(struct fit_request *request, json_object *input, const char *option, const char *key,
+               json_object *body, struct api_reply *reply);
 };
 
 static const struct key start_keys[] = {
@@ -255,11 +277,9 @@ static const struct key *keys_of(const struct fit_request *request)
     return request->verb == FIT_CANCEL && !request->openai ? cancel_keys : no_keys;
 }
 
-static int add_openai_config(struct fit_request *request, json_object *body,
-                             struct api_reply *reply)
+static void add_openai_config(json_object *input, json_object *body)
 {
     json_object *config = json_object_new_object();
-    int rc = 0;
 
     for (const struct key *key = openai_keys; key->name != NULL; key++) {
         json_object *value = json_object_object_get(body, key->name);
@@ -268,24 +288,35 @@ static int add_openai_config(struct fit_request *request, json_object *body,
             json_object_object_add(config, key->name, json_object_get(value));
     }
     if (json_object_object_length(config) > 0)
-        rc = add_input(request, config, reply);
+        json_object_object_add(input, "config", json_object_get(config));
     json_object_put(config);
-    return rc;
+}
+
+static int add_keys(struct fit_request *request, json_object *input, json_object *body,
+                    struct api_reply *reply)
+{
+    for (const struct key *key = keys_of(request); key->name != NULL; key++)
+        if (json_object_object_get(body, key->name) != NULL &&
+            key->add(request, input, key->option, key->name, body, reply) != 0)
+            return -1;
+    if (request->openai && request->verb == FIT_START)
+        add_openai_config(input, body);
+    return take_input(request, input, reply);
 }
 
 static int read_keys(struct fit_request *request, const struct http_route *route, json_object *body,
                      struct api_reply *reply)
 {
+    json_object *input;
     struct error err;
+    int rc;
 
     if (http_check_keys(route, body, &err) != 0)
         return fit_view_refuse(reply, request->openai, 400, "%s", err.text);
-    for (const struct key *key = keys_of(request); key->name != NULL; key++)
-        if (json_object_object_get(body, key->name) != NULL &&
-            key->add(request, key->option, key->name, body, reply) != 0)
-            return -1;
-    return request->openai && request->verb == FIT_START ? add_openai_config(request, body, reply)
-                                                         : 0;
+    input = json_object_new_object();
+    rc = add_keys(request, input, body, reply);
+    json_object_put(input);
+    return rc;
 }
 
 static int read_body(struct fit_request *request, const struct http_route *route, const char *text,

@@ -30,7 +30,7 @@ struct fit_request {
     bool openai;
     int64_t id;
     char **options; /* of elastic-fit: "--model=a"; NULL: none */
-    char *input;    /* what it reads, its configuration: others see arguments; NULL: nothing */
+    char *input;    /* what it reads, as others see arguments: data, config; NULL: nothing */
     /* Of lists in OpenAI's form. */
     int64_t after; /* what follows this one; 0: from the beginning */
     int limit;

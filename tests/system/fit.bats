@@ -213,6 +213,8 @@ refused() {
     refused 1 "there is no service 'nobody' of yours" start nobody --data="$TB_WORK/data/good"
     refused 1 "--data=/nonexistent: No such file or directory" start "$SERVICE" --data=/nonexistent
     refused 1 "start: needs --data=DATA" start "$SERVICE"
+    refused 1 "--data=-: an object is expected" start "$SERVICE" --data=- <<<'{"data": "/d", "model": "m"}'
+    refused 1 "--targets=/nonexistent: No such file" start "$SERVICE" --data=- <<<"{\"data\": \"$TB_WORK/data/good\", \"targets\": \"/nonexistent\"}"
     refused 1 "--model=../x: a model has up to" start "$SERVICE" --data="$TB_WORK/data/good" --model=../x
     as_user sh -c "printf '{\n\n\n\n\n\n  \"a\": ,\n}' >$TB_WORK/data/torn.json"
     refused 1 "torn.json: line 7" start "$SERVICE" --data="$TB_WORK/data/good" --config="$TB_WORK/data/torn.json"

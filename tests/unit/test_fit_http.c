@@ -28,17 +28,21 @@ static void test_commands(void **state)
         {"POST", "/v1/fits/7/cancel", NULL, "cancel|--json|--|s|7"},
         {"POST", "/v1/fits/7/cancel", "{\"reason\":\"no need\"}",
          "cancel|--json|--reason=no need|--|s|7"},
-        {"POST", "/v1/fits", "{\"data\":\"/d\"}", "start|--json|--data=/d|--|s"},
+        {"POST", "/v1/fits", "{\"data\":\"/d\"}", "start|--json|--data=-|--|s<{\"data\":\"/d\"}"},
         {"POST", "/v1/fits",
          "{\"model\":\"--wait\",\"data\":\"s3://b/d\",\"targets\":\"/t\",\"dataset\":\"n\","
          "\"format\":\"f\",\"config\":\"c\",\"from\":\"none\",\"within\":{\"fit\":\"2h\","
          "\"start\":60}}",
-         "start|--json|--model=--wait|--data=s3://b/d|--targets=/t|--dataset=n|--format=f|"
-         "--config=c|--from=none|--within=fit=2h|--within=start=60|--|s"},
+         "start|--json|--model=--wait|--dataset=n|--format=f|--config=c|--from=none|"
+         "--within=fit=2h|--within=start=60|--data=-|--|s"
+         "<{\"data\":\"s3://b/d\",\"targets\":\"/t\"}"},
+        /* Others see arguments. */
+        {"POST", "/v1/fits", "{\"data\":\"https://me:secret@h/d?signature=s\"}",
+         "start|--json|--data=-|--|s<{\"data\":\"https://me:secret@h/d?signature=s\"}"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"config\":{\"rate\":0.5}}",
-         "start|--json|--data=/d|--config=-|--|s<{\"rate\":0.5}"},
+         "start|--json|--data=-|--|s<{\"data\":\"/d\",\"config\":{\"rate\":0.5}}"},
         {"POST", "/v1/fits", "{\"data\":\"/d\",\"trainer\":\"base@anna\"}",
-         "start|--json|--data=/d|--trainer=base@anna|--|s"},
+         "start|--json|--trainer=base@anna|--data=-|--|s<{\"data\":\"/d\"}"},
         {"GET", JOBS, NULL, "list|--json|--|s"},
         {"GET", JOBS "?limit=5&after=ftjob-9", NULL, "list|--json|--|s"},
         {"GET", JOBS "/ftjob-12", NULL, "show|--json|--|s|12"},
@@ -46,12 +50,12 @@ static void test_commands(void **state)
         {"GET", JOBS "/ftjob-12/events?limit=3", NULL, "show|--json|--|s|12"},
         {"GET", JOBS "/ftjob-12/checkpoints", NULL, "show|--json|--|s|12"},
         {"POST", JOBS, "{\"model\":\"m\",\"training_file\":\"/d\"}",
-         "start|--json|--model=m|--data=/d|--|s"},
+         "start|--json|--model=m|--data=-|--|s<{\"data\":\"/d\"}"},
         {"POST", JOBS,
          "{\"model\":\"m\",\"training_file\":\"/d\",\"validation_file\":null,"
          "\"hyperparameters\":{\"n_epochs\":3},\"seed\":1}",
-         "start|--json|--model=m|--data=/d|--config=-|--|s"
-         "<{\"hyperparameters\":{\"n_epochs\":3},\"seed\":1}"},
+         "start|--json|--model=m|--data=-|--|s"
+         "<{\"data\":\"/d\",\"config\":{\"hyperparameters\":{\"n_epochs\":3},\"seed\":1}}"},
     };
 
     (void)state;
