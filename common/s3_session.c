@@ -69,12 +69,18 @@ static int understand(const struct s3_account *account, const struct s3_session_
     return error_set(err, "out of memory");
 }
 
+const char *s3_session_server(const struct s3_account *account)
+{
+    const char *named = getenv("AWS_ENDPOINT_URL_STS");
+
+    return named != NULL && named[0] != '\0' ? named : account->endpoint;
+}
+
 int s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,
                      struct s3_account *session, struct error *err)
 {
     const struct s3_limits limits = LIMITS;
     struct s3_account at = *account;
-    const char *named = getenv("AWS_ENDPOINT_URL_STS");
     char *body = make_body(order);
     struct s3_request request = {.what = "session credentials of",
                                  .method = "POST",
@@ -89,8 +95,7 @@ int s3_session_begin(const struct s3_account *account, const struct s3_session_o
     int rc;
 
     *session = (struct s3_account){0};
-    if (named != NULL && named[0] != '\0')
-        at.endpoint = (char *)(uintptr_t)named;
+    at.endpoint = (char *)(uintptr_t)s3_session_server(account);
     if (at.endpoint != NULL && !s3_endpoint_ok(at.endpoint)) {
         free(body);
         return error_set(err, "AWS_ENDPOINT_URL_STS is \"%s\": it must be http[s]://HOST[:PORT]",

@@ -14,6 +14,10 @@ struct s3_session_order {
     int seconds;        /* how long it lasts */
 };
 
+/* The server that is asked: an endpoint, which need not be well-formed. NULL: Amazon's. Its answer
+ * has the secret of the session, in clear if it comes by http:// (s3_endpoint_is_open). */
+const char *s3_session_server(const struct s3_account *account);
+
 /* AssumeRole at the server of the account (AWS_ENDPOINT_URL_STS names another one). Some seconds at
  * most. -1 with err; the session is empty then. */
 int s3_session_begin(const struct s3_account *account, const struct s3_session_order *order,

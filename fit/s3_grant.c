@@ -11,6 +11,7 @@
 
 #include <sodium.h>
 
+#include "common/log.h"
 #include "common/s3_session.h"
 #include "fit/grant.h"
 #include "fit/s3_box.h"
@@ -34,7 +35,8 @@ struct s3_grant {
     struct s3_box box; /* its time is over: nothing is given yet */
     char *key;         /* the name of the key that access was given to last; NULL: to none */
     bool delivered;    /* the replica with that key has the box */
-    json_object *open; /* … the buckets where it has not asked for a proof yet; NULL: in none */
+    bool noted;        /* that its keys can be read on their way */
+    json_object *open; /* … the places where it has not asked for a proof yet; NULL: in none */
     double looked;     /* … when that was looked at last */
     double tried;      /* when it was given last, or could not be … */
     struct error why;  /* … for that reason */
@@ -197,7 +199,20 @@ static int note(const struct s3_grant *grant, const struct s3_scope *scope, cons
     return home_write(grant->home, grant->id, HOME_S3_GRANT_FILE, json, err);
 }
 
-static int begin_session(const struct s3_grant *grant, const struct s3_account *own,
+/* As state/place_bucket.c does for states. The keys that come open no more than the trainer may. */
+static void note_if_open(struct s3_grant *grant, const struct s3_account *own)
+{
+    const char *server = s3_session_server(own);
+
+    if (grant->noted || server == NULL || !s3_endpoint_is_open(server))
+        return;
+    grant->noted = true;
+    log_info("fit %" PRId64 ": note: %s is not encrypted: whoever is on the way can read the keys "
+             "that the trainer gets, with their secret; use https",
+             grant->id, error_value(server).text);
+}
+
+static int begin_session(struct s3_grant *grant, const struct s3_account *own,
                          const struct s3_scope *scope, struct s3_box *box, struct error *err)
 {
     char name[64], *policy = s3_session_policy(scope, grant->spec->grant);
@@ -208,6 +223,7 @@ static int begin_session(const struct s3_grant *grant, const struct s3_account *
     int rc;
 
     snprintf(name, sizeof(name), "fit-%" PRId64 "-%.32s", grant->id, grant->spec->service);
+    note_if_open(grant, own);
     rc = policy != NULL ? s3_session_begin(own, &order, &box->account, err)
                         : error_set(err, "out of memory");
     free(policy);

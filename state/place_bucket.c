@@ -50,7 +50,7 @@ static void close_bucket(void *arg)
     free(own);
 }
 
-/* Keys are not sent, but states are, and may hold pickles, which are programs. */
+/* The secret of a key is not sent, but states are, and may hold pickles, which are programs. */
 static void warn_if_open(const struct bucket *own)
 {
     if (own->account.endpoint != NULL && s3_endpoint_is_open(own->account.endpoint))

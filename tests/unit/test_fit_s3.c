@@ -2,6 +2,7 @@
 /* What a trainer gets and puts on S3 for another user: fit/s3_box, s3_grant, s3_foreign and
  * put_list, with a server that is a JSON object and fails when it is told to. The real one is in
  * tests/system/fit_s3.bats. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -748,6 +749,59 @@ static char *sid_of(const char *service, struct s3_grant *grant)
 }
 
 /* Homes of two clusters may have the same path. */
+/* What the log says when sessions are asked of that server; "": the one of the objects. */
+static char *log_of_session(const char *server, const char *arn)
+{
+    struct s3_grant *grant = a_grant("s", arn);
+    const struct home_record record = {0};
+    double now = (double)time(NULL);
+    int log = open(at("log"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), own = dup(2);
+    struct error err = {""};
+    char *text;
+
+    assert_int_equal(setenv("AWS_ENDPOINT_URL_STS", server, 1), 0);
+    assert_int_equal(dup2(log, 2), 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(s3_grant_give(grant, &record, s3_box_key_name(key), now + i * 90, &err),
+                         0);
+    assert_int_equal(dup2(own, 2), 2);
+    close(own);
+    close(log);
+    unsetenv("AWS_ENDPOINT_URL_STS");
+    s3_grant_destroy(grant);
+    assert_int_equal(dir_remove(home.dir, NULL), 0);
+    text = file_read(at("log"), 4096, NULL, NULL);
+    assert_non_null(text);
+    return text;
+}
+
+/* The secret of a session is in what the server says. */
+static void test_keys_in_clear(void **state)
+{
+    static const char role[] = "arn:aws:iam::1:role/fit";
+    char *text = log_of_session("http://sts.example.org", role);
+    const char *note = strstr(text, "note: http://sts.example.org is not encrypted");
+
+    (void)state;
+    assert_non_null(note);
+    assert_null(strstr(note + 1, "note:")); /* once */
+    free(text);
+    assert_int_equal(setenv("AWS_ENDPOINT_URL", "http://s3.example.org", 1), 0);
+    text = log_of_session("", role);
+    assert_non_null(strstr(text, "note: http://s3.example.org is"));
+    free(text);
+    text = log_of_session("https://sts.example.org", role);
+    assert_string_equal(text, "");
+    free(text);
+    text = log_of_session("http://127.0.0.1:9000", role);
+    assert_string_equal(text, "");
+    free(text);
+    /* No secret comes. */
+    text = log_of_session("", "arn:aws:iam:::user/anna");
+    assert_string_equal(text, "");
+    free(text);
+}
+
 static void test_sids(void **state)
 {
     char *first = sid_of("s", a_grant("s", "arn:aws:iam:::user/anna")), *again, *other;
@@ -879,3 +933,4 @@ int main(void)
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }
+        WITH_SERVER(test_keys_in_clear),
