@@ -44,13 +44,13 @@ const char *s3_box_key_name(const struct s3_box_key *key)
     return key->name;
 }
 
-void s3_box_key_secret(const struct s3_box_key *key, const char *bucket, const char *sid,
+void s3_box_key_secret(const struct s3_box_key *key, const struct s3_place *place, const char *sid,
                        char secret[S3_BOX_SECRET_SIZE])
 {
     unsigned char hash[(S3_BOX_SECRET_SIZE - 1) / 2];
-    char text[S3_BUCKET_MAX + S3_SID_MAX + 16];
+    char text[S3_BUCKET_MAX + S3_PREFIX_MAX + S3_SID_MAX + 16];
 
-    snprintf(text, sizeof(text), "proof %s %s", bucket, sid);
+    snprintf(text, sizeof(text), "proof %s/%s %s", place->bucket, place->prefix, sid);
     crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, strlen(text), key->secret,
                        sizeof(key->secret));
     sodium_bin2hex(secret, S3_BOX_SECRET_SIZE, hash, sizeof(hash));

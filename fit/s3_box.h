@@ -20,8 +20,8 @@ struct s3_box_key *s3_box_key_create(void);
 void s3_box_key_destroy(struct s3_box_key *key); /* accepts NULL */
 /* What others need to seal a box for it. */
 const char *s3_box_key_name(const struct s3_box_key *key);
-/* A text that only this process can say, for that bucket and that sid. */
-void s3_box_key_secret(const struct s3_box_key *key, const char *bucket, const char *sid,
+/* A text that only this process can say, for that place and that sid. */
+void s3_box_key_secret(const struct s3_box_key *key, const struct s3_place *place, const char *sid,
                        char secret[S3_BOX_SECRET_SIZE]);
 /* Is that such a name? */
 bool s3_box_key_ok(const char *name);

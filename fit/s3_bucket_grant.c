@@ -12,7 +12,8 @@
 
 #define TRIES          5
 #define PROOF_MAX      256
-#define PROOF_KEY_SIZE (S3_SID_MAX + sizeof(S3_PROOF) + sizeof(S3_ASKED))
+#define PROOF_KEY_SIZE (S3_PREFIX_MAX + 2 + S3_SID_MAX + sizeof(S3_PROOF) + sizeof(S3_ASKED))
+#define PLACE_MAX      (S3_BUCKET_MAX + S3_PREFIX_MAX + 4)
 #define PROOF_NS       500000000L /* between two looks at a proof … */
 #define PROOF_LOOKS    240        /* … so many */
 
@@ -23,14 +24,17 @@ static const struct s3_limits hurry = {.connect = 5, .stall = 5, .tries = 1, .an
 struct work {
     const struct s3_bucket_order *order; /* NULL: take back */
     const struct s3_scope *scope;
-    const char *sid, *bucket;
+    const char *sid;
+    struct s3_place place;
+    bool first; /* of its bucket: the policy is changed */
 };
 
 /* ---- proofs ---------------------------------------------------------------------------------- */
 
-static void proof_key(char key[PROOF_KEY_SIZE], const char *sid, const char *behind)
+static void proof_key(char key[PROOF_KEY_SIZE], const char *prefix, const char *sid,
+                      const char *behind)
 {
-    snprintf(key, PROOF_KEY_SIZE, S3_PROOF "%s%s", sid, behind);
+    snprintf(key, PROOF_KEY_SIZE, "%s" S3_PROOF "%.*s%s", prefix, S3_SID_MAX, sid, behind);
 }
 
 /* "KEY SECRET", as it is asked for, and as the proof has it then. */
@@ -46,7 +50,7 @@ static int look_at_proof(struct s3 *s3, const struct s3_bucket_asker *asker, str
     size_t len = 0, name = strlen(asker->key_name);
     int rc;
 
-    proof_key(key, asker->sid, "");
+    proof_key(key, asker->prefix, asker->sid, "");
     if (s3_get_text(s3, key, PROOF_MAX, &text, &len, NULL, err) != S3_OK)
         return -1;
     describe(asker, wanted);
@@ -64,7 +68,7 @@ static int ask(struct s3 *s3, const struct s3_bucket_asker *asker, struct error 
 {
     char key[PROOF_KEY_SIZE], text[PROOF_MAX];
 
-    proof_key(key, asker->sid, S3_ASKED);
+    proof_key(key, asker->prefix, asker->sid, S3_ASKED);
     describe(asker, text);
     return s3_put_text(s3, key, text, strlen(text), NULL, NULL, err) == S3_OK ? 0 : -1;
 }
@@ -84,7 +88,8 @@ static int await_proof(struct s3 *s3, const struct s3_bucket_asker *asker, struc
             nanosleep(&pause, NULL);
     }
     if (rc == 0)
-        error_set(err, "nobody has read there what was put beside " S3_PROOF "%s", asker->sid);
+        error_set(err, "nobody has read there what was put beside %s" S3_PROOF "%s",
+                  error_path(asker->prefix).text, asker->sid);
     return rc > 0 ? 0 : -1;
 }
 
@@ -96,13 +101,14 @@ int s3_bucket_check_proof(struct s3 *s3, const struct s3_bucket_asker *asker, st
 }
 
 /* The proof, with what the replica of that key has asked for, if that can be read. */
-static bool read_asked(struct s3 *s3, const char *sid, const char *key_name, char text[PROOF_MAX])
+static bool read_asked(struct s3 *s3, const char *prefix, const char *sid, const char *key_name,
+                       char text[PROOF_MAX])
 {
     char key[PROOF_KEY_SIZE], *asked = NULL;
     size_t len = 0, name = strlen(key_name);
     bool is;
 
-    proof_key(key, sid, S3_ASKED);
+    proof_key(key, prefix, sid, S3_ASKED);
     snprintf(text, PROOF_MAX, "%s", key_name);
     is = s3_get_text(s3, key, PROOF_MAX - 1, &asked, &len, NULL, NULL) == S3_OK &&
          strncmp(asked, key_name, name) == 0 && asked[name] == ' ' &&
@@ -135,7 +141,8 @@ static int is_written(struct s3 *s3, const struct work *work, size_t wanted, str
         return -1;
     if (same)
         return 0;
-    error_set(err, "the policy of bucket %s is changed by others at the same time", work->bucket);
+    error_set(err, "the policy of bucket %s is changed by others at the same time",
+              work->place.bucket);
     return 1;
 }
 
@@ -150,7 +157,7 @@ static int change(struct s3 *s3, const struct work *work, struct error *err)
     removed = count_own(policy, work->sid);
     list = json_object_object_get(policy, "Statement");
     if (work->order != NULL) {
-        own = s3_bucket_statements(work->scope, work->bucket, work->order->arn, work->sid,
+        own = s3_bucket_statements(work->scope, work->place.bucket, work->order->arn, work->sid,
                                    work->order->until);
         wanted = json_object_array_length(own);
         for (size_t i = 0; i < wanted; i++)
@@ -163,20 +170,21 @@ static int change(struct s3 *s3, const struct work *work, struct error *err)
     return rc == 0 && (removed > 0 || wanted > 0) ? is_written(s3, work, wanted, err) : rc;
 }
 
-static int remove_proof(struct s3 *s3, const char *sid, struct error *err)
+static int remove_proof(struct s3 *s3, const char *prefix, const char *sid, struct error *err)
 {
     char key[PROOF_KEY_SIZE], asked[PROOF_KEY_SIZE];
 
-    proof_key(key, sid, "");
-    proof_key(asked, sid, S3_ASKED);
+    proof_key(key, prefix, sid, "");
+    proof_key(asked, prefix, sid, S3_ASKED);
     return s3_delete(s3, key, err) == S3_OK && s3_delete(s3, asked, err) == S3_OK ? 0 : -1;
 }
 
-static int put_proof(struct s3 *s3, const char *sid, const char *text, struct error *err)
+static int put_proof(struct s3 *s3, const char *prefix, const char *sid, const char *text,
+                     struct error *err)
 {
     char key[PROOF_KEY_SIZE];
 
-    proof_key(key, sid, "");
+    proof_key(key, prefix, sid, "");
     return s3_put_text(s3, key, text, strlen(text), NULL, NULL, err) == S3_OK ? 0 : -1;
 }
 
@@ -185,16 +193,16 @@ static int set_proof(struct s3 *s3, const struct work *work, struct error *err)
     char text[PROOF_MAX];
 
     if (work->order == NULL)
-        return remove_proof(s3, work->sid, err);
-    read_asked(s3, work->sid, work->order->key_name, text);
-    return put_proof(s3, work->sid, text, err);
+        return remove_proof(s3, work->place.prefix, work->sid, err);
+    read_asked(s3, work->place.prefix, work->sid, work->order->key_name, text);
+    return put_proof(s3, work->place.prefix, work->sid, text, err);
 }
 
-static int do_bucket(const struct s3_account *account, const struct work *work, struct error *err)
+static int do_place(const struct s3_account *account, const struct work *work, struct error *err)
 {
-    struct s3 *s3 = s3_open(account, work->bucket, &limits, err);
+    struct s3 *s3 = s3_open(account, work->place.bucket, &limits, err);
     int rc = s3 != NULL ? set_proof(s3, work, err) : -1;
-    bool again = rc == 0;
+    bool again = rc == 0 && work->first;
 
     for (int i = 0; again && i < TRIES; i++) {
         rc = change(s3, work, err);
@@ -206,37 +214,59 @@ static int do_bucket(const struct s3_account *account, const struct work *work, 
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static void add_name(json_object *names, const char *bucket)
+json_object *s3_bucket_places(const struct s3_scope *scope)
 {
-    for (size_t i = 0; i < json_object_array_length(names); i++)
-        if (strcmp(json_object_get_string(json_object_array_get_idx(names, i)), bucket) == 0)
-            return;
-    json_object_array_add(names, json_object_new_string(bucket));
+    struct s3_place places[S3_READS_MAX + 1];
+    int count = s3_proof_places(scope, places);
+    json_object *array = json_object_new_array();
+
+    for (int i = 0; i < count; i++) {
+        char text[PLACE_MAX];
+
+        snprintf(text, sizeof(text), "%s%s%s", places[i].bucket,
+                 places[i].prefix[0] != '\0' ? "/" : "", places[i].prefix);
+        json_object_array_add(array, json_object_new_string(text));
+    }
+    return array;
 }
 
-json_object *s3_bucket_names(const struct s3_scope *scope)
+/* Earlier versions have noted buckets: their proofs have no prefix. */
+static struct s3_place place_at(json_object *places, size_t i)
 {
-    json_object *names = json_object_new_array();
+    const char *text = json_object_get_string(json_object_array_get_idx(places, i));
+    struct s3_place place = {"", ""};
 
-    for (int i = 0; i < scope->reads; i++)
-        add_name(names, scope->read[i].bucket);
-    if (scope->writes)
-        add_name(names, scope->write.bucket);
-    return names;
+    if (text == NULL)
+        return place;
+    snprintf(place.bucket, sizeof(place.bucket), "%.*s", (int)strcspn(text, "/"), text);
+    if (strchr(text, '/') != NULL)
+        snprintf(place.prefix, sizeof(place.prefix), "%s", strchr(text, '/') + 1);
+    return place;
+}
+
+static bool is_first(json_object *places, size_t i)
+{
+    const struct s3_place place = place_at(places, i);
+
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(place_at(places, k).bucket, place.bucket) == 0)
+            return false;
+    return true;
 }
 
 /* Who cannot give all of it is soon asked again. What is taken back is tried in each of them. */
-static int do_all(const struct s3_account *account, json_object *buckets, struct work *work,
+static int do_all(const struct s3_account *account, json_object *places, struct work *work,
                   struct error *err)
 {
     bool gives = work->order != NULL;
     int rc = 0;
 
-    for (size_t i = 0; i < json_object_array_length(buckets) && (rc == 0 || !gives); i++) {
+    for (size_t i = 0; i < json_object_array_length(places) && (rc == 0 || !gives); i++) {
         struct error why = {""};
 
-        work->bucket = json_object_get_string(json_object_array_get_idx(buckets, i));
-        if (do_bucket(account, work, &why) == 0)
+        work->place = place_at(places, i);
+        work->first = is_first(places, i);
+        if (do_place(account, work, &why) == 0)
             continue;
         if (rc == 0)
             *err = why;
@@ -249,38 +279,40 @@ int s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *s
                    struct error *err)
 {
     struct work work = {.order = order, .scope = scope, .sid = order->sid};
-    json_object *buckets = s3_bucket_names(scope);
-    int rc = do_all(order->account, buckets, &work, err);
+    json_object *places = s3_bucket_places(scope);
+    int rc = do_all(order->account, places, &work, err);
 
-    json_object_put(buckets);
+    json_object_put(places);
     return rc;
 }
 
-int s3_bucket_take_back(const struct s3_account *account, json_object *buckets, const char *sid,
+int s3_bucket_take_back(const struct s3_account *account, json_object *places, const char *sid,
                         struct error *err)
 {
     struct work work = {.sid = sid};
 
-    return json_object_is_type(buckets, json_type_array) ? do_all(account, buckets, &work, err) : 0;
+    return json_object_is_type(places, json_type_array) ? do_all(account, places, &work, err) : 0;
 }
 
-static bool answer_one(const struct s3_account *account, const char *bucket, const char *sid,
-                       const char *key_name)
+static bool answer_one(const struct s3_account *account, const struct s3_place *place,
+                       const char *sid, const char *key_name)
 {
-    struct s3 *s3 = s3_open(account, bucket, &hurry, NULL);
+    struct s3 *s3 = s3_open(account, place->bucket, &hurry, NULL);
     char text[PROOF_MAX];
-    bool done = s3 != NULL && read_asked(s3, sid, key_name, text) &&
-                put_proof(s3, sid, text, NULL) == 0;
+    bool done = s3 != NULL && read_asked(s3, place->prefix, sid, key_name, text) &&
+                put_proof(s3, place->prefix, sid, text, NULL) == 0;
 
     s3_close(s3);
     return done;
 }
 
-void s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
+void s3_bucket_answer(const struct s3_account *account, json_object *places, const char *sid,
                       const char *key_name)
 {
-    for (size_t i = json_object_array_length(buckets); i-- > 0;)
-        if (answer_one(account, json_object_get_string(json_object_array_get_idx(buckets, i)), sid,
-                       key_name))
-            json_object_array_del_idx(buckets, i, 1);
+    for (size_t i = json_object_array_length(places); i-- > 0;) {
+        const struct s3_place place = place_at(places, i);
+
+        if (answer_one(account, &place, sid, key_name))
+            json_object_array_del_idx(places, i, 1);
+    }
 }

@@ -3,9 +3,11 @@
  * taken back.
  *
  * The replica that trains does not open with its own keys what the one may not open who sends it
- * there. In each bucket lies a proof, that is an object with the name of the key of that replica:
- * whoever has put that may write there. The replica puts a secret beside it, which then is in the
- * proof, too: whoever has put that may read there. */
+ * there. Beside each place (s3_proof_place) lies a proof, that is an object with the name of the
+ * key of that replica: whoever has put that may write there. The replica puts a secret beside it,
+ * which then is in the proof, too: whoever has put that may read there.
+ *
+ * A list of places is an array of texts "BUCKET/PREFIX"; "BUCKET" is one, too. */
 #ifndef FIT_S3_BUCKET_GRANT_H
 #define FIT_S3_BUCKET_GRANT_H
 
@@ -25,25 +27,26 @@ struct s3_bucket_order {
     double until;
 };
 
-/* The names of the buckets of a scope, a new array. */
-json_object *s3_bucket_names(const struct s3_scope *scope);
+/* The places where the proofs for a scope are, a new array. */
+json_object *s3_bucket_places(const struct s3_scope *scope);
 
 /* Give it, or have it last longer. -1 with err: some of it may be given. */
 int s3_bucket_give(const struct s3_bucket_order *order, const struct s3_scope *scope,
                    struct error *err);
-/* Take it back in these buckets. All are tried; -1 with the first err. */
-int s3_bucket_take_back(const struct s3_account *account, json_object *buckets, const char *sid,
+/* Take it back at these places, and in their buckets. All are tried; -1 with the first err. */
+int s3_bucket_take_back(const struct s3_account *account, json_object *places, const char *sid,
                         struct error *err);
 
-/* Put what the replica with that key has asked for into the proofs in these buckets. Those where
+/* Put what the replica with that key has asked for into the proofs at these places. Those where
  * that is done are taken out of the array; the others are to be tried again. */
-void s3_bucket_answer(const struct s3_account *account, json_object *buckets, const char *sid,
+void s3_bucket_answer(const struct s3_account *account, json_object *places, const char *sid,
                       const char *key_name);
 
 /* Who asks for a proof. */
 struct s3_bucket_asker {
+    const char *prefix; /* of the proof's place */
     const char *sid, *key_name;
-    const char *secret;          /* of this bucket and this process */
+    const char *secret;          /* of that place and this process */
     bool (*unwanted)(void *arg); /* the training is: then nobody waits for the proof */
     void *arg;
 };

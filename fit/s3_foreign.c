@@ -149,17 +149,19 @@ static void session_close(struct session *session)
 }
 
 /* With keys that may open more than what the other user may. */
-static int enter(const struct s3_source *source, struct s3 *s3, const char *bucket,
+static int enter(const struct s3_source *source, struct s3 *s3, const struct s3_place *where,
                  struct error *err)
 {
     char secret[S3_BOX_SECRET_SIZE];
-    const struct s3_bucket_asker asker = {.sid = source->box.sid,
+    const struct s3_place place = s3_proof_place(where);
+    const struct s3_bucket_asker asker = {.prefix = place.prefix,
+                                          .sid = source->box.sid,
                                           .key_name = s3_box_key_name(source->key),
                                           .secret = secret,
                                           .unwanted = source->unwanted,
                                           .arg = source->arg};
 
-    s3_box_key_secret(source->key, bucket, source->box.sid, secret);
+    s3_box_key_secret(source->key, &place, source->box.sid, secret);
     s3_give_owner(s3);
     return s3_bucket_check_proof(s3, &asker, err);
 }
@@ -178,7 +180,7 @@ static int begin(const struct store *store, struct session *session, struct erro
     if (session->s3 == NULL)
         return -1;
     return source != NULL && source->box.sid[0] != '\0'
-               ? enter(source, session->s3, store->where.bucket, err)
+               ? enter(source, session->s3, &store->where, err)
                : 0;
 }
 

@@ -194,7 +194,7 @@ static int note(const struct s3_grant *grant, const struct s3_scope *scope, cons
     json_object_object_add(json, "until", json_object_new_double(until));
     if (is_by_policy(grant)) {
         json_object_object_add(json, "sid", json_object_new_string(sid));
-        json_object_object_add(json, "buckets", s3_bucket_names(scope));
+        json_object_object_add(json, "buckets", s3_bucket_places(scope));
     }
     return home_write(grant->home, grant->id, HOME_S3_GRANT_FILE, json, err);
 }
@@ -320,7 +320,7 @@ static int set_key(struct s3_grant *grant, const char *key_name, struct error *e
     return grant->key != NULL ? 0 : error_set(err, "out of memory");
 }
 
-/* The replica opens one bucket after the other, and asks in each of them. If that cannot be read
+/* The replica opens one place after the other, and asks beside each of them. If that cannot be read
  * now, it waits for a while. */
 static void answer(struct s3_grant *grant, const struct home_record *record, double now)
 {
@@ -333,7 +333,7 @@ static void answer(struct s3_grant *grant, const struct home_record *record, dou
     grant->looked = now;
     if (grant->open == NULL &&
         scope_of(grant->spec, grant->id, record->state, record->previous, &scope, &err) == 0)
-        grant->open = s3_bucket_names(&scope);
+        grant->open = s3_bucket_places(&scope);
     if (grant->open == NULL || json_object_array_length(grant->open) == 0 ||
         s3_account_load(&own, &err) != 0)
         return;

@@ -44,6 +44,38 @@ int s3_scope_check(const struct s3_place *place, struct error *err)
                            place->bucket, error_path(place->prefix).text);
 }
 
+struct s3_place s3_proof_place(const struct s3_place *place)
+{
+    struct s3_place above = *place;
+    size_t len = strlen(above.prefix);
+
+    if (len > 0)
+        len--; /* the slash at its end */
+    while (len > 0 && above.prefix[len - 1] != '/')
+        len--;
+    above.prefix[len] = '\0';
+    return above;
+}
+
+static int add_place(struct s3_place *places, int count, const struct s3_place *place)
+{
+    places[count] = s3_proof_place(place);
+    for (int i = 0; i < count; i++)
+        if (strcmp(places[i].bucket, places[count].bucket) == 0 &&
+            strcmp(places[i].prefix, places[count].prefix) == 0)
+            return count;
+    return count + 1;
+}
+
+int s3_proof_places(const struct s3_scope *scope, struct s3_place places[S3_READS_MAX + 1])
+{
+    int count = 0;
+
+    for (int i = 0; i < scope->reads; i++)
+        count = add_place(places, count, &scope->read[i]);
+    return scope->writes ? add_place(places, count, &scope->write) : count;
+}
+
 /* ---- statements ------------------------------------------------------------------------------ */
 
 struct statement {
@@ -157,27 +189,33 @@ static void add_write(const struct statement *statement, const struct s3_place *
     add(statement, texts(actions), below, NULL);
 }
 
-static void add_key(const struct statement *statement, const char *bucket, const char *behind,
-                    const char *const *actions)
+static void add_keys(const struct statement *statement, const struct s3_scope *scope,
+                     const char *bucket, const char *behind, const char *const *actions)
 {
     json_object *resources = json_object_new_array();
-    struct s3_place place = {.prefix = ""};
-    char text[S3_SID_MAX + sizeof(S3_PROOF) + sizeof(S3_ASKED)];
+    struct s3_place places[S3_READS_MAX + 1];
+    int count = s3_proof_places(scope, places);
+    char text[S3_PREFIX_MAX + S3_SID_MAX + sizeof(S3_PROOF) + sizeof(S3_ASKED)];
 
-    snprintf(place.bucket, sizeof(place.bucket), "%s", bucket);
-    snprintf(text, sizeof(text), S3_PROOF "%.*s%s", S3_SID_MAX, statement->sid, behind);
-    json_object_array_add(resources, resource(statement, &place, text));
+    for (int i = 0; i < count; i++) {
+        if (strcmp(places[i].bucket, bucket) != 0)
+            continue;
+        snprintf(text, sizeof(text), "%s" S3_PROOF "%.*s%s", places[i].prefix, S3_SID_MAX,
+                 statement->sid, behind);
+        json_object_array_add(resources, resource(statement, &places[i], text));
+    }
     add(statement, texts(actions), resources, NULL);
 }
 
-static void add_proof(const struct statement *statement, const char *bucket)
+static void add_proofs(const struct statement *statement, const struct s3_scope *scope,
+                       const char *bucket)
 {
     static const char *const get[] = {"s3:GetObject", NULL}, *const put[] = {"s3:PutObject",
                                                                              "s3:PutObjectAcl",
                                                                              NULL};
 
-    add_key(statement, bucket, "", get);
-    add_key(statement, bucket, S3_ASKED, put);
+    add_keys(statement, scope, bucket, "", get);
+    add_keys(statement, scope, bucket, S3_ASKED, put);
 }
 
 static void add_scope(const struct statement *statement, const struct s3_scope *scope,
@@ -220,7 +258,7 @@ json_object *s3_bucket_statements(const struct s3_scope *scope, const char *buck
              gmtime_r(&seconds, &utc));
     add_scope(&statement, scope, bucket);
     if (json_object_array_length(statement.to) > 0)
-        add_proof(&statement, bucket);
+        add_proofs(&statement, scope, bucket);
     return statement.to;
 }
 

@@ -21,7 +21,7 @@ enum s3_grant_kind {
 #define S3_ARN_MAX   512
 #define S3_READS_MAX 4
 #define S3_SID_MAX   64
-#define S3_PROOF     ".elastic-fit-" /* the key of a proof; the sid of the fit follows */
+#define S3_PROOF     ".elastic-fit-" /* the name of a proof; the sid of the fit follows */
 #define S3_ASKED     ".asked"        /* … and this, of what the trainer asks for a proof of */
 
 enum s3_grant_kind s3_grant_kind(const char *arn);
@@ -34,6 +34,12 @@ struct s3_scope {
     bool writes;
 };
 
+/* Where the proof for a place is: beside it, as it may be an object, and as others list what is
+ * below it. prefix: "", or with a slash at its end. */
+struct s3_place s3_proof_place(const struct s3_place *place);
+/* The proof places of a scope, each once. Returns how many. */
+int s3_proof_places(const struct s3_scope *scope, struct s3_place places[S3_READS_MAX + 1]);
+
 /* May it stand in a policy? A "*", "?" or "$" would mean more than itself there. -1 with err. */
 int s3_scope_check(const struct s3_place *place, struct error *err);
 
@@ -41,7 +47,7 @@ int s3_scope_check(const struct s3_place *place, struct error *err);
 char *s3_session_policy(const struct s3_scope *scope, const char *arn);
 
 /* The statements of a bucket's policy for that user, a new array: empty if the scope has nothing
- * there. Their Sid begins with sid, and they hold until then (seconds of the epoch). The proof
+ * there. Their Sid begins with sid, and they hold until then (seconds of the epoch). The proofs
  * S3_PROOF sid can be read, too, and what S3_ASKED follows can be put (fit/s3_bucket_grant.h). */
 json_object *s3_bucket_statements(const struct s3_scope *scope, const char *bucket, const char *arn,
                                   const char *sid, double until);

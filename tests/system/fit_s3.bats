@@ -237,6 +237,7 @@ third_is_out() { ! third_opens first; }
 # The policies are those of before, and nothing lies beside the data.
 is_taken_back() {
     [[ $(second policy data) == "$(<"$RGW/policy")" && -z $(second keys data .elastic-fit) ]] &&
+        [[ -z $(second keys states p/m/.elastic-fit) ]] &&
         run -1 second policy states && third_is_out
 }
 

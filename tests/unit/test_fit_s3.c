@@ -590,15 +590,26 @@ static bool at_once(void *arg)
     return true;
 }
 
-static int prove(const char *bucket, struct error *err)
+static int prove_at(const char *bucket, const char *prefix, struct error *err)
 {
     char secret[S3_BOX_SECRET_SIZE];
-    const struct s3_bucket_asker asker = {
-        .sid = "Sid7", .key_name = s3_box_key_name(key), .secret = secret, .unwanted = at_once};
+    struct s3_place place = {"", ""};
+    const struct s3_bucket_asker asker = {.prefix = prefix,
+                                          .sid = "Sid7",
+                                          .key_name = s3_box_key_name(key),
+                                          .secret = secret,
+                                          .unwanted = at_once};
     struct s3 s3 = {0};
 
-    s3_box_key_secret(key, bucket, "Sid7", secret);
+    snprintf(place.bucket, sizeof(place.bucket), "%s", bucket);
+    snprintf(place.prefix, sizeof(place.prefix), "%s", prefix);
+    s3_box_key_secret(key, &place, "Sid7", secret);
     return s3_bucket_check_proof(&s3, &asker, err);
+}
+
+static int prove(const char *bucket, struct error *err)
+{
+    return prove_at(bucket, "", err);
 }
 
 /* As the runner of a guest who may read what the trainer has put. */
@@ -614,6 +625,19 @@ static void reads_it(const char *name)
         assert_int_equal(json_object_array_length(buckets), 0);
     }
     json_object_put(buckets);
+}
+
+static void reads_anna(const char *name)
+{
+    json_object *places = json_object_new_array();
+    struct s3_account account = {0};
+
+    if (strcmp(name, "anna/" PROOF S3_ASKED) == 0) {
+        json_object_array_add(places, json_object_new_string("bbb/anna/"));
+        s3_bucket_answer(&account, places, "Sid7", s3_box_key_name(key));
+        assert_int_equal(json_object_array_length(places), 0);
+    }
+    json_object_put(places);
 }
 
 /* As one who may only write: it says something. */
@@ -654,6 +678,24 @@ static void test_proofs(void **state)
     on_text = NULL;
     expect_error(prove("ccc", &err), &err, "nobody has read there");
     s3_box_key_destroy(other);
+}
+
+/* Who may write and read in one place of a bucket has proved nothing for another one. */
+static void test_proofs_of_places(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    asked = 0;
+    json_object_object_add(objects, PROOF, json_object_new_string(s3_box_key_name(key)));
+    on_text = reads_it;
+    assert_int_equal(prove_at("bbb", "", &err), 0);
+    assert_int_equal(prove_at("bbb", "anna/", &err), -1);
+    json_object_object_add(objects, "anna/" PROOF, json_object_new_string(s3_box_key_name(key)));
+    expect_error(prove_at("bbb", "anna/", &err), &err, "beside anna/" PROOF);
+    /* The runner answers there if that is one of its places. */
+    on_text = reads_anna;
+    assert_int_equal(prove_at("bbb", "anna/", &err), 0);
 }
 
 /* ---- the runner ------------------------------------------------------------------------------ */
@@ -707,48 +749,6 @@ static void test_renewal(void **state)
     s3_grant_destroy(grant);
 }
 
-/* A trainer names another key each second: the buckets' policies do not change as often. */
-static void test_other_keys(void **state)
-{
-    struct s3_grant *grant = a_grant("s", "arn:aws:iam:::user/anna");
-    struct s3_box_key *other = s3_box_key_create();
-    const struct home_record record = {0};
-    double now = (double)time(NULL);
-    struct error err = {""};
-    char *box;
-
-    (void)state;
-    box = s3_grant_box(grant, &record, s3_box_key_name(key), now, &err);
-    assert_non_null(box);
-    free(box);
-    assert_null(s3_grant_box(grant, &record, s3_box_key_name(other), (double)time(NULL), &err));
-    assert_non_null(strstr(err.text, "another key"));
-    assert_int_equal(policies, 1);
-    box = s3_grant_box(grant, &record, s3_box_key_name(other), (double)time(NULL) + 10, &err);
-    assert_non_null(box);
-    free(box);
-    assert_int_equal(policies, 2);
-    s3_box_key_destroy(other);
-    s3_grant_destroy(grant);
-}
-
-static char *sid_of(const char *service, struct s3_grant *grant)
-{
-    const struct home_record record = {0};
-    json_object *json;
-    char *sid;
-
-    assert_int_equal(home_open(&home, service, NULL), 0);
-    assert_int_equal(s3_grant_give(grant, &record, s3_box_key_name(key), (double)time(NULL), NULL),
-                     0);
-    json = home_read(&home, 1, HOME_S3_GRANT_FILE, NULL);
-    sid = strdup(json_get_string(json, "sid"));
-    json_object_put(json);
-    s3_grant_destroy(grant);
-    return sid;
-}
-
-/* Homes of two clusters may have the same path. */
 /* What the log says when sessions are asked of that server; "": the one of the objects. */
 static char *log_of_session(const char *server, const char *arn)
 {
@@ -802,6 +802,48 @@ static void test_keys_in_clear(void **state)
     free(text);
 }
 
+/* A trainer names another key each second: the buckets' policies do not change as often. */
+static void test_other_keys(void **state)
+{
+    struct s3_grant *grant = a_grant("s", "arn:aws:iam:::user/anna");
+    struct s3_box_key *other = s3_box_key_create();
+    const struct home_record record = {0};
+    double now = (double)time(NULL);
+    struct error err = {""};
+    char *box;
+
+    (void)state;
+    box = s3_grant_box(grant, &record, s3_box_key_name(key), now, &err);
+    assert_non_null(box);
+    free(box);
+    assert_null(s3_grant_box(grant, &record, s3_box_key_name(other), (double)time(NULL), &err));
+    assert_non_null(strstr(err.text, "another key"));
+    assert_int_equal(policies, 1);
+    box = s3_grant_box(grant, &record, s3_box_key_name(other), (double)time(NULL) + 10, &err);
+    assert_non_null(box);
+    free(box);
+    assert_int_equal(policies, 2);
+    s3_box_key_destroy(other);
+    s3_grant_destroy(grant);
+}
+
+static char *sid_of(const char *service, struct s3_grant *grant)
+{
+    const struct home_record record = {0};
+    json_object *json;
+    char *sid;
+
+    assert_int_equal(home_open(&home, service, NULL), 0);
+    assert_int_equal(s3_grant_give(grant, &record, s3_box_key_name(key), (double)time(NULL), NULL),
+                     0);
+    json = home_read(&home, 1, HOME_S3_GRANT_FILE, NULL);
+    sid = strdup(json_get_string(json, "sid"));
+    json_object_put(json);
+    s3_grant_destroy(grant);
+    return sid;
+}
+
+/* Homes of two clusters may have the same path. */
 static void test_sids(void **state)
 {
     char *first = sid_of("s", a_grant("s", "arn:aws:iam:::user/anna")), *again, *other;
@@ -922,7 +964,9 @@ int main(void)
         WITH_SERVER(test_nothing_goes),
         WITH_SERVER(test_new_keys),
         WITH_SERVER(test_proofs),
+        WITH_SERVER(test_proofs_of_places),
         WITH_SERVER(test_renewal),
+        WITH_SERVER(test_keys_in_clear),
         WITH_SERVER(test_other_keys),
         WITH_SERVER(test_sids),
         WITH_SERVER(test_put_later),
@@ -933,4 +977,3 @@ int main(void)
 
     return sodium_init() >= 0 ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }
-        WITH_SERVER(test_keys_in_clear),

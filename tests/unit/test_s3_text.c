@@ -154,8 +154,9 @@ static void test_grants(void **unused)
     assert_null(strstr(text, ":bbb/in"));
     assert_non_null(strstr(text, "PutObjectAcl"));
     assert_non_null(strstr(text, "\"aws:CurrentTime\":\"1970-01-01T00:00:00Z\""));
-    assert_non_null(strstr(text, "\"arn:x:s3:::ccc/" S3_PROOF "Sid7\""));
-    assert_non_null(strstr(text, "\"arn:x:s3:::ccc/" S3_PROOF "Sid7" S3_ASKED "\""));
+    assert_non_null(strstr(text, "\"arn:x:s3:::ccc/out/" S3_PROOF "Sid7\""));
+    assert_non_null(strstr(text, "\"arn:x:s3:::ccc/out/" S3_PROOF "Sid7" S3_ASKED "\""));
+    assert_null(strstr(text, "ccc/" S3_PROOF));
     free(text);
     json_object_put(list);
     list = s3_bucket_statements(&scope, "d", "arn:x:iam:::user/u", "Sid7", 0);
