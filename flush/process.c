@@ -87,7 +87,7 @@ bool process_is_of_run(int process, const char *run_dir)
 static unsigned long job_in(const char *cgroups)
 {
     for (const char *at = cgroups; (at = strstr(at, CGROUP_JOB)) != NULL;) {
-        char *end;
+        char *end = NULL;
         unsigned long job;
 
         at += strlen(CGROUP_JOB);
