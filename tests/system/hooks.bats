@@ -251,7 +251,7 @@ jobs_in() { grep -o -- '--job=[0-9]*' "$1" | sort -u; }
         for job in {20..25}; do
             hook epilog "$job" SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= SLURMD_NODENAME=$NODE SLURM_NODELIST=$NODE
         done
-        wait_for 60 eval "((\$(turns revoke) == 0))"
+        wait_for 60 eval "((\$(turns revoke) + \$(turns cancel) == 0))"
         [[ -z $(ls -A /run/slurm-elastic.ended) ]]'
     cat "$OUT"
     (($(jobs_in "$OUT" | wc -l) < 6))
