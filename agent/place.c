@@ -53,6 +53,9 @@ int place_read(struct place *place, struct error *err)
     if (!env_number("SLURM_JOB_ID", 1, UINT32_MAX, &value))
         return error_set(err, "not inside a Slurm job; submit one: sbatch --elastic=MIN:MAX with "
                               "`srun elasticrun python train.py` in its script");
+    /* Its tasks have the number of its first component, and Slurm's cgroups that of their own. */
+    if (getenv("SLURM_HET_SIZE") != NULL || getenv("SLURM_HET_JOB_ID") != NULL)
+        return error_set(err, "elasticrun does not work in heterogeneous jobs; submit one job");
     place->job = (uint32_t)value;
     place->restarts = env_number("SLURM_RESTART_COUNT", 0, UINT32_MAX, &value) ? (uint32_t)value
                                                                                : 0;

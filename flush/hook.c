@@ -9,6 +9,7 @@
  *
  * An admin may copy this program to where slurm-elastic itself is not installed, or not mounted:
  * then it does nothing. It never fails: Slurm would drain the node. */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,7 +38,11 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-_Static_assert(COUNT(used) + COUNT(marks) + 4 <= WORDS_MAX, "room for all words");
+/* What bash does: a script that cannot be read, or is torn, ends well. */
+static const char *const shell[] = {"/bin/bash", "-pc", "trap 'exit 0' EXIT; . \"$0\""};
+
+_Static_assert(COUNT(shell) + 1 + COUNT(used) + COUNT(marks) + 1 <= WORDS_MAX,
+               "room for all words");
 
 extern char **environ;
 
@@ -68,6 +73,18 @@ static void choose(const char *words[])
     *words = NULL;
 }
 
+/* Beside a copy of this program may be another one, with the script's name. */
+static bool is_script(const char *path)
+{
+    int fd = access(path, X_OK) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    char mark[2];
+    bool is = fd >= 0 && read(fd, mark, sizeof(mark)) == sizeof(mark) && memcmp(mark, "#!", 2) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 /* Beside this program, else where it was installed. */
 static const char *find_script(char path[PATH_MAX])
 {
@@ -78,16 +95,18 @@ static const char *find_script(char path[PATH_MAX])
     end = strrchr(path, '/');
     if (end != NULL)
         memcpy(end, SCRIPT, sizeof(SCRIPT));
-    return end != NULL && access(path, X_OK) == 0 ? path : PKGLIBEXECDIR SCRIPT;
+    return end != NULL && is_script(path) ? path : PKGLIBEXECDIR SCRIPT;
 }
 
 int main(void)
 {
     char path[PATH_MAX], *none[] = {NULL};
-    const char *words[WORDS_MAX] = {"/bin/bash", "-p", find_script(path)};
+    const char *words[WORDS_MAX], *script = find_script(path);
 
-    choose(words + 3);
-    if (access(words[2], X_OK) == 0)
+    memcpy(words, shell, sizeof(shell));
+    words[COUNT(shell)] = script;
+    choose(words + COUNT(shell) + 1);
+    if (is_script(script))
         execve(words[0], (char *const *)words, none);
     return 0;
 }

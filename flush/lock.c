@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/stop.h"
 #include "flush/process.h"
 
 /* The kernel names the process that has taken the lock, also where another has inherited it, or has
@@ -22,7 +23,8 @@ static enum lock holder(const struct stat *st, uint32_t job)
     char *line = NULL;
     size_t size = 0;
 
-    while (locks != NULL && lock != LOCK_LIVES && getline(&line, &size, locks) > 0) {
+    while (locks != NULL && lock != LOCK_LIVES && !stop_asked() &&
+           getline(&line, &size, locks) > 0) {
         unsigned int major, minor;
         unsigned long long inode;
         int pid;

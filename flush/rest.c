@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -70,19 +72,44 @@ static void remove_all(const struct place places[PLACES_MAX], const struct place
     fflush(stdout);
 }
 
-/* slurmd kills the process group of its script when that ends. */
-static _Noreturn void work(const struct place places[PLACES_MAX], const struct place_run *runs,
-                           int count, int output)
+static bool is_kept(int fd, int slot, const struct place places[PLACES_MAX])
 {
+    for (int i = 0; i < PLACES_MAX; i++)
+        if (fd == places[i].fd)
+            return true;
+    return fd <= STDERR_FILENO || fd == slot;
+}
+
+/* A sweep has the lock of its turn open: others wait for that, and not for this process. */
+static void close_others(int slot, const struct place places[PLACES_MAX])
+{
+    int highest = slot;
+
+    for (int i = 0; i < PLACES_MAX; i++)
+        if (places[i].fd > highest)
+            highest = places[i].fd;
+    for (int fd = 0; fd <= highest; fd++)
+        if (!is_kept(fd, slot, places))
+            close(fd);
+    close_range((unsigned int)highest + 1, ~0U, 0);
+}
+
+/* slurmd kills the process group of its script when that ends. Whatever this process meets, it ends
+ * when it has computed for so long. */
+static _Noreturn void work(const struct place places[PLACES_MAX], const struct place_run *runs,
+                           int count, int output, int slot)
+{
+    const struct rlimit limit = {.rlim_cur = LIMIT, .rlim_max = LIMIT + 5};
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     setsid();
+    setrlimit(RLIMIT_CPU, &limit);
+    signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_NAME, "elastic-rest");
     dup2(none, STDIN_FILENO);
     dup2(output >= 0 ? output : none, STDOUT_FILENO);
     dup2(none, STDERR_FILENO);
-    if (output >= 0)
-        close(output);
+    close_others(slot, places);
     openlog("slurm-elastic", 0, LOG_USER);
     remove_all(places, runs, count, output >= 0);
     _exit(0);
@@ -105,7 +132,7 @@ int rest_remove(const struct place places[PLACES_MAX], const struct place_run *r
     fflush(stdout); /* else both processes have what is in it */
     pid = fork();
     if (pid == 0)
-        work(places, runs, count, ends[1]);
+        work(places, runs, count, ends[1], slot);
     if (pid < 0)
         error_set(err, "fork: %s", strerror(errno));
     close(slot);

@@ -452,6 +452,8 @@ put_into_job() {
     return 1
 }
 
+nobody_removes() { ! pgrep -f "elastic-runs epilog .*$WORK/place" >/dev/null; }
+
 @test "Slurm's cgroup says of which job a process is, and not its environment" {
     local dir=$WORK/place/elastic-$USER_ID-12.0-n1 said job holder
     for job in 13 12; do
@@ -468,7 +470,8 @@ put_into_job() {
             [[ $said == 'nothing to flush: it is in use' ]]
         else
             [[ $said == *'not flushed: snapshot/0 of 1.0'* ]]
-            wait_for 30 rm -rf "$dir" # a sweep may look at it
+            wait_for 30 nobody_removes
+            rm -rf "$dir"
         fi
     done
 }
@@ -575,6 +578,23 @@ PY
     install -m 755 "$LIBEXEC/elastic-hook" "$WORK/50-elastic"
     crammed "$WORK/50-elastic" 13 ''
     [ ! -e "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+}
+
+# Slurm drains a node whose prolog or epilog has failed.
+@test "elastic-hook ends well beside a script that is torn, that is no script, or that is not there" {
+    mkdir -p "$WORK/beside/epilog.d"
+    install -m 755 "$LIBEXEC/elastic-hook" "$WORK/beside/elastic-hook"
+    hook() { env -i SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURM_JOB_ID=12 "$WORK/beside/elastic-hook"; }
+    printf '#!/bin/bash\necho begun\nif true; then\n' >"$WORK/beside/epilog.d/50-elastic"
+    chmod 755 "$WORK/beside/epilog.d/50-elastic"
+    hook
+    printf '#!/bin/bash\necho "${BASH_SOURCE[0]} $0 $#"\nfalse\nexit 3\n' >"$WORK/beside/epilog.d/50-elastic"
+    run -0 hook
+    [[ $output == "$WORK/beside/epilog.d/50-elastic $WORK/beside/epilog.d/50-elastic "* ]]
+    install -m 755 "$LIBEXEC/elastic-hook" "$WORK/beside/epilog.d/50-elastic"
+    hook
+    rm "$WORK/beside/epilog.d/50-elastic"
+    hook
 }
 
 # bash takes half a minute of processor time to read so many.

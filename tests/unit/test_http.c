@@ -289,7 +289,8 @@ static int get(struct test *test, const char *first, const char *body, const cha
 
 #define FIT_PROGRAM "/tmp/elastic-test-http-fit.%d"
 
-/* Prints its arguments as a fit, and fails for fit 3. Fit 9 never ends. */
+/* Prints its arguments and its input, without quotes, as a fit, and fails for fit 3. Fit 9 never
+ * ends. */
 static const char *fit_program(char *path, size_t size)
 {
     static const char text[] =
@@ -299,7 +300,9 @@ static const char *fit_program(char *path, size_t size)
         "3) echo '{\"error\":\"there is no fit 3\"}'; exit 3;;\n"
         "9) exec sleep 600;;\n"
         "esac\n"
-        "printf '{\"fit\":7,\"status\":\"SUCCESS\",\"run\":{},\"words\":\"%s\"}\\n' \"$*\"\n";
+        "case $* in *--data=-*) input=$(tr -d '\"');; esac\n"
+        "printf '{\"fit\":7,\"status\":\"SUCCESS\",\"run\":{},\"words\":\"%s\","
+        "\"input\":\"%s\"}\\n' \"$*\" \"$input\"\n";
     FILE *file;
 
     snprintf(path, size, FIT_PROGRAM, getpid());
@@ -1081,7 +1084,7 @@ static void test_trainings(void **state)
     assert_int_equal(get(test, "GET /v1/fits/7", "", "\"words\":\"show --json -- adapters 7\""),
                      200);
     assert_int_equal(get(test, "POST /v1/fits", "{\"data\":\"/d\"}",
-                         "\"words\":\"start --json --data=/d -- adapters\""),
+                         "\"words\":\"start --json --data=- -- adapters\",\"input\":\"{data:/d}\""),
                      200);
     assert_int_equal(get(test, "GET /v1/fine_tuning/jobs/ftjob-7", "", "\"status\":\"succeeded\""),
                      200);

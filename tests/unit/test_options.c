@@ -287,6 +287,10 @@ static void test_every_slurm_starts_tasks_alike(void **state)
     assert_int_equal(place_read(&place, &err), 0);
     assert_true(place.in_step);
     assert_int_equal(place.nodes, 3);
+    setenv("SLURM_HET_SIZE", "2", 1);
+    assert_int_equal(place_read(&place, &err), -1);
+    assert_string_equal(err.text, "elasticrun does not work in heterogeneous jobs; submit one job");
+    unsetenv("SLURM_HET_SIZE");
 }
 
 int main(void)
