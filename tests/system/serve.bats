@@ -272,7 +272,7 @@ released() {
     next=$(submit -N2 --exclusive -t 60 --wrap "srun elasticrun --roles=$TB_WORK/serve.yaml")
     echo "$next" >"$TB_WORK/job"
     # shellcheck disable=SC2046 # one word for each process
-    as_user kill -KILL $(job_processes "$job")
+    as_user kill -KILL $(job_processes "$job") || true # a process may have ended meanwhile
     wait_for 30 job_ended "$job"
     wait_for 30 grep -q "service $SERVICE: Slurm says that job $job has ended" "$TB_WORK/$next.out"
     wait_for 60 runs_it "$next"
