@@ -20,7 +20,7 @@ from stranger import Stranger
 if importlib.util.find_spec("ray"):
     import ray
     from slurm_elastic import roles
-    from slurm_elastic.ray import RoleCluster, RoleProvider, _read, _write
+    from slurm_elastic.ray import RoleCluster, RoleProvider, _make_private, _read, _write
 
 WITHIN = 250  # seconds for what Ray does by itself
 
@@ -47,6 +47,18 @@ class Ray(unittest.TestCase):
         )
         changed.start()
         self.addCleanup(changed.stop)
+
+    def test_the_directory_of_a_worker_is_its_users(self):
+        private = self.dir / "private"
+        for _ in range(2):
+            _make_private(str(private))
+            self.assertEqual(stat.S_IMODE(private.stat().st_mode), 0o700)
+        os.symlink("private", self.dir / "link")
+        os.mkdir(self.dir / "open")
+        os.chmod(self.dir / "open", 0o755)
+        for name in ("link", "open"):
+            with self.assertRaisesRegex(roles.RolesError, "another user's, or others can enter"):
+                _make_private(str(self.dir / name))
 
     def provider(self):
         config = {"role": "worker", "head": "program-0/1", "head_type": "program"}
@@ -159,6 +171,10 @@ class Ray(unittest.TestCase):
             self.assertTrue((self.dir / "ready").exists())
             self.assertEqual(json.loads(told.read_text())["address"], cluster.address)
             self.assertEqual(stat.S_IMODE(told.stat().st_mode), 0o600)
+            # Ray lets all users write into its own: nobody else gets there.
+            private = Path(json.loads(told.read_text())["directory"])
+            self.assertEqual(stat.S_IMODE(private.stat().st_mode), 0o700)
+            self.assertTrue(list((private / "r").glob("session_*")))
             ray.init(address=cluster.address, log_to_driver=False)
             self.addCleanup(ray.shutdown)
             remote = ray.remote(num_cpus=1)(lambda number: number)

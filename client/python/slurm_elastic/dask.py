@@ -9,9 +9,9 @@
         print(client.submit(sum, client.map(square, range(1000))).result())
 
 The program is a task of a role with `api: yes`. The scheduler runs in it. The workers are
-unmodified: `dask worker --scheduler-file FILE --name {replica}`, with `drain: {signal: CONT}`,
-which they do not notice. RoleCluster sees that a replica drains. It lets the worker finish what it
-computes, has its results moved to other workers, and closes it.
+unmodified: `dask worker --scheduler-file FILE --name {replica} --local-directory NEW`, with
+`drain: {signal: CONT}`, which they do not notice. RoleCluster sees that a replica drains. It lets
+the worker finish what it computes, has its results moved to other workers, and closes it.
 
 Needed besides the standard library: distributed.
 """

@@ -26,6 +26,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ from slurm_elastic import _listeners, roles
 
 __all__ = ["RoleCluster", "RoleProvider"]
 
+_INSIDE = "r"  # of the private directory: Ray's own
 _POLL = 0.2  # seconds between two looks at a process, a file, or Ray's nodes
 _START = 60  # seconds in which Ray's head has to answer
 _END = 10  # seconds from SIGTERM to SIGKILL for the processes of Ray
@@ -188,7 +190,8 @@ class RoleCluster:
         # Ray runs whatever is sent to its ports. From here on it does so only for who has this.
         self._token = secrets.token_hex(32)
         _use_token(self._token)
-        # The names of sockets below it have to be short.
+        # The names of sockets below it have to be short. Ray lets all users write where it is told
+        # to put its files, so that is inside of a directory which only this user may enter.
         self._dir = tempfile.mkdtemp(prefix="ray-")
         self._process: Optional[subprocess.Popen[bytes]] = None
         try:
@@ -265,12 +268,13 @@ class RoleCluster:
             "token": self._token,
             "has": self._has,
             "object_store_memory": self._store,
+            "directory": self._dir,
         }
 
     def _start(self, me: roles.Task, config: str, cpus: int, options: List[str]) -> None:
         options = [
             *("--head", f"--node-ip-address={self._ip}", f"--port={me.ports['head']}"),
-            *(f"--autoscaling-config={config}", f"--temp-dir={self._dir}"),
+            *(f"--autoscaling-config={config}", f"--temp-dir={os.path.join(self._dir, _INSIDE)}"),
             *("--include-dashboard=false", f"--num-cpus={cpus}", "--num-gpus=0"),
             *_store_option(self._store),
             *options,
@@ -407,12 +411,24 @@ def _worker_options(told: Dict[str, Any]) -> List[str]:
     return options + _store_option(told["object_store_memory"])
 
 
+def _make_private(directory: str) -> None:
+    """Ray puts the files of a worker where the head has them. Raises RolesError if another user has
+    made the directory before, or may enter it.
+    """
+    with suppress(FileExistsError):
+        os.mkdir(directory, 0o700)
+    found = os.lstat(directory)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise roles.RolesError(f"{directory} is another user's, or others can enter it")
+
+
 def _work(finish: float) -> None:
     """Becomes Ray's worker, which drains itself at SIGTERM."""
     me = roles.me()
     if me is None:
         raise roles.RolesError("this program is no task of a job with roles")
     told = _read(_told_file(me.role))
+    _make_private(told["directory"])
     _use_token(told["token"])
     # What tasks print goes to the output of the replica. In a file of Ray's it would cost tasks:
     # seen with 2.60 on a node that was taken, the file was gone before the task had ended, and the
