@@ -348,20 +348,32 @@ bool tcp_ends(int fd, struct sockaddr_in6 *own, struct sockaddr_in6 *peer)
            tcp_to_ipv6(peer);
 }
 
-/* If the kernel knows our end, it would know the other. */
+/* Only a kernel that has not answered yet may lack the module. If it knows our end, it would know
+ * the other. The tables have all connections of all users, and a peer may reset its own at any
+ * moment, so that neither end is found. */
+static bool is_answer(enum answer answer, const struct end *end)
+{
+    struct end ours = {.own = end->peer, .peer = end->own};
+
+    return answer == FOUND || answer == NOT_THERE ||
+           (answer == NO_ENTRY && (atomic_load(&has_module) || find_end(&ours) == FOUND));
+}
+
 bool tcp_peer_uid(int fd, uid_t *uid)
 {
-    struct end ours, end = {.uid = (uid_t)-1};
+    struct end end = {.uid = (uid_t)-1};
+    enum answer answer;
+    bool found;
 
     if (!tcp_ends(fd, &end.peer, &end.own))
         return false;
-    ours = (struct end){.own = end.peer, .peer = end.own};
-    if (find_end(&end) != FOUND &&
-        (find_end(&ours) == FOUND || (!find_in_table("/proc/net/tcp", is_end, &end) &&
-                                      !find_in_table("/proc/net/tcp6", is_end, &end))))
-        return false;
-    *uid = end.uid;
-    return true;
+    answer = find_end(&end);
+    found = is_answer(answer, &end) ? answer == FOUND
+                                    : find_in_table("/proc/net/tcp", is_end, &end) ||
+                                          find_in_table("/proc/net/tcp6", is_end, &end);
+    if (found)
+        *uid = end.uid;
+    return found;
 }
 
 uint64_t tcp_pause(uint64_t took, uint64_t least)

@@ -22,7 +22,7 @@
 /* A path that servers read in different ways, as it comes: with parameters, control characters,
  * what would be decoded twice or be another sign of a URL, overlong UTF-8, or . and .. */
 #define ODD                                                                                        \
-    "[;#\\\\]|%([01][0-9a-f]|7f|2[35]|3[bf]|5c|c[01])|"                                            \
+    "[;#\\\\]|%([01][0-9a-f]|7f|2[35]|3[bf]|5c|c[01]|e0%[89]|f0%8)|"                               \
     "(/|%2f)(\\.|%2e)(\\.|%2e)?(/|%2f|$)"
 /* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader
  * does that, and no client. All that begins so, in a path that is decoded and not odd. */

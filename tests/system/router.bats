@@ -369,7 +369,7 @@ send_poison() {
         /v2/repository/%/models/a/load /v2/repository/models/a/load%2 /v1/chat% '/v1/load_lora_adapter;x' \
         /v1/load_lora_adapter%00 /v1/%256coad_lora_adapter /v1/a/../load_lora_adapter /v1/a/%2E./load_lora_adapter \
         '/v2/..;/v2/repository/index' /v2/./repository/index '/v1\load_lora_adapter' /v1/load_lora_adapter%23 \
-        /v1/load_lora_adapter%3fx /v1/load_lora_adapter/x/..; do
+        /v1/load_lora_adapter%3fx /v1/load_lora_adapter/x/.. /v1%e0%80%afload_lora_adapter /v1%F0%80%80%afload_lora_adapter; do
         run -0 curl --path-as-is -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 400 ]] || { echo "$path: $output" && false; }

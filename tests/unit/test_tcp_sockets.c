@@ -4,8 +4,11 @@
 #include "tests/unit/support.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,9 +24,32 @@ static int make_socket(int domain, int type, int protocol)
     return socket(domain, type, protocol);
 }
 
+static int tables_read;
+
+static FILE *open_table(const char *path, const char *mode)
+{
+    tables_read++;
+    return fopen(path, mode);
+}
+
+/* The connection that a peer has reset since somebody asked who its ends are. */
+static struct sockaddr_in6 gone_peer;
+
+static int name_of_peer(int fd, struct sockaddr *address, socklen_t *len)
+{
+    if (gone_peer.sin6_port == 0)
+        return getpeername(fd, address, len);
+    memcpy(address, &gone_peer, sizeof(gone_peer));
+    return 0;
+}
+
 #define socket(domain, type, protocol) make_socket(domain, type, protocol)
+#define fopen(path, mode)              open_table(path, mode)
+#define getpeername(fd, address, len)  name_of_peer(fd, address, len)
 #include "common/tcp_sockets.c"
 #undef socket
+#undef fopen
+#undef getpeername
 
 static int listener(int family, int *port)
 {
@@ -132,6 +158,30 @@ static void ends_of_a_connection_are_ours(void **state)
     assert_false(tcp_peer_uid(-1, &uid));
     close(server);
     close(client);
+    close(listening);
+}
+
+/* Any user can do that many times a second, and make the tables long. */
+static void a_connection_that_was_reset_is_not_looked_for_in_tables(void **state)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_in6 peer = {.sin6_family = AF_INET6};
+    socklen_t len = sizeof(peer);
+    int listening, client = connected(&listening), server = accept(listening, NULL, NULL);
+    uid_t uid;
+
+    (void)state;
+    no_netlink = false;
+    assert_true(tcp_peer_uid(server, &uid));
+    assert_int_equal(getpeername(server, (struct sockaddr *)&peer, &len), 0);
+    setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    close(client);
+    gone_peer = peer;
+    tables_read = 0;
+    assert_false(tcp_peer_uid(server, &uid));
+    gone_peer.sin6_port = 0;
+    assert_int_equal(tables_read, 0);
+    close(server);
     close(listening);
 }
 
@@ -327,6 +377,7 @@ int main(void)
         cmocka_unit_test(listeners_are_seen),
         cmocka_unit_test(each_of_many_listeners_is_seen),
         cmocka_unit_test(ends_of_a_connection_are_ours),
+        cmocka_unit_test(a_connection_that_was_reset_is_not_looked_for_in_tables),
         cmocka_unit_test(ends_at_a_socket_of_both_kinds_are_ours),
         cmocka_unit_test(a_connection_closed_at_once_is_nobodys),
         cmocka_unit_test(a_stranger_is_told_from_ourselves),
