@@ -91,25 +91,37 @@ static int add_writers(const struct walking *walking, struct place *place, struc
     return 0;
 }
 
-/* Whoever may write above could have moved another file of this user there. That is nothing to be
- * opened, unless they can read it themselves. */
-static int check_file(const struct walking *walking, const struct place *place, struct error *err)
+/* Whether those who may write above have the right themselves, which others and the group have by
+ * these bits. */
+static int others_may(const struct place *place, mode_t other, mode_t group_bit, bool *may,
+                      struct error *err)
 {
     const struct writers *writers = &place->writers;
     const struct acl_user group = {.uid = (uid_t)-1, .groups = &writers->group, .count = 1};
-    bool may = !writers->some || (place->st->st_mode & S_IROTH) != 0;
+
+    *may = !writers->some || (place->st->st_mode & other) != 0;
+    return !*may && !writers->any && (place->st->st_mode & group_bit) != 0
+               ? acl_lets(place->fd, place->path, &group, may, err)
+               : 0;
+}
+
+/* Whoever may write above could have moved another file of this user there. That is nothing to be
+ * opened, unless they can read it themselves. A directory may keep them from what they could read. */
+static int check_moved(const struct walking *walking, const struct place *place, struct error *err)
+{
+    bool file = !S_ISDIR(place->st->st_mode), may;
 
     if (walking->walk->withdraws)
         return 0;
-    if (!may && !writers->any && (place->st->st_mode & S_IRGRP) != 0 &&
-        acl_lets(place->fd, place->path, &group, &may, err) != 0)
+    if (others_may(place, file ? S_IROTH : S_IXOTH, file ? S_IRGRP : S_IXGRP, &may, err) != 0)
         return -1;
     return may ? 0
                : error_set(err,
-                           "%s: others may write to a directory above, and cannot read this file: "
-                           "they may have moved it there; let them read it (chmod g+r), or take "
-                           "the directory from them (chmod go-w)",
-                           error_path(place->path).text);
+                           "%s: others may write to a directory above, and cannot %s: they may "
+                           "have moved it there; let them (chmod g+%s), or take the directory "
+                           "from them (chmod go-w)",
+                           error_path(place->path).text,
+                           file ? "read this file" : "enter this directory", file ? "r" : "rx");
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
@@ -210,9 +222,10 @@ static int walk_at(struct walking *walking, const struct place *at, struct error
     int rc;
 
     if (!S_ISDIR(place.st->st_mode))
-        return check_file(walking, &place, err) == 0 ? each(walking, &place, err) : -1;
+        return check_moved(walking, &place, err) == 0 ? each(walking, &place, err) : -1;
     if (!walking->walk->withdraws)
-        return add_writers(walking, &place, err) == 0 && walk_below(walking, &place, err) == 0
+        return check_moved(walking, &place, err) == 0 && add_writers(walking, &place, err) == 0 &&
+                       walk_below(walking, &place, err) == 0
                    ? each(walking, &place, err)
                    : -1;
     rc = each(walking, &place, err);

@@ -76,6 +76,45 @@ class Saving(Base):
         self.assertEqual(slurm_elastic.load_latest(self.directory), 5)
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+    def test_what_a_stranger_exchanges_after_the_look_is_not_read(self):
+        slurm_elastic.save({"step": 1}, self.directory)
+        path = slurm_elastic.latest_checkpoint(self.directory)
+        slurm_elastic.save({"step": 2}, self.directory)
+        with checkpoint.pinned(path) as found:
+            os.rename(path, self.directory / "away")
+            shutil.copytree(self.directory / "00000002", path)
+            self.assertEqual(pickle.loads((found / "state.pickle").read_bytes()), {"step": 1})
+        os.chown(path, 54321, 54321)
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "belongs to uid 54321"):
+            checkpoint.load_from(path)
+        os.symlink("00000002", self.directory / "link")
+        self.assertEqual(checkpoint.load_from(self.directory / "link"), {"step": 2})
+        os.chown(self.directory / "link", 54321, 54321, follow_symlinks=False)
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "belongs to uid 54321"):
+            checkpoint.load_from(self.directory / "link")
+
+    def test_a_checkpoint_in_which_others_may_write_is_not_read(self):
+        slurm_elastic.save({"step": 1}, self.directory)
+        path = self.directory / "00000001"
+        path.chmod(0o770)
+        self.directory.chmod(0o700)
+        self.assertEqual(checkpoint.load_from(path), {"step": 1})
+        self.directory.chmod(0o750)
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "chmod go-w"):
+            checkpoint.load_from(path)
+
+    def test_a_manifest_that_is_no_file_is_not_waited_for(self):
+        slurm_elastic.save({"step": 1}, self.directory)
+        planted = self.directory / "00000000"
+        planted.mkdir()
+        os.mkfifo(planted / "complete.json")
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"step": 1})
+        (planted / "complete.json").unlink()
+        with open(planted / "complete.json", "wb") as file:
+            file.truncate(1 << 40)
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"step": 1})
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
     def test_what_a_stranger_has_put_there_is_not_read(self):
         slurm_elastic.save({"n": 1}, self.directory)
         own, planted = self.directory / "00000001", self.directory / "00000002"

@@ -498,6 +498,12 @@ static void test_moved_there(void **state)
     expect_error(grant_give(&own_home, 1, &order, &err), &err, error);
     assert_false(is_open(at("tree/below/file")) || grant_is_open(&own_home, 1));
     assert_int_equal(chmod(at("tree/below/file"), 0640), 0);
+    /* All could read it, and nobody could get there. */
+    assert_int_equal(chmod(at("tree/below/file"), 0644), 0);
+    assert_int_equal(chmod(at("tree/below"), 0700), 0);
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "cannot enter this directory");
+    assert_false(is_open(at("tree/below")) || is_open(at("tree/below/file")));
+    assert_int_equal(chmod(at("tree/below"), 0750), 0);
     give(&order);
     /* … after access was given, and it is given once more. */
     put("tree/secret", "s");

@@ -339,7 +339,8 @@ def load(
     try:
         with warnings.catch_warnings(), failures_reach_all_ranks():
             warnings.filterwarnings("ignore", message=".*in a single process")
-            dcp.load(state, storage_reader=dcp.FileSystemReader(path))
+            with checkpoint.pinned(path) as pin:
+                dcp.load(state, storage_reader=dcp.FileSystemReader(pin))
     except (Exception, dcp.api.CheckpointException) as error:
         raise checkpoint.CheckpointError(f"{path}: {_words(error)}") from error
     _put(objects, state)

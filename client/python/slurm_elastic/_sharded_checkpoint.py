@@ -110,9 +110,10 @@ def load_latest(state: State, sharding: Sharding) -> str:
         for name, tensor in replicated(state.model).items():
             tensor.copy_(saved["model"][name])
         state._load_beside_the_model(saved)
-        sharding.read(
-            [_torch_compat.load_mapped(_part(path, rank)) for rank in range(saved[_PARTS])]
-        )
+        with checkpoint.pinned(path) as pin:
+            sharding.read(
+                [_torch_compat.load_mapped(_part(pin, rank)) for rank in range(saved[_PARTS])]
+            )
     return "checkpoint"
 
 

@@ -29,7 +29,19 @@ import pickle
 import stat
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Set,
+    TextIO,
+    Tuple,
+    Union,
+)
 
 from . import _events, _flat, _s3, _torch_compat, _world
 from ._world import generation, incarnation, rank_and_size
@@ -38,6 +50,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 _FORMAT = 1
 _MANIFEST = "complete.json"
+_MANIFEST_MAX = 16 << 20  # bytes
 _TEMPORARY = ".new-"
 # In the manifest, beside "files", whose values packages before this one read as sizes.
 _DIGESTS = "blake2b"
@@ -314,10 +327,23 @@ class _Written(NamedTuple):
     generation: int
 
 
+def _open_manifest(path: Path) -> TextIO:
+    """Of a directory that anybody may have made: nobody waits for it, and it is not long."""
+    file = open(
+        path / _MANIFEST, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0)
+    )
+    status = os.fstat(file.fileno())
+    is_one = stat.S_ISREG(status.st_mode) and status.st_size <= _MANIFEST_MAX
+    if is_one and status.st_uid in _trusted(path.parent):
+        return file
+    file.close()
+    raise ValueError(f"{_MANIFEST} is no manifest, or another user's")
+
+
 def _written(path: Path) -> Optional[_Written]:
     """The world that has written a checkpoint; None if unknown, or not of an elastic job."""
     try:
-        with open(path / _MANIFEST) as file:
+        with _open_manifest(path) as file:
             manifest = json.load(file)
         job, restarts = manifest["incarnation"].split(".")
         return _Written(job, int(restarts), int(manifest["generation"]))
@@ -465,14 +491,47 @@ def _stranger(path: Path, base: Path, names: Iterable[str]) -> Optional[str]:
     Who may write there is not trusted for that: to read a checkpoint may be to run a program. A
     link of the user's own leads wherever he wants.
     """
-    trusted = {os.geteuid(), 0, base.stat().st_uid}
     status = path.lstat()
     found = {status.st_uid}
     if not stat.S_ISLNK(status.st_mode):
         found |= {(path / name).lstat().st_uid for name in names}
-    for uid in sorted(found - trusted):
+    for uid in sorted(found - _trusted(base)):
         return f"it belongs to uid {uid}: only what is yours, root's or of {base}'s owner is read"
     return None
+
+
+def _trusted(base: Path) -> Set[int]:
+    return {os.geteuid(), 0, base.stat().st_uid}
+
+
+def _open_trusted(path: Path) -> int:
+    """The directory of a checkpoint, open; or the one to which a link of the user's leads."""
+    flags, trusted = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, _trusted(path.parent)
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(fd)
+        if status.st_uid not in trusted:
+            raise CheckpointError(f"{path} belongs to uid {status.st_uid}")
+        if stat.S_ISLNK(status.st_mode):
+            return os.open(path.parent / os.readlink("", dir_fd=fd), flags)
+        if status.st_mode & 0o022 and path.parent.stat().st_mode & 0o077:
+            raise CheckpointError(f"{path}: other users may write in it; chmod go-w {path}")
+        return os.open(f"/proc/self/fd/{fd}", flags)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def pinned(path: Path) -> Iterator[Path]:
+    """The same checkpoint, by a name that leads to it whatever others put in its place meanwhile.
+
+    Raises CheckpointError if others than its owner may have put files into it.
+    """
+    fd = _open_trusted(path)
+    try:
+        yield Path(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
 
 
 def _incomplete(path: Path, base: Optional[Path] = None) -> Optional[str]:
@@ -559,12 +618,13 @@ def load_latest(
 
 def load_from(path: Path, map_location: Any = "cpu") -> Any:
     """The state of that checkpoint, which latest_checkpoint() has returned."""
-    state = _read_state(path, map_location)
+    with pinned(path) as found:
+        state = _read_state(path, found, map_location)
     _events.training()
     return state
 
 
-def _read_state(path: Path, map_location: Any) -> Any:
+def _read_state(name: Path, path: Path, map_location: Any) -> Any:
     if (path / "state.pt").exists():
         return _torch_compat.load(str(path / "state.pt"), map_location)
     if (path / "state.flat").exists():
@@ -575,6 +635,6 @@ def _read_state(path: Path, map_location: Any) -> Any:
             return pickle.load(file)
     if _by_ranks().is_one(path):
         raise CheckpointError(
-            f"{path} was written by save(dcp=True): read it by load_latest(into={{...}}, dcp=True)"
+            f"{name} was written by save(dcp=True): read it by load_latest(into={{...}}, dcp=True)"
         )
-    raise CheckpointError(f"{path}: has none of {', '.join(_STATES)}: was not written by save()")
+    raise CheckpointError(f"{name}: has none of {', '.join(_STATES)}: was not written by save()")
