@@ -106,7 +106,8 @@ static int others_may(const struct place *place, mode_t other, mode_t group_bit,
 }
 
 /* Whoever may write above could have moved another file of this user there. That is nothing to be
- * opened, unless they can read it themselves. A directory may keep them from what they could read. */
+ * opened, unless they can read it themselves. A directory may keep them from what they could read.
+ */
 static int check_moved(const struct walking *walking, const struct place *place, struct error *err)
 {
     bool file = !S_ISDIR(place->st->st_mode), may;
