@@ -14,4 +14,10 @@ static inline long long monotonic_ms(void)
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
+/* Its whole seconds. */
+static inline time_t monotonic_s(void)
+{
+    return (time_t)(monotonic_ms() / 1000);
+}
+
 #endif

@@ -15,6 +15,7 @@
 
 #include "common/entry.h"
 #include "common/files.h"
+#include "common/monotonic.h"
 #include "fit/put_list.h"
 #include "fit/room.h"
 #include "state/tree.h"
@@ -89,14 +90,13 @@ static bool stops(const struct foreign *foreign)
 static bool is_denied(const struct foreign *foreign, time_t *since)
 {
     const struct timespec pause = {.tv_nsec = DENIED_NS};
-    struct timespec now;
+    time_t now = monotonic_s();
 
     if (errno != EACCES || foreign->patience == 0 || stops(foreign))
         return false;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     if (*since == 0)
-        *since = now.tv_sec;
-    if (now.tv_sec > *since + foreign->patience)
+        *since = now;
+    if (now > *since + foreign->patience)
         return false;
     nanosleep(&pause, NULL);
     return true;

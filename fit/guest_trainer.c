@@ -13,6 +13,7 @@
 
 #include "common/files.h"
 #include "common/log.h"
+#include "common/monotonic.h"
 #include "common/stop.h"
 #include "fit/foreign.h"
 #include "fit/s3_foreign.h"
@@ -52,14 +53,11 @@ static bool is_followed(const struct guest_trainer *trainer)
 static bool unwanted(void *arg)
 {
     struct guest_trainer *trainer = arg;
-    struct timespec now;
+    long long now = monotonic_ms();
 
     if (stop_asked())
         return true;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((now.tv_sec - trainer->looked.tv_sec) * 1000 +
-            (now.tv_nsec - trainer->looked.tv_nsec) / 1000000 <
-        UNWANTED_MS)
+    if (now - trainer->looked < UNWANTED_MS)
         return false;
     trainer->looked = now;
     return is_ended(trainer) || is_followed(trainer);

@@ -18,7 +18,7 @@ struct guest_trainer {
     uid_t uid;              /* of the guest */
     int attempt;            /* that has begun; 0: none */
     struct s3_box_key *key; /* for keys for S3 */
-    struct timespec looked;
+    long long looked;
 };
 
 /* One look for it; it is trained at once. -1 with err: to be tried again. */

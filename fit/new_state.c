@@ -13,6 +13,7 @@
 
 #include "common/entry.h"
 #include "common/files.h"
+#include "common/monotonic.h"
 #include "common/stop.h"
 #include "state/digest.h"
 #include "state/partial.h"
@@ -20,7 +21,7 @@
 
 #define ATTEMPT         ".attempt-"
 #define PIECE           ((size_t)1 << 20)
-#define DISCARD_SECONDS 120.0
+#define DISCARD_SECONDS 120
 
 struct new_state_path new_state_path(const char *place, int64_t number, bool whole)
 {
@@ -124,22 +125,14 @@ bool new_state_is_other(const struct new_state *state)
     return lstat(path.text, &st) == 0 && !pin_is_dir(&st, pin_for(state));
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec;
-}
-
 static bool is_late(void *arg)
 {
-    return stop_was_asked() || seconds() > *(const double *)arg;
+    return stop_was_asked() || monotonic_s() > *(const time_t *)arg;
 }
 
 int new_state_discard(const struct new_state *state, struct error *err)
 {
-    double until = seconds() + DISCARD_SECONDS;
+    time_t until = monotonic_s() + DISCARD_SECONDS;
     const struct dir_removal how = {
         .is = pin_is_dir, .is_arg = pin_for(state), .stops = is_late, .stops_arg = &until};
 

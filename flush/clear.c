@@ -18,8 +18,6 @@
 #define DEPTH_MAX 100 /* each level holds two descriptors */
 /* Some file systems leave names out of a listing while other names of it are removed. */
 #define TRIES 3
-/* Mounts on one entry, one upon the other. */
-#define MOUNTS_MAX 100
 
 /* A tree that is being removed. */
 struct clearing {
@@ -120,7 +118,7 @@ static int remove_entry(struct clearing *clearing, int dir, const char *name, in
         int rc = remove_once(clearing, dir, name, depth, err), reason = errno;
 
         if (rc == 0 || (reason != EXDEV && reason != EBUSY) || !clearing->as_root ||
-            mounts >= MOUNTS_MAX || stop_asked() || !clear_unmount(dir, name)) {
+            mounts >= CLEAR_MOUNTS_MAX || stop_asked() || !clear_unmount(dir, name)) {
             errno = reason;
             return rc;
         }

@@ -18,6 +18,8 @@ int clear_directory(int dir, const char *const *keep, struct error *err);
  * is being removed. Changes the working directory. */
 int clear_as_root(int dir, struct error *err);
 
+#define CLEAR_MOUNTS_MAX 100 /* on one entry, one upon the other */
+
 /* Unmount the last that is mounted on an entry of the directory. It works also while somebody uses
  * it. Changes the working directory. False: errno. */
 bool clear_unmount(int dir, const char *name);

@@ -12,20 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "flush/rest.h"
 #include "flush/said.h"
 #include "flush/slot.h"
 #include "flush/start.h"
 
 #define PAUSE_MS 50 /* between two looks for a slot */
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* -1: none is free, or there is no file for it. */
 static int take_slot(const struct place *place, const struct snapshot_run *run, int64_t until,
@@ -40,7 +33,7 @@ static int take_slot(const struct place *place, const struct snapshot_run *run, 
             if (fd >= 0 || errno != EAGAIN)
                 return fd;
         }
-        if (now_ms() >= until)
+        if (monotonic_ms() >= until)
             return error_set(err, "%d flushes of uid %" PRIu32 " wait on this node: left for later",
                              SLOT_USER_REST - SLOT_USER_RUNS, run->uid);
         nanosleep(&pause, NULL);
@@ -78,7 +71,7 @@ static bool copy_lines(int output, int64_t until, struct lines *lines)
     struct pollfd poll_for = {.fd = output, .events = POLLIN};
 
     for (;;) {
-        int64_t left = until - now_ms();
+        int64_t left = until - monotonic_ms();
         ssize_t got;
 
         if (poll(&poll_for, 1, left > 0 ? (int)left : 0) <= 0)
@@ -136,7 +129,7 @@ bool end_runs(const struct place places[PLACES_MAX], const struct place_run *run
                           .gid = &gid,
                           .share = place_share(first),
                           .age = age};
-    int64_t until = now_ms() + ((int64_t)limit + 1) * 1000;
+    int64_t until = monotonic_ms() + ((int64_t)limit + 1) * 1000;
     struct lines lines = {0};
     struct error err = {""};
     bool ended, stays = false;

@@ -2,6 +2,7 @@
 /* A process that must end (guard.h). The parent hears of a stop at once, and nobody else gets the
  * child's number before the parent has seen its end. */
 #include "flush/guard.h"
+#include "common/monotonic.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,14 +11,6 @@
 #include <time.h>
 
 #define END_MAX 10 /* seconds for a killed process, which may be in a call of a file system */
-
-static time_t now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
 
 /* What has become of the child: true if it has ended, or if it has stopped and *stopped says so. */
 static bool look(pid_t child, bool *stopped)
@@ -37,7 +30,7 @@ static bool wait_until(time_t until, pid_t child, bool *stopped)
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     while (!look(child, stopped)) {
-        struct timespec left = {.tv_sec = until - now_s()};
+        struct timespec left = {.tv_sec = until - monotonic_s()};
 
         if (left.tv_sec <= 0)
             return false;
@@ -57,12 +50,12 @@ enum guarded guard_wait(pid_t child, int limit)
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    if (wait_until(now_s() + limit, child, &stopped) && !stopped)
+    if (wait_until(monotonic_s() + limit, child, &stopped) && !stopped)
         return GUARD_ENDED;
     result = stopped ? GUARD_STOPPED : GUARD_LATE;
     kill(child, SIGKILL);
     /* A stop that was reported late is no end. */
-    for (time_t until = now_s() + END_MAX; wait_until(until, child, &stopped) && stopped;)
+    for (time_t until = monotonic_s() + END_MAX; wait_until(until, child, &stopped) && stopped;)
         continue;
     return result;
 }

@@ -85,7 +85,7 @@ static bool is_script(const char *path)
     return is;
 }
 
-/* Beside this program, else where it was installed. */
+/* Beside this program, else where it was installed. NULL: nowhere. */
 static const char *find_script(char path[PATH_MAX])
 {
     ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - sizeof(SCRIPT));
@@ -95,7 +95,9 @@ static const char *find_script(char path[PATH_MAX])
     end = strrchr(path, '/');
     if (end != NULL)
         memcpy(end, SCRIPT, sizeof(SCRIPT));
-    return end != NULL && is_script(path) ? path : PKGLIBEXECDIR SCRIPT;
+    if (end != NULL && is_script(path))
+        return path;
+    return is_script(PKGLIBEXECDIR SCRIPT) ? PKGLIBEXECDIR SCRIPT : NULL;
 }
 
 int main(void)
@@ -106,7 +108,7 @@ int main(void)
     memcpy(words, shell, sizeof(shell));
     words[COUNT(shell)] = script;
     choose(words + COUNT(shell) + 1);
-    if (is_script(script))
+    if (script != NULL)
         execve(words[0], (char *const *)words, none);
     return 0;
 }

@@ -24,8 +24,6 @@
 /* The parts of the place, and of the node's memory, that one user may keep. */
 #define PLACE_SHARE  4
 #define MEMORY_SHARE 8
-/* Mounts on one name, one upon the other. */
-#define MOUNTS_MAX 100
 
 static bool others_write(const struct stat *st)
 {
@@ -131,7 +129,7 @@ void place_uncover(const struct place *place, const char *name)
 {
     struct stat st;
 
-    for (int i = 0; place->own && i < MOUNTS_MAX; i++) {
+    for (int i = 0; place->own && i < CLEAR_MOUNTS_MAX; i++) {
         int fd = entry_open_same(place->fd, name, S_IFDIR, &st, NULL);
 
         if (fd >= 0)

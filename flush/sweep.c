@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "common/stop.h"
 #include "flush/rest.h"
 #include "flush/said.h"
@@ -56,14 +57,6 @@ static int without(struct place_run *runs, int count, const struct snapshot_run 
     return left;
 }
 
-static time_t now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 /* The process holds the user's slot until it ends: where one hangs, no other is begun. */
 static void begin(struct sweep *sweep, struct user *user)
 {
@@ -83,7 +76,7 @@ static void begin(struct sweep *sweep, struct user *user)
     if (start.slot < 0)
         return;
     user->text = malloc(TEXT_MAX);
-    user->began = now_s();
+    user->began = monotonic_s();
     if (user->text == NULL || start_flush(&start, &user->output, NULL) < 0)
         user->output = -1;
     close(start.slot);
@@ -153,7 +146,7 @@ static int wait_for_users(struct sweep *sweep, int *all)
     *all = 0;
     for (nfds_t i = 0; i < count; i++)
         if (of[i]->output >= 0) {
-            busy += now_s() - of[i]->began < USER_LIMIT;
+            busy += monotonic_s() - of[i]->began < USER_LIMIT;
             (*all)++;
         }
     return busy;
@@ -161,17 +154,17 @@ static int wait_for_users(struct sweep *sweep, int *all)
 
 static void flush_all(struct sweep *sweep)
 {
-    time_t until = now_s() + LIMIT;
+    time_t until = monotonic_s() + LIMIT;
     int busy = 0, all = 0;
 
-    for (int i = 0; i < sweep->count && now_s() < until; i++) {
-        while (busy >= USERS_MAX && now_s() < until)
+    for (int i = 0; i < sweep->count && monotonic_s() < until; i++) {
+        while (busy >= USERS_MAX && monotonic_s() < until)
             busy = wait_for_users(sweep, &all);
         begin(sweep, &sweep->users[i]);
         busy += sweep->users[i].output >= 0;
         all += sweep->users[i].output >= 0;
     }
-    while (busy > 0 && now_s() < until)
+    while (busy > 0 && monotonic_s() < until)
         busy = wait_for_users(sweep, &all);
 }
 

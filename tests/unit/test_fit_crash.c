@@ -677,14 +677,19 @@ static void test_each_write_of_a_role(void **state)
     trains = A_PROGRAM;
 }
 
-/* The same at a trainer of another user, who has access only for as long. */
-static void test_each_write_of_multi(void **state)
+static void need_other_user(void)
 {
-    (void)state;
     if (getpwnam(OTHER_USER) == NULL) {
         print_message("there is no user " OTHER_USER "\n");
         skip();
     }
+}
+
+/* The same at a trainer of another user, who has access only for as long. */
+static void test_each_write_of_multi(void **state)
+{
+    (void)state;
+    need_other_user();
     multi = true;
     play_all();
 }
@@ -773,10 +778,7 @@ static void test_removing(void **state)
     char left[PATH_MAX];
 
     (void)state;
-    if (getpwnam(OTHER_USER) == NULL) {
-        print_message("there is no user " OTHER_USER "\n");
-        skip();
-    }
+    need_other_user();
     multi = true;
     wanted = ENDS_WELL;
     begin();
@@ -831,10 +833,7 @@ static void test_moved(void **state)
     char path[PATH_MAX], key[PATH_MAX + 8];
 
     (void)state;
-    if (getpwnam(OTHER_USER) == NULL) {
-        print_message("there is no user " OTHER_USER "\n");
-        skip();
-    }
+    need_other_user();
     multi = true;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         wanted = ENDS_WELL;
@@ -862,10 +861,7 @@ static void test_moved(void **state)
 static void test_hanging(void **state)
 {
     (void)state;
-    if (getpwnam(OTHER_USER) == NULL) {
-        print_message("there is no user " OTHER_USER "\n");
-        skip();
-    }
+    need_other_user();
     multi = hangs = true;
     wanted = TRAINING_FAILS;
     begin();
@@ -879,10 +875,7 @@ static void test_hanging(void **state)
 static void test_questions_that_end_the_runner(void **state)
 {
     (void)state;
-    if (getpwnam(OTHER_USER) == NULL) {
-        print_message("there is no user " OTHER_USER "\n");
-        skip();
-    }
+    need_other_user();
     multi = ends_the_runner = true;
     wanted = TRAINING_FAILS;
     begin();
