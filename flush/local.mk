@@ -47,7 +47,9 @@ flush_elastic_runs_SOURCES = \
     flush/start.h \
     flush/sweep.c \
     flush/sweep.h \
-    flush/said.h
+    flush/said.h \
+    flush/users.c \
+    flush/users.h
 flush_elastic_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
 flush_elastic_runs_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 flush_elastic_runs_LINK = $(PROGRAM_LINK)

@@ -204,60 +204,33 @@ int place_newest_first(const void *a, const void *b)
     const struct snapshot_run *one = &((const struct place_run *)a)->run;
     const struct snapshot_run *other = &((const struct place_run *)b)->run;
 
-    if (one->uid != other->uid)
-        return one->uid < other->uid ? -1 : 1;
     if (one->job != other->job)
         return one->job > other->job ? -1 : 1;
     return (one->restarts < other->restarts) - (one->restarts > other->restarts);
 }
 
-/* Where the user's next one belongs in the list: behind all, or in the place of the oldest of this
- * user, who has `most`. NULL: nowhere, it is older than that. */
-static struct place_run *room_for(const struct place_run *next, int most, struct place_run *list,
-                                  int count)
-{
-    struct place_run *oldest = NULL;
-    int runs = 0;
-
-    for (int i = 0; i < count; i++) {
-        if (list[i].run.uid != next->run.uid)
-            continue;
-        runs++;
-        if (oldest == NULL || place_newest_first(oldest, &list[i]) < 0)
-            oldest = &list[i];
-    }
-    if (runs < most)
-        return &list[count];
-    return place_newest_first(next, oldest) < 0 ? oldest : NULL;
-}
-
-int place_list(const struct place *place, int index, const char *node, int most,
-               struct place_run *list, int count, int max)
+void place_each(const struct place *place, const char *node,
+                void (*found)(void *arg, const struct snapshot_run *run), void *arg)
 {
     DIR *dir = place->fd >= 0 ? entry_list(place->fd) : NULL;
     time_t began = time(NULL);
     const char *name;
 
-    while (dir != NULL && count < max && time(NULL) - began < LIST_LIMIT &&
-           (name = entry_next(dir)) != NULL) {
-        struct place_run next = {.place = index}, *room;
+    while (dir != NULL && time(NULL) - began < LIST_LIMIT && (name = entry_next(dir)) != NULL) {
+        struct snapshot_run run;
         struct statx st;
         bool of_user;
 
-        if (snapshot_run_parse(name, &next.run, NULL) != 0 || strcmp(next.run.node, node) != 0)
+        if (snapshot_run_parse(name, &run, NULL) != 0 || strcmp(run.node, node) != 0)
             continue;
-        of_user = belongs(place, name, next.run.uid, &st);
+        of_user = belongs(place, name, run.uid, &st);
         if (S_ISDIR(st.stx_mode) && began - st.stx_mtime.tv_sec > DAY)
             place_remove(place, name); /* which says itself whether it is empty */
-        if (!of_user || (room = room_for(&next, most, list, count)) == NULL)
-            continue;
-        place_name(next.name, &next.run);
-        count += room == &list[count];
-        *room = next;
+        if (of_user)
+            found(arg, &run);
     }
     if (dir != NULL)
         closedir(dir);
-    return count;
 }
 
 static bool is_crowded(const struct statfs *fs)

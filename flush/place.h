@@ -58,14 +58,13 @@ void place_uncover(const struct place *place, const char *name);
 /* Remove the directory if it is empty. */
 void place_remove(const struct place *place, const char *name);
 
-/* For qsort(): user by user, and of a user the newest first. */
+/* For qsort(), of one user. */
 int place_newest_first(const void *a, const void *b);
 
-/* Add the run directories of this node, the newest `most` of each user, to the list: those that
- * belong to the user in their name (place_has()). Empty ones of any owner that are a day old are
- * removed. Returns the new count, at most max. */
-int place_list(const struct place *place, int index, const char *node, int most,
-               struct place_run *list, int count, int max);
+/* Call found() for each run directory of this node that belongs to the user in its name
+ * (place_has()). Empty ones of any owner that are a day old are removed. */
+void place_each(const struct place *place, const char *node,
+                void (*found)(void *arg, const struct snapshot_run *run), void *arg);
 
 /* How many bytes one user may keep there of what could not be saved. Nothing, where more than half
  * of the memory for snapshots is in use. */

@@ -23,6 +23,8 @@ enum slot {
 #define SLOT_USER_REST  9 /* the one that removes what the user's rights cannot */
 #define SLOT_USER_MAX   10
 
+#define SLOT_STRANGERS UINT32_MAX /* no uid: all that are not those of users */
+
 /* A descriptor that holds the slot. -1 with errno EAGAIN: somebody has it; -1 with err: there is no
  * file for it. */
 int slot_take(const struct place *place, const char *node, enum slot slot, struct error *err);

@@ -19,18 +19,20 @@
 #include "flush/said.h"
 #include "flush/slot.h"
 #include "flush/start.h"
+#include "flush/users.h"
 
-#define RUNS_MAX     300 /* directories of one sweep */
+#define USERS_MAX    300 /* of one sweep */
 #define RUNS_OF_USER START_RUNS_MAX
 #define RUNS_KEPT    20  /* of a user, that cannot be saved */
-#define USERS_MAX    4   /* whose directories are flushed at the same time */
+#define AT_A_TIME    4   /* users whose directories are flushed at the same time */
 #define USER_LIMIT   10  /* seconds, after which another user is begun */
 #define LIMIT        300 /* seconds for a sweep */
 #define TEXT_MAX     65536
 
 /* The directories of one user, which one process flushes. */
 struct user {
-    const struct place_run *runs;
+    bool stranger;
+    struct place_run runs[RUNS_OF_USER]; /* the newest */
     int count;
     int output; /* -1: not begun, or over */
     time_t began;
@@ -42,19 +44,52 @@ struct sweep {
     const struct place *places;
     int64_t share;
     int age;
-    struct user users[RUNS_MAX];
+    const struct snapshot_run *own; /* whose job is left out */
+    int place;                      /* that is being listed */
+    uid_t uids[USERS_MAX];
+    struct user users[USERS_MAX];
     int count;
 };
 
-/* Without the directories of that job. */
-static int without(struct place_run *runs, int count, const struct snapshot_run *job)
+/* Where the user's next one belongs: behind all, or in the place of his oldest. NULL: nowhere, it
+ * is older than that. */
+static struct place_run *room_for(const struct place_run *next, struct user *user)
 {
-    int left = 0;
+    struct place_run *oldest = &user->runs[0];
 
-    for (int i = 0; i < count; i++)
-        if (runs[i].run.uid != job->uid || runs[i].run.job != job->job)
-            runs[left++] = runs[i];
-    return left;
+    if (user->count < RUNS_OF_USER)
+        return &user->runs[user->count++];
+    for (int i = 1; i < user->count; i++)
+        if (place_newest_first(oldest, &user->runs[i]) < 0)
+            oldest = &user->runs[i];
+    return place_newest_first(next, oldest) < 0 ? oldest : NULL;
+}
+
+static void add_run(void *arg, const struct snapshot_run *run)
+{
+    struct sweep *sweep = arg;
+    struct place_run next = {.run = *run, .place = sweep->place}, *room;
+    int i = 0;
+
+    if (run->uid == sweep->own->uid && run->job == sweep->own->job)
+        return;
+    while (i < sweep->count && sweep->uids[i] != run->uid)
+        i++;
+    room = i < sweep->count ? room_for(&next, &sweep->users[i]) : NULL;
+    if (room == NULL)
+        return;
+    place_name(next.name, run);
+    *room = next;
+}
+
+/* Of the uids that are nobody's one process at a time runs, too. */
+static int take_slot(const struct sweep *sweep, const struct user *user)
+{
+    struct snapshot_run run = user->runs[0].run;
+
+    if (user->stranger)
+        run.uid = SLOT_STRANGERS;
+    return slot_take_user(place_first(sweep->places), &run, SLOT_USER_SWEEP, NULL);
 }
 
 /* The process holds the user's slot until it ends: where one hangs, no other is begun. */
@@ -71,8 +106,7 @@ static void begin(struct sweep *sweep, struct user *user)
 
     for (int i = 0; i < user->count; i++)
         place_uncover(&sweep->places[user->runs[i].place], user->runs[i].name);
-    start.slot = slot_take_user(place_first(sweep->places), &user->runs->run, SLOT_USER_SWEEP,
-                                NULL);
+    start.slot = take_slot(sweep, user);
     if (start.slot < 0)
         return;
     user->text = malloc(TEXT_MAX);
@@ -129,8 +163,8 @@ static void read_output(struct sweep *sweep, struct user *user)
  * those that take so long that another user may be begun; *all counts these as well. */
 static int wait_for_users(struct sweep *sweep, int *all)
 {
-    struct pollfd polls[RUNS_MAX];
-    struct user *of[RUNS_MAX];
+    struct pollfd polls[USERS_MAX];
+    struct user *of[USERS_MAX];
     nfds_t count = 0;
     int busy = 0;
 
@@ -158,8 +192,12 @@ static void flush_all(struct sweep *sweep)
     int busy = 0, all = 0;
 
     for (int i = 0; i < sweep->count && monotonic_s() < until; i++) {
-        while (busy >= USERS_MAX && monotonic_s() < until)
+        while (busy >= AT_A_TIME && monotonic_s() < until)
             busy = wait_for_users(sweep, &all);
+        if (sweep->users[i].count == 0)
+            continue; /* only own's, or gone by now */
+        qsort(sweep->users[i].runs, (size_t)sweep->users[i].count, sizeof(struct place_run),
+              place_newest_first);
         begin(sweep, &sweep->users[i]);
         busy += sweep->users[i].output >= 0;
         all += sweep->users[i].output >= 0;
@@ -171,27 +209,24 @@ static void flush_all(struct sweep *sweep)
 static void sweep_node(const struct place places[PLACES_MAX], const struct snapshot_run *own,
                        int age)
 {
-    struct place_run *runs = calloc(RUNS_MAX, sizeof(*runs));
     struct sweep *sweep = calloc(1, sizeof(*sweep));
-    int count = 0;
+    bool last_is_stranger;
 
-    if (runs == NULL || sweep == NULL)
+    if (sweep == NULL)
         _exit(1);
-    for (int i = 0; i < PLACES_MAX; i++)
-        count = place_list(&places[i], i, own->node, RUNS_OF_USER, runs, count, RUNS_MAX);
-    count = without(runs, count, own);
-    qsort(runs, (size_t)count, sizeof(*runs), place_newest_first);
-    for (int i = 0; i < count; i++) {
-        if (i == 0 || runs[i].run.uid != runs[i - 1].run.uid)
-            sweep->users[sweep->count++] = (struct user){.runs = &runs[i], .output = -1};
-        sweep->users[sweep->count - 1].count++;
-    }
+    sweep->own = own;
     sweep->places = places;
+    sweep->count = users_choose(places, own->node, sweep->uids, USERS_MAX, &last_is_stranger);
+    for (int i = 0; i < sweep->count; i++)
+        sweep->users[i].output = -1;
+    if (last_is_stranger)
+        sweep->users[sweep->count - 1].stranger = true;
+    for (sweep->place = 0; sweep->place < PLACES_MAX; sweep->place++)
+        place_each(&places[sweep->place], own->node, add_run, sweep);
     sweep->share = place_share(place_first(places));
     sweep->age = age;
     flush_all(sweep);
     free(sweep);
-    free(runs);
 }
 
 /* Whoever finds somebody waiting need not wait: that one begins later, and finds the same. */

@@ -144,6 +144,50 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     rm "$WORK/hangs"
 }
 
+# strangers COUNT: where everybody may write, directories of as many uids without an account, as one user can make
+# with his subordinate uids.
+strangers() {
+    python3 - "$WORK/place" "$1" <<'PY'
+import os, sys
+for uid in range(300000, 300000 + int(sys.argv[2])):
+    path = f"{sys.argv[1]}/elastic-{uid}-1.0-n1"
+    os.mkdir(path, 0o700)
+    os.chown(path, uid, uid)
+PY
+}
+
+@test "uids without an account start no flushes of their own, and keep no user from his turn" {
+    chmod 1777 "$WORK/place"
+    own "elastic-$USER_ID-12.0-n1"
+    strangers 400
+    stub 'while (($(id -u) >= 300000)) && [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done; echo "nothing to flush: it is in use"'
+    touch "$WORK/hangs"
+    for _ in 1 2; do
+        hook prolog 99
+        wait_for 60 no_sweep
+    done
+    cat "$OUT"
+    rm "$WORK/hangs"
+    (($(grep -c "^$USER_ID " "$OUT") == 2))
+    (($(grep -vc "^$USER_ID " "$OUT") == 1))
+}
+
+# all_had_a_turn: after another prolog.
+all_had_a_turn() {
+    hook prolog 99
+    wait_for 100 no_sweep
+    (($(cut -d ' ' -f 1 "$OUT" | sort -u | wc -l) == 310))
+}
+
+@test "where more users have left something than one sweep takes, none is left out for ever" {
+    local uid
+    stub 'echo "nothing to flush: it is in use"'
+    for uid in {70001..70310}; do
+        USER_ID=$uid own "elastic-$uid-1.0-n1"
+    done
+    wait_for 300 all_had_a_turn
+}
+
 @test "however many jobs end, few flushes of a user wait" {
     stub 'while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
     touch "$WORK/hangs"
