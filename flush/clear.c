@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/entry.h"
@@ -223,7 +224,7 @@ static void look_at_use(int dir, const char *name, time_t *last)
         *last = st.stx_ctime.tv_sec;
 }
 
-time_t clear_last_use(int dir)
+bool clear_is_old(int dir, int seconds)
 {
     time_t last = 0;
     struct stat st;
@@ -236,5 +237,5 @@ time_t clear_last_use(int dir)
         look_at_use(snapshot, "1", &last);
         close(snapshot);
     }
-    return last;
+    return time(NULL) - last > seconds;
 }

@@ -4,7 +4,6 @@
 #define ELASTIC_FLUSH_CLEAR_H
 
 #include <stdbool.h>
-#include <time.h>
 
 #include "lib/error.h"
 
@@ -26,8 +25,8 @@ bool clear_unmount(int dir, const char *name);
 
 bool clear_is_empty(int dir);
 
-/* When an entry was last made or removed in the run directory, its snapshot directory, or a buffer
- * of that. The user cannot set this time. */
-time_t clear_last_use(int dir);
+/* Was no entry made or removed for so many seconds in the run directory, its snapshot directory, or
+ * a buffer of that? The user cannot set this time. */
+bool clear_is_old(int dir, int seconds);
 
 #endif

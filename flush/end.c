@@ -99,17 +99,20 @@ static void say_how_it_ended(pid_t guard)
 static void remove_rest(const struct place places[PLACES_MAX], const struct place_run *runs,
                         int count, const struct lines *lines, int64_t until)
 {
+    struct lock_terms terms[START_RUNS_MAX];
     struct place_run left[START_RUNS_MAX];
     struct lines none = {0};
     struct error err = {""};
     int output, left_count = 0;
 
     for (int i = 0; i < count && i < lines->count; i++)
-        if (lines->not_removed[i])
+        if (lines->not_removed[i]) {
+            terms[left_count] = (struct lock_terms){.ended = true};
             left[left_count++] = runs[i];
+        }
     if (left_count == 0)
         return;
-    if (rest_remove(places, left, left_count, &output, &err) != 0) {
+    if (rest_remove(places, left, left_count, terms, &output, &err) != 0) {
         printf("not removed: %s\n", err.text);
         return;
     }

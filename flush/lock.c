@@ -8,11 +8,24 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/entry.h"
 #include "common/stop.h"
+#include "flush/clear.h"
 #include "flush/process.h"
+
+#define AGENT_MS   2000 /* for a killed agent to disappear */
+#define UNUSED_MAX 600  /* seconds in which an agent begins that has put something there */
+
+enum lock {
+    LOCK_LIVES,    /* a process of the job holds it */
+    LOCK_UNKNOWN,  /* it is not known who does */
+    LOCK_STRANGER, /* somebody does who is not of the job: no agent. Any process of the user can */
+    LOCK_ENDED,    /* nobody does, so it is ours now until this process ends */
+    LOCK_NONE,     /* there is no lock, or something else in its place */
+};
 
 /* The kernel names the process that has taken the lock, also where another has inherited it, or has
  * got it through a socket. */
@@ -51,7 +64,8 @@ static enum lock holder(const struct stat *st, uint32_t job)
     return lock;
 }
 
-enum lock lock_look(int dir, const struct snapshot_run *run)
+/* Who holds the lock in this run directory? */
+static enum lock look(int dir, const struct snapshot_run *run)
 {
     struct statx named;
     struct stat st;
@@ -77,4 +91,32 @@ enum lock lock_look(int dir, const struct snapshot_run *run)
     }
     close(fd);
     return lock;
+}
+
+/* A killed agent may not be gone yet, and another process may just be checking whether it is. */
+static enum lock look_for_agent(int dir, const struct snapshot_run *run, int wait_ms)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    enum lock lock = look(dir, run);
+
+    for (int ms = 0; lock <= LOCK_UNKNOWN && ms < wait_ms && !stop_asked(); ms += 20) {
+        nanosleep(&pause, NULL);
+        lock = look(dir, run);
+    }
+    return lock;
+}
+
+/* A directory without a lock may belong to a job that is about to begin: its agent makes the lock
+ * before anything else of size. A user cannot keep memory by what he puts in the place of the lock,
+ * nor by a process of another job that holds it. */
+bool lock_is_used(int dir, const struct snapshot_run *run, const struct lock_terms *terms)
+{
+    enum lock lock = look_for_agent(dir, run, terms->sweep ? 0 : AGENT_MS);
+
+    if (lock == LOCK_UNKNOWN)
+        return !terms->ended;
+    if (lock != LOCK_NONE || !terms->sweep)
+        return lock == LOCK_LIVES;
+    return (terms->max_age <= 0 || !clear_is_old(dir, terms->max_age)) &&
+           (clear_is_empty(dir) || !clear_is_old(dir, UNUSED_MAX));
 }

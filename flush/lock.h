@@ -3,19 +3,20 @@
 #ifndef ELASTIC_FLUSH_LOCK_H
 #define ELASTIC_FLUSH_LOCK_H
 
+#include <stdbool.h>
+
 #include "lib/snapshot.h"
 
 #define LOCK_NAME "agent.lock"
 
-enum lock {
-    LOCK_LIVES,    /* a process of the job holds it */
-    LOCK_UNKNOWN,  /* it is not known who does */
-    LOCK_STRANGER, /* somebody does who is not of the job: no agent. Any process of the user can */
-    LOCK_ENDED,    /* nobody does, so it is ours now until this process ends */
-    LOCK_NONE,     /* there is no lock, or something else in its place */
+/* What somebody knows who wants to remove a run directory. */
+struct lock_terms {
+    bool ended;  /* its job has ended: of whom nothing is known is no agent */
+    bool sweep;  /* nothing: without a lock it may be that of a job which begins */
+    int max_age; /* then it goes if it was not used for so many seconds; 0: never */
 };
 
-/* Who holds the lock in this run directory? */
-enum lock lock_look(int dir, const struct snapshot_run *run);
+/* Is the directory in use? Waits for a killed agent to disappear, but not in a sweep. */
+bool lock_is_used(int dir, const struct snapshot_run *run, const struct lock_terms *terms);
 
 #endif

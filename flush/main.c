@@ -41,9 +41,7 @@ enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 #define SECONDS_MAX  86400
 #define AGE_MAX      (100 * 86400)
 #define RUNS_MAX     1000
-#define REMOVE_LIMIT 10   /* seconds for the removal, when all other limits are over */
-#define AGENT_MS     2000 /* for a killed agent to disappear */
-#define UNUSED_MAX   600  /* seconds in which an agent begins that has put something there */
+#define REMOVE_LIMIT 10 /* seconds for the removal, when all other limits are over */
 
 struct options {
     char **run_dirs;
@@ -243,6 +241,7 @@ static int open_run_dir(char *path, const struct snapshot_run *run, struct error
     if (check_owner(path, st.st_uid, run, err) == 0)
         return fd;
     close(fd);
+    errno = EPERM;
     return -1;
 }
 
@@ -358,38 +357,9 @@ static int flush_newest(struct work *work, struct error *torn, bool *lost)
 
 /* ---- and then -------------------------------------------------------------------------------- */
 
-/* A killed agent may not be gone yet, and another process may just be checking whether it is. */
-static enum lock look_for_agent(const struct work *work, int wait_ms)
-{
-    const struct timespec pause = {.tv_nsec = 20000000};
-    enum lock lock = lock_look(work->fd, &work->run);
-
-    for (int ms = 0; lock <= LOCK_UNKNOWN && ms < wait_ms && !stop_asked(); ms += 20) {
-        nanosleep(&pause, NULL);
-        lock = lock_look(work->fd, &work->run);
-    }
-    return lock;
-}
-
 static bool is_old(int dir, const struct options *options)
 {
-    return options->max_age > 0 && time(NULL) - clear_last_use(dir) > options->max_age;
-}
-
-/* A directory without a lock may belong to a job that is about to begin: its agent makes the lock
- * before anything else of size. A user cannot keep memory by what he puts in the place of the lock,
- * nor by a process of another job that holds it. Who starts this with --kill knows that the job has
- * ended: of whom nothing is known is no agent. */
-static bool is_in_use(const struct work *work, const struct options *options)
-{
-    enum lock lock = look_for_agent(work, options->sweep ? 0 : AGENT_MS);
-
-    if (lock == LOCK_UNKNOWN)
-        return !options->kill;
-    if (lock != LOCK_NONE || !options->sweep)
-        return lock == LOCK_LIVES;
-    return !is_old(work->fd, options) &&
-           (clear_is_empty(work->fd) || time(NULL) - clear_last_use(work->fd) <= UNUSED_MAX);
+    return options->max_age > 0 && clear_is_old(dir, options->max_age);
 }
 
 static int make_lock(int dir, struct error *err)
@@ -517,18 +487,28 @@ static int flush_open(struct options *options, struct work *work)
     return status;
 }
 
+/* Is that an error of the moment? What cannot be opened for it may be in use, and may have a
+ * snapshot. */
+static bool passes(int reason)
+{
+    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == EINTR ||
+           reason == EAGAIN;
+}
+
 static int flush(struct options *options, struct work *work)
 {
+    const struct lock_terms terms = {
+        .ended = options->kill, .sweep = options->sweep, .max_age = options->max_age};
     int status = STATUS_OK;
 
     work->fd = open_run_dir(work->path, &work->run, &work->line);
     if (work->fd < 0) {
         /* Any file type but a directory. */
-        if (options->remove && unlink(work->path) != 0 && errno != ENOENT)
-            error_prefix(&work->line, SAID_NOT_REMOVED);
+        if (options->remove && !passes(errno) && unlink(work->path) != 0 && errno != ENOENT)
+            error_prefix(&work->line, SAID_UNSEEN);
         return STATUS_ERROR;
     }
-    if (options->remove && is_in_use(work, options))
+    if (options->remove && lock_is_used(work->fd, &work->run, &terms))
         error_set(&work->line, SAID_IN_USE);
     else
         status = flush_open(options, work);

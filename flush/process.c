@@ -9,15 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/entry.h"
 #include "common/stop.h"
 #include "lib/text.h"
 
-#define CGROUPS_MAX 65536   /* bytes of /proc/PID/cgroup */
-#define CGROUP_JOB  "/job_" /* and a number: a directory that Slurm makes */
-#define OPEN_FLAGS  (O_RDONLY | O_CLOEXEC)
+#define TEXT_MAX      65536 /* bytes of /proc/PID/cgroup, and …/status */
+#define CGROUPS       "/sys/fs/cgroup"
+#define CGROUP_JOB    "/job_" /* and a number: a directory that Slurm makes */
+#define OPEN_FLAGS    (O_RDONLY | O_CLOEXEC)
+#define ALL_UIDS_ROOT "\nUid:\t0\t0\t0\t0\n" /* of /proc/PID/status */
 
 /* What is looked for in the environment of a process, entry by entry. */
 struct search {
@@ -57,13 +60,43 @@ static void look_at_piece(struct search *search, const char *piece, size_t len)
     }
 }
 
+/* A new string, or NULL. */
+static char *text_of(int process, const char *name)
+{
+    int fd = openat(process, name, OPEN_FLAGS);
+    size_t len;
+    char *text = fd >= 0 ? entry_text(fd, TEXT_MAX, &len, NULL) : NULL;
+
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+/* A user's process may have its environment in memory that comes from a file system of the user's,
+ * which never answers. Root reads that of root's processes only. */
+static bool may_read(int process)
+{
+    char *status = geteuid() == 0 ? text_of(process, "status") : NULL;
+    const char *uids = status != NULL ? strstr(status, "\nUid:") : NULL;
+    bool may = geteuid() != 0 ||
+               (uids != NULL && strncmp(uids, ALL_UIDS_ROOT, strlen(ALL_UIDS_ROOT)) == 0);
+
+    free(status);
+    return may;
+}
+
 /* 0, or -1: it cannot be read. */
 static int look_at_environment(int process, struct search *search)
 {
     char piece[4096];
     ssize_t got = 0;
-    int fd = openat(process, "environ", OPEN_FLAGS);
+    int fd;
 
+    if (!may_read(process)) {
+        errno = EACCES;
+        return -1;
+    }
+    fd = openat(process, "environ", OPEN_FLAGS);
     if (fd < 0)
         return -1;
     while (!stop_asked() && (got = read(fd, piece, sizeof(piece))) > 0)
@@ -82,20 +115,63 @@ bool process_is_of_run(int process, const char *run_dir)
            strcmp(search.job, search.world) == 0;
 }
 
-/* The number in the first "/job_NUMBER" that is the name of a directory: the job, and not what the
- * job has made below. 0: there is none. */
-static unsigned long job_in(const char *cgroups)
+/* Is that directory not root's? A user makes what he likes below a cgroup that is his. Where it is
+ * not found its name counts: cgroups may be mounted elsewhere. */
+static bool is_users(const char *controllers, const char *path, int len)
 {
-    for (const char *at = cgroups; (at = strstr(at, CGROUP_JOB)) != NULL;) {
+    const bool v2 = controllers[0] == '\0';
+    const char *const below[] = {v2 ? "" : controllers, v2 ? "unified" : NULL};
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof(below) / sizeof(below[0]) && below[i] != NULL; i++) {
+        char name[PATH_MAX];
+
+        if (snprintf(name, sizeof(name), CGROUPS "/%s%.*s", below[i], len, path) >=
+            (int)sizeof(name))
+            return true;
+        if (stat(name, &st) == 0)
+            return st.st_uid != 0;
+        if (errno != ENOENT && errno != ENOTDIR)
+            return true;
+    }
+    return false;
+}
+
+/* The number in the first "/job_NUMBER" of a path that is a directory of root's: the job, and not
+ * what the job has made below. 0: there is none. */
+static unsigned long job_in_path(const char *controllers, const char *path)
+{
+    for (const char *at = path; (at = strstr(at, CGROUP_JOB)) != NULL;) {
         char *end = NULL;
         unsigned long job;
 
         at += strlen(CGROUP_JOB);
         job = *at >= '1' && *at <= '9' ? strtoul(at, &end, 10) : 0;
-        if (job > 0 && (*end == '/' || *end == '\n' || *end == '\0'))
+        if (job > 0 && (*end == '/' || *end == '\0') &&
+            !is_users(controllers, path, (int)(end - path)))
             return job;
     }
     return 0;
+}
+
+/* The lines are NUMBER:CONTROLLERS:PATH. Changes the text. */
+static unsigned long job_in(char *cgroups)
+{
+    unsigned long job = 0;
+    char *line;
+
+    while (job == 0 && (line = strsep(&cgroups, "\n")) != NULL) {
+        const char *controllers;
+
+        strsep(&line, ":");
+        controllers = strsep(&line, ":");
+        if (line == NULL)
+            continue;
+        if (strncmp(controllers, "name=", 5) == 0)
+            controllers += 5;
+        job = job_in_path(controllers, line);
+    }
+    return job;
 }
 
 static enum process_job by_environment(int process, uint32_t job)
@@ -111,14 +187,10 @@ static enum process_job by_environment(int process, uint32_t job)
 
 static enum process_job of_process(int process, uint32_t job)
 {
-    int fd = openat(process, "cgroup", OPEN_FLAGS);
-    size_t len;
-    char *text = fd >= 0 ? entry_text(fd, CGROUPS_MAX, &len, NULL) : NULL;
+    char *text = text_of(process, "cgroup");
     unsigned long number = text != NULL ? job_in(text) : 0;
 
     free(text);
-    if (fd >= 0)
-        close(fd);
     if (number > 0)
         return number == job ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
     return by_environment(process, job);

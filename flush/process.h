@@ -17,7 +17,8 @@ enum process_job {
     PROCESS_UNKNOWN,  /* the process cannot be read */
 };
 
-/* Slurm's cgroup decides, which no user can choose. Where jobs have none, SLURM_JOB_ID does. */
+/* Slurm's cgroup decides, which no user can choose. Where jobs have none, SLURM_JOB_ID does; but
+ * root does not read that of a user's process. */
 enum process_job process_job(pid_t pid, uint32_t job);
 
 #endif

@@ -21,14 +21,16 @@
 
 #define LIMIT 60 /* seconds; the next sweep goes on with what is left then */
 
-static int remove_below(int dir, const struct snapshot_run *run, struct error *err)
+static int remove_below(int dir, const struct snapshot_run *run, const struct lock_terms *terms,
+                        struct error *err)
 {
-    if (lock_look(dir, run) == LOCK_LIVES)
-        return error_set(err, "a process of its job uses it");
+    if (lock_is_used(dir, run, terms))
+        return error_set(err, "it is in use");
     return clear_as_root(dir, err);
 }
 
-static int remove_one(const struct place *place, const struct place_run *run, struct error *err)
+static int remove_one(const struct place *place, const struct place_run *run,
+                      const struct lock_terms *terms, struct error *err)
 {
     struct stat st;
     int rc, dir;
@@ -39,7 +41,7 @@ static int remove_one(const struct place *place, const struct place_run *run, st
     dir = entry_open_same(place->fd, run->name, S_IFDIR, &st, err);
     if (dir < 0)
         return errno == ENOENT ? 0 : -1;
-    rc = remove_below(dir, &run->run, err);
+    rc = remove_below(dir, &run->run, terms, err);
     close(dir);
     place_remove(place, run->name);
     return rc;
@@ -54,7 +56,7 @@ static void say(bool prints, int priority, const char *path, const char *name, c
 }
 
 static void remove_all(const struct place places[PLACES_MAX], const struct place_run *runs,
-                       int count, bool prints)
+                       int count, const struct lock_terms *terms, bool prints)
 {
     struct error err;
 
@@ -62,7 +64,7 @@ static void remove_all(const struct place places[PLACES_MAX], const struct place
     for (int i = 0; i < count && !stop_asked(); i++) {
         const char *path = places[runs[i].place].path;
 
-        if (remove_one(&places[runs[i].place], &runs[i], &err) == 0) {
+        if (remove_one(&places[runs[i].place], &runs[i], &terms[i], &err) == 0) {
             say(prints, LOG_NOTICE, path, runs[i].name, "removed by root");
         } else {
             error_prefix(&err, "not removed by root");
@@ -97,7 +99,7 @@ static void close_others(int slot, const struct place places[PLACES_MAX])
 /* slurmd kills the process group of its script when that ends. Whatever this process meets, it ends
  * when it has computed for so long. */
 static _Noreturn void work(const struct place places[PLACES_MAX], const struct place_run *runs,
-                           int count, int output, int slot)
+                           int count, const struct lock_terms *terms, int output, int slot)
 {
     const struct rlimit limit = {.rlim_cur = LIMIT, .rlim_max = LIMIT + 5};
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -111,12 +113,12 @@ static _Noreturn void work(const struct place places[PLACES_MAX], const struct p
     dup2(none, STDERR_FILENO);
     close_others(slot, places);
     openlog("slurm-elastic", 0, LOG_USER);
-    remove_all(places, runs, count, output >= 0);
+    remove_all(places, runs, count, terms, output >= 0);
     _exit(0);
 }
 
 int rest_remove(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
-                int *output, struct error *err)
+                const struct lock_terms *terms, int *output, struct error *err)
 {
     int ends[2] = {-1, -1}, slot;
     pid_t pid;
@@ -132,7 +134,7 @@ int rest_remove(const struct place places[PLACES_MAX], const struct place_run *r
     fflush(stdout); /* else both processes have what is in it */
     pid = fork();
     if (pid == 0)
-        work(places, runs, count, ends[1], slot);
+        work(places, runs, count, terms, ends[1], slot);
     if (pid < 0)
         error_set(err, "fork: %s", strerror(errno));
     close(slot);

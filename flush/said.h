@@ -11,4 +11,7 @@
 #define SAID_NOT_REMOVED "not removed"
 #define SAID_ERROR       "elastic-flush: "
 
+/* The same of one that could not be opened, so it may be in use. */
+#define SAID_UNSEEN SAID_NOT_REMOVED ", unseen"
+
 #endif

@@ -124,6 +124,9 @@ static bool says(const char *line, const char *text)
 /* One line for each directory, in their order. Empty directories stay where root has made them. */
 static void end(struct sweep *sweep, struct user *user)
 {
+    const struct lock_terms looked = {.ended = true};
+    const struct lock_terms unseen = {.sweep = true, .max_age = sweep->age};
+    struct lock_terms terms[RUNS_OF_USER];
     struct place_run left[RUNS_OF_USER];
     char *rest = user->text;
     int count = 0;
@@ -139,13 +142,14 @@ static void end(struct sweep *sweep, struct user *user)
             break;
         *newline = '\0';
         rest = newline + 1;
-        if (says(line, SAID_ERROR SAID_NOT_REMOVED))
+        if (says(line, SAID_ERROR SAID_NOT_REMOVED)) {
+            terms[count] = says(line, SAID_ERROR SAID_UNSEEN) ? unseen : looked;
             left[count++] = user->runs[i];
-        else if (strcmp(line, SAID_IN_USE) != 0)
+        } else if (strcmp(line, SAID_IN_USE) != 0)
             place_remove(&sweep->places[user->runs[i].place], user->runs[i].name);
     }
     if (count > 0)
-        rest_remove(sweep->places, left, count, NULL, NULL);
+        rest_remove(sweep->places, left, count, terms, NULL, NULL);
     free(user->text);
 }
 
@@ -224,7 +228,7 @@ static void sweep_node(const struct place places[PLACES_MAX], const struct snaps
     for (sweep->place = 0; sweep->place < PLACES_MAX; sweep->place++)
         place_each(&places[sweep->place], own->node, add_run, sweep);
     sweep->share = place_share(place_first(places));
-    sweep->age = age;
+    sweep->age = age > 0 ? age : 1; /* elastic-flush takes 0 for ever */
     flush_all(sweep);
     free(sweep);
 }

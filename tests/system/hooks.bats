@@ -496,7 +496,7 @@ put_into_job() {
     return 1
 }
 
-nobody_removes() { ! pgrep -f "elastic-runs epilog .*$WORK/place" >/dev/null; }
+nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
 
 @test "Slurm's cgroup says of which job a process is, and not its environment" {
     local dir=$WORK/place/elastic-$USER_ID-12.0-n1 said job holder
@@ -518,6 +518,62 @@ nobody_removes() { ! pgrep -f "elastic-runs epilog .*$WORK/place" >/dev/null; }
             rm -rf "$dir"
         fi
     done
+}
+
+@test "a cgroup that a user has named as Slurm names a job's says nothing" {
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 holder
+    leave 12 10 /dev/null/x
+    holds 13 "$dir/agent.lock"
+    holder=$(tail -n 1 "$WORK/pids")
+    put_into_job "$(ps -o ppid= "$holder" | xargs)" 12 || skip 'no cgroups here'
+    chown "$USER_ID" "$CGROUP"
+    run "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 --age=86400 -- "${dir##*/}" "$WORK/place"
+    kill -KILL "$holder"
+    wait_for 30 rmdir "$CGROUP" "${CGROUP%/*}" 2>/dev/null
+    echo "$output"
+    [[ $output == *'not flushed: snapshot/0 of 1.0'* ]]
+}
+
+@test "what a sweep's flush could not remove stays if it may be that of a job which begins" {
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    stub 'echo "elastic-flush: not removed, unseen: x" >&2'
+    own "${dir##*/}"
+    as_user touch "$dir/state"
+    hook prolog 99
+    wait_for 30 test -s "$OUT"
+    wait_for 30 nobody_removes
+    [ -e "$dir/state" ]
+    # Nobody has begun in it for the time of snapshot_keep.
+    printf 'snapshot_keep = 0\n' >>"$WORK/elastic.conf"
+    wait_for 60 eval 'hook prolog 99; wait_for 30 nobody_removes; [[ ! -e $dir ]]'
+}
+
+@test "what cannot be opened for want of memory is kept, and flushed later" {
+    command -v strace >/dev/null || skip 'needs strace'
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
+    stub 'exec strace -f -qqq -o /dev/null -e trace=openat2 -e inject=openat2:error=ENOMEM:when=1 "${0%/*}/real" "$@"'
+    install -m 755 "$LIBEXEC/elastic-flush" "$STUB/real"
+    leave 12 10 "$WORK/checkpoint"
+    hook epilog 12
+    wait_for 30 nobody_removes
+    [ -s "$OUT" ]
+    [ -e "$dir/snapshot/0/complete.json" ]
+    STUB='' hook epilog 12
+    [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
+}
+
+@test "root reads the environment of no process of a user" {
+    command -v strace >/dev/null || skip 'needs strace'
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    leave 12 10 /dev/null/x
+    holds 12 "$dir/agent.lock"
+    chown 100005:100005 "$dir"
+    strace -f -qqq -e trace=openat -o "$WORK/trace" "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 \
+        --age=86400 -- "${dir##*/}" "$WORK/place" >"$WORK/said"
+    cat "$WORK/said"
+    grep -q 'agent.lock\|/proc/locks' "$WORK/trace"
+    run -1 grep '"environ"' "$WORK/trace"
 }
 
 @test "of what cannot be saved a user keeps the newest twenty directories" {
