@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -82,12 +83,55 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
     return check_own(entry_open(dir, name, type, st, err), name, st, err);
 }
 
+/* The number of the mount on which that is; -1: unknown. */
+static int mount_of(int fd)
+{
+    char path[48], line[256];
+    FILE *info;
+    int mount = -1;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+    info = fopen(path, "re");
+    while (info != NULL && mount < 0 && fgets(line, sizeof(line), info) != NULL)
+        if (sscanf(line, "mnt_id: %d", &mount) != 1)
+            mount = -1;
+    if (info != NULL)
+        fclose(info);
+    return mount;
+}
+
+/* For kernels before Linux 5.6. O_PATH asks no file system, and what it has found is what is opened
+ * then. */
+static int open_on_mount(int dir, const char *name, int flags)
+{
+    int above = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), found, mount, fd;
+    char path[48];
+
+    if (above < 0)
+        return -1;
+    mount = mount_of(above);
+    close(above);
+    found = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (found < 0)
+        return -1;
+    if (mount < 0)
+        return refuse(found, ENOSYS);
+    if (mount_of(found) != mount)
+        return refuse(found, EXDEV);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+    fd = open(path, flags & ~O_NOFOLLOW); /* ELOOP for a link */
+    if (fd < 0)
+        return refuse(found, errno);
+    close(found);
+    return fd;
+}
+
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
 {
     int fd = open_resolved(dir, name, open_flags(type), RESOLVE_NO_XDEV);
 
     if (fd < 0 && errno == ENOSYS)
-        fd = openat(dir, name, open_flags(type));
+        fd = open_on_mount(dir, name, open_flags(type));
     return check(fd, name, type, st, err);
 }
 

@@ -20,7 +20,7 @@ int entry_open(int dir, const char *name, mode_t type, struct stat *st, struct e
 int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
 /* The same two, and never what is mounted on the entry (errno EXDEV): a file system of a user's own
- * may never answer. Kernels before Linux 5.6 cannot tell. */
+ * may never answer. */
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 

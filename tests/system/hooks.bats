@@ -445,6 +445,19 @@ attack() {
         ! grep " $WORK/place/" /proc/self/mountinfo || exit 1'
 }
 
+@test "the same where the kernel has no openat2, as before Linux 5.6" {
+    command -v strace >/dev/null && [[ -e /dev/fuse ]] || skip 'needs strace and FUSE'
+    export -f in_memory wait_for attack cover
+    unshare --mount bash -ec '
+        in_memory 64M
+        for kind in {covered,inside,below}-alive file; do
+            USER_ID=65533 attack "$kind"
+            strace -f -qqq -o /dev/null -e trace=openat2 -e inject=openat2:error=ENOSYS "$LIBEXEC/elastic-runs" epilog \
+                --gid=65534 --limit=20 --age=1 -- elastic-65533-12.0-n1 "$WORK/place"
+            wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]" || { echo "$kind stays"; exit 1; }
+        done'
+}
+
 @test "what the user's rights cannot remove, and what root has removed, is said" {
     export -f in_memory wait_for attack cover
     unshare --mount bash -ec '
