@@ -15,9 +15,7 @@
 /* A checkpoint may be of many files, unlike a snapshot. */
 #define MANIFEST_MAX ((size_t)16 << 20)
 
-/* Who else may write there is not trusted: to read a checkpoint may be to run a program. base is
- * the directory of all checkpoints. */
-static bool is_trusted(const struct stat *st, const struct stat *base)
+bool checkpoints_trust(const struct stat *st, const struct stat *base)
 {
     return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == base->st_uid;
 }
@@ -30,7 +28,8 @@ static json_object *read_manifest(int dir, const struct stat *base, struct snaps
     struct stat st;
     size_t len = 0;
     int fd = entry_open(dir, SNAPSHOT_MANIFEST, S_IFREG, &st, NULL);
-    char *text = fd >= 0 && is_trusted(&st, base) ? entry_text(fd, MANIFEST_MAX, &len, NULL) : NULL;
+    char *text = fd >= 0 && checkpoints_trust(&st, base) ? entry_text(fd, MANIFEST_MAX, &len, NULL)
+                                                         : NULL;
 
     if (text != NULL)
         root = snapshot_parse_checkpoint(text, len, key, files, NULL);
@@ -48,7 +47,8 @@ static bool has_files(int dir, const struct stat *base, json_object *files)
         /* A link of the user's own leads wherever he wants. */
         if (!json_object_is_type(size, json_type_int) || fstatat(dir, name, &st, 0) != 0 ||
             st.st_size != json_object_get_int64(size) ||
-            fstatat(dir, name, &entry, AT_SYMLINK_NOFOLLOW) != 0 || !is_trusted(&entry, base))
+            fstatat(dir, name, &entry, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !checkpoints_trust(&entry, base))
             return false;
     }
     return true;
@@ -63,8 +63,9 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
 
     if (fd < 0)
         return false;
-    root = fstat(dir, &base) == 0 && is_trusted(&st, &base) ? read_manifest(fd, &base, key, &files)
-                                                            : NULL;
+    root = fstat(dir, &base) == 0 && checkpoints_trust(&st, &base)
+               ? read_manifest(fd, &base, key, &files)
+               : NULL;
     complete = root != NULL && has_files(fd, &base, files);
     json_object_put(root);
     close(fd);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
@@ -157,11 +158,14 @@ static const char *make(const struct place *place, const char *name, uid_t uid, 
  * made is removed if it is empty. */
 static const char *make_named(const struct place *place, const char *name, uid_t uid, gid_t gid)
 {
-    char temporary[PLACE_NAME_SIZE + 32];
+    char temporary[PLACE_NAME_SIZE + 32]; /* a name that nobody knows before */
+    unsigned long long number = 0;
     const char *failed;
     int reason;
 
-    snprintf(temporary, sizeof(temporary), ".not-%s-%d", name, (int)getpid());
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return "getrandom";
+    snprintf(temporary, sizeof(temporary), ".not-%s-%llx", name, number);
     failed = make(place, temporary, uid, gid);
     if (failed == NULL && renameat(place->fd, temporary, place->fd, name) == 0)
         return NULL;

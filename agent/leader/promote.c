@@ -136,16 +136,22 @@ static int carry_out(struct promoting *promoting, int dir)
     return 0;
 }
 
-/* A number that changes when something in the directory does; *newest is when something has
- * last. */
+/* A number that changes when something in the directory does; *newest is when something has last.
+ * 0: it is of somebody else, who could let the job wait. */
 static uint64_t content_of(int dir, const char *name, time_t *newest)
 {
-    struct stat st;
+    struct stat st, base;
     int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
-    DIR *list = fd >= 0 ? entry_list(fd) : NULL;
-    uint64_t sum = fd >= 0;
+    DIR *list = NULL;
+    uint64_t sum = 0;
     const char *file;
 
+    if (fd >= 0 && (fstat(dir, &base) != 0 || !checkpoints_trust(&st, &base))) {
+        close(fd);
+        return 0;
+    }
+    sum = fd >= 0;
+    list = fd >= 0 ? entry_list(fd) : NULL;
     if (fd >= 0 && st.st_mtime > *newest)
         *newest = st.st_mtime;
     while (list != NULL && (file = entry_next(list)) != NULL) {

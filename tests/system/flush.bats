@@ -97,6 +97,12 @@ all_nodes_are_idle() { nodes_are 5 idle; }
     as_user setsid -f sh -c "mkdir '$TB_DIR/jobs/$TB_USER-$saved/checkpoint/.flushing-$saved.0.1.1-n9-1'
         cd '$TB_DIR/jobs/$TB_USER-$saved/checkpoint/.flushing-$saved.0.1.1-n9-1'
         while [ ! -e '$TB_WORK/written' ]; do echo >>state; sleep 0.5; done; rm -r ../.flushing-*"
+    # Somebody else who may write there lets no job wait.
+    as_user mkdir -p "$TB_DIR/jobs/$TB_USER-$lost/checkpoint"
+    setsid -f sh -c "cd '$TB_DIR/jobs/$TB_USER-$lost/checkpoint'
+        install -d -o nobody .flushing-$lost.0.1.1-n9-1
+        while [ ! -e '$TB_WORK/written' ]; do echo >>.flushing-$lost.0.1.1-n9-1/state; sleep 0.5; done
+        rm -r .flushing-$lost.0.1.1-n9-1" 3>&-
     wait_for 40 start_again "$lost" "$saved" "$in_c"
     wait_for 40 has_begun_again "$lost"
     wait_for 40 grep -q "waits for a snapshot of an earlier run, which is being written" "$TB_WORK/$saved.out"

@@ -736,6 +736,12 @@ PY
     chmod 1777 "$WORK/place"
     "${other[@]}" mkdir -p "$WORK/place/.lock/x" "$WORK/place/.lock-n1/x" "$run-12.0-n1" "$run-13.0-n1/x"
     "${other[@]}" ln -s /etc "$run-14.0-n1"
+    # By the numbers of the processes to come.
+    "${other[@]}" /usr/bin/python3 - "$WORK/place/.not-${run##*/}-15.0-n1-" <<'PY'
+import os, sys
+for pid in range(os.getpid(), os.getpid() + 2000):
+    os.mkdir(f"{sys.argv[1]}{pid}")
+PY
     for job in 12 13 14 15; do
         hook prolog "$job" SPANK_ELASTIC_SIZES=1:2
         [ "$(stat -c '%F %u %a' "$run-$job.0-n1")" = "directory $USER_ID 700" ]
