@@ -76,7 +76,13 @@ static void enter(const char *text, int ms)
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
     struct sigaction action = {.sa_handler = give_up};
     message = text;
+    sigset_t set;
+
     sigemptyset(&action.sa_mask);
+    /* Whoever has started this program may have blocked it. */
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     if (!has_timer && sigaction(SIGRTMIN, &action, NULL) == 0)
         has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
     if (has_timer)

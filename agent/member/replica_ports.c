@@ -16,7 +16,7 @@ struct replica_ports {
     int names;
     int *numbers;   /* of task 0, of task 1, … */
     int *fds;       /* each holds a port */
-    bool *ours;     /* the task has been seen to listen there */
+    bool *ours;     /* the task has been seen to listen there, at the address of the node */
     bool *withheld; /* a stranger listens there */
     int held;
 };
@@ -156,7 +156,8 @@ int replica_ports_look(struct replica_ports *ports, int task, const char *addres
 
         if (withheld && (port == probed || ports->ours[i]))
             return port;
-        ports->ours[i] = ports->ours[i] || listener == TCP_OURS;
+        if (listener == TCP_OURS && !ports->ours[i])
+            ports->ours[i] = port != probed || listener_at(port, address) == TCP_OURS;
         *changed = *changed || withheld != ports->withheld[i];
         ports->withheld[i] = withheld;
     }

@@ -48,6 +48,22 @@ static void test_slurm_that_hangs(void **state)
                         "selastic: Slurm did not answer within 1.8 s; see whether squeue works\n");
 }
 
+static void test_a_parent_that_has_blocked_it(void **state)
+{
+    char said[256];
+    sigset_t set;
+    int status;
+
+    (void)state;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    status = run_out_of_time(deadline_enter_slurm, said, sizeof(said));
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), STATUS_FAILED);
+}
+
 static void test_a_thread_that_hangs(void **state)
 {
     char said[256];
@@ -75,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slurm_that_hangs),
+        cmocka_unit_test(test_a_parent_that_has_blocked_it),
         cmocka_unit_test(test_a_thread_that_hangs),
         cmocka_unit_test(test_what_ends_in_time_goes_on),
     };
