@@ -280,25 +280,40 @@ jobs_in() { grep -o -- '--job=[0-9]*' "$1" | sort -u; }
         [[ -z $(ls -A /run/slurm-elastic.ended) ]]'
 }
 
-@test "what nobody waits for ends, however many jobs of a user have never-ending access to take back" {
+# ends JOB: its epilog.
+ends() {
+    hook epilog "$1" SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= SLURMD_NODENAME="$NODE" SLURM_NODELIST="$NODE"
+}
+
+# all_are_done: of jobs 20 to 26, after another epilog.
+all_are_done() {
+    ends 26
+    wait_for 60 eval '(($(turns revoke) + $(turns cancel) == 0))'
+    (($(jobs_in "$OUT" | wc -l) == 7)) && [[ -z $(ls -A /run/slurm-elastic.ended) ]]
+}
+
+@test "what nobody waits for ends, however many jobs have never-ending access to take back, and is done later" {
     local -x NODE=n-$$ SLURMD=$WORK/slurm/sbin/slurmd
     stub :
-    mkdir -p "$WORK/slurm/sbin"
+    mkdir -p "$WORK/slurm/bin" "$WORK/slurm/sbin"
+    install -m 755 /dev/null "$WORK/slurm/bin/squeue"
     cp /bin/bash "$SLURMD"
     sed -i 's/^TURNS_LIMIT=[0-9]*/TURNS_LIMIT=2/' "$STUB/epilog.d/50-elastic"
-    printf '#!/bin/bash\necho "$*" >>%s\nwhile :; do sleep 0.1; done\n' "$OUT" >"$STUB/elastic-fit"
+    printf '#!/bin/bash\necho "$*" >>%s\nwhile [[ -e %s ]]; do sleep 0.1; done\n' "$OUT" "$WORK/hangs" >"$STUB/elastic-fit"
+    touch "$WORK/hangs"
     chmod 755 "$STUB/elastic-fit"
-    export -f wait_for turns jobs_in
+    export -f wait_for turns jobs_in all_are_done ends
     # shellcheck disable=SC2016 # the other shell's
     unshare --mount "$SLURMD" -ec '
         mount -t tmpfs none /run
         for job in {20..25}; do
-            hook epilog "$job" SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= SLURMD_NODENAME=$NODE SLURM_NODELIST=$NODE
+            ends "$job"
         done
         wait_for 60 eval "((\$(turns revoke) + \$(turns cancel) == 0))"
-        [[ -z $(ls -A /run/slurm-elastic.ended) ]]'
-    cat "$OUT"
-    (($(jobs_in "$OUT" | wc -l) < 6))
+        cat "$OUT"
+        (($(jobs_in "$OUT" | wc -l) < 6))
+        rm "$WORK/hangs"
+        wait_for 60 all_are_done'
 }
 
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
