@@ -83,8 +83,7 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
     return check_own(entry_open(dir, name, type, st, err), name, st, err);
 }
 
-/* The number of the mount on which that is; -1: unknown. */
-static int mount_of(int fd)
+int entry_mount(int fd)
 {
     char path[48], line[256];
     FILE *info;
@@ -109,14 +108,14 @@ static int open_on_mount(int dir, const char *name, int flags)
 
     if (above < 0)
         return -1;
-    mount = mount_of(above);
+    mount = entry_mount(above);
     close(above);
     found = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (found < 0)
         return -1;
     if (mount < 0)
         return refuse(found, ENOSYS);
-    if (mount_of(found) != mount)
+    if (entry_mount(found) != mount)
         return refuse(found, EXDEV);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
     fd = open(path, flags & ~O_NOFOLLOW); /* ELOOP for a link */

@@ -24,6 +24,9 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
+/* The number of the mount on which an open file lies, as in /proc/self/mountinfo. -1: unknown. */
+int entry_mount(int fd);
+
 /* Open what an absolute path names, for reading: whatever it is, and without a link on the way, at
  * its end too (ELOOP). Describes it in *st. The descriptor, or -1 with errno. */
 int entry_open_path(const char *path, struct stat *st);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/random.h>
@@ -16,7 +17,8 @@
 #include "common/entry.h"
 #include "common/stop.h"
 
-#define DEPTH_MAX 100 /* each level holds two descriptors */
+#define USER_ID   "user_id=" /* of a mount of FUSE */
+#define DEPTH_MAX 100        /* each level holds two descriptors */
 /* Some file systems leave names out of a listing while other names of it are removed. */
 #define TRIES 3
 
@@ -105,8 +107,45 @@ static int remove_once(struct clearing *clearing, int dir, const char *name, int
     return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
 }
 
+/* 36 35 98:0 /mnt1 /mnt2 rw master:1 - fuse.sshfs host: rw,user_id=1001,group_id=1001. The user has
+ * chosen names in it, but for the last word. */
+static bool is_of_user(const char *line)
+{
+    const char *user = strstr(line, " - fuse") != NULL ? strstr(strrchr(line, ' '), "," USER_ID)
+                                                       : NULL;
+
+    return user != NULL && user[strlen("," USER_ID)] != '0';
+}
+
+/* Users can mount FUSE only. What an admin has mounted stays: a user may have moved a directory
+ * here in which it is. */
+static bool is_mount_of_user(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), number = -1, wanted;
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool is = false;
+
+    wanted = fd >= 0 ? entry_mount(fd) : -1;
+    while (mounts != NULL && wanted >= 0 && number != wanted && getline(&line, &size, mounts) > 0) {
+        if (sscanf(line, "%d", &number) == 1 && number == wanted)
+            is = is_of_user(line);
+    }
+    free(line);
+    if (mounts != NULL)
+        fclose(mounts);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 bool clear_unmount(int dir, const char *name)
 {
+    if (!is_mount_of_user(dir, name)) {
+        errno = EBUSY;
+        return false;
+    }
     return fchdir(dir) == 0 && umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) == 0;
 }
 

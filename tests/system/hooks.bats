@@ -389,14 +389,15 @@ many_left() {
     (($(find "$WORK/place" -mindepth 1 -maxdepth 1 | wc -l) > 20))
 }
 
-# cover DIR dead|alive: a file system of the user over it. Alive, it never answers, and its process is not of the job.
+# cover PATH dead|alive [MODE]: a file system of the user over it, whose root has that mode. Alive, it never answers, and
+# its process is not of the job.
 cover() {
-    python3 - "$@" "$USER_ID" <<'PY' &
+    python3 - "$1" "$2" "${3:-40000}" "$USER_ID" <<'PY' &
 import ctypes, os, sys, time
-path, kind, uid = sys.argv[1:]
+path, kind, mode, uid = sys.argv[1:]
 fd = os.open("/dev/fuse", os.O_RDWR)
-options = f"fd={fd},rootmode=40000,user_id={uid},group_id=65534"
-if ctypes.CDLL(None).mount(b"test", path.encode(), b"fuse", 6, options.encode()):
+options = f"fd={fd},rootmode={mode},user_id={uid},group_id=65534"
+if ctypes.CDLL(None).mount(b"x,user_id=0", path.encode(), b"fuse.user_id=0", 6, options.encode()):
     os._exit(77)
 open(os.environ["OUT"], "w").close()
 if kind == "alive":
@@ -418,7 +419,8 @@ attack() {
     covered-*) cover "$dir" "${1#*-}" ;;
     inside-*) cover "$dir/snapshot" "${1#*-}" ;;
     below-*) cover "$dir/junk/deep" "${1#*-}" ;;
-    file) mount --bind /dev/null "$dir/junk/deep/big" ;;
+    file) cover "$dir/junk/deep/big" dead 100000 ;;
+    admin) mount -t tmpfs none "$dir/junk/deep" && echo precious >"$dir/junk/deep/data" ;;
     subordinate) chown -R 100005:100005 "$dir/junk" && chmod -R go= "$dir/junk" ;;
     itself) chown 100005:100005 "$dir" ;;
     other)
@@ -440,8 +442,8 @@ attack() {
     export -f in_memory wait_for attack cover
     unshare --mount bash -ec '
         in_memory 64M
-        kinds=(subordinate itself other busy file)
-        [[ ! -e /dev/fuse ]] || kinds+=({covered,inside,below}-{dead,alive})
+        kinds=(subordinate itself other busy)
+        [[ ! -e /dev/fuse ]] || kinds+=(file {covered,inside,below}-{dead,alive})
         for kind in "${kinds[@]}"; do
             USER_ID=65533 attack "$kind"
             USER_ID=65533 hook epilog 12
@@ -471,6 +473,16 @@ attack() {
                 --gid=65534 --limit=20 --age=1 -- elastic-65533-12.0-n1 "$WORK/place"
             wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]" || { echo "$kind stays"; exit 1; }
         done'
+}
+
+@test "what an admin has mounted below a run directory, to where a user has moved it, stays" {
+    export -f in_memory wait_for attack cover nobody_removes
+    unshare --mount bash -ec '
+        in_memory 64M
+        USER_ID=65533 attack admin
+        USER_ID=65533 hook epilog 12
+        wait_for 30 nobody_removes
+        [[ $(<"$WORK/place/elastic-65533-12.0-n1/junk/deep/data") == precious ]]'
 }
 
 @test "what the user's rights cannot remove, and what root has removed, is said" {
