@@ -23,8 +23,8 @@ bool checkpoints_cover(int dir, const struct snapshot_key *key, char name[SNAPSH
 /* Remove files left by flushes on this node whose process has ended. */
 void checkpoints_remove_leftovers(int dir, const char *node);
 
-/* Is that by somebody who is trusted, in a directory of checkpoints (base)? Who else may write there
- * is not: to read a checkpoint may be to run a program. */
+/* Is that by somebody who is trusted, in a directory of checkpoints (base)? Who else may write
+ * there is not: to read a checkpoint may be to run a program. */
 bool checkpoints_trust(const struct stat *st, const struct stat *base);
 
 #endif

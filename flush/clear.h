@@ -19,8 +19,8 @@ int clear_as_root(int dir, struct error *err);
 
 #define CLEAR_MOUNTS_MAX 100 /* on one entry, one upon the other */
 
-/* Unmount the last that is mounted on an entry of the directory, if a user has mounted it (FUSE). It
- * works also while somebody uses it. Changes the working directory. False: errno. */
+/* Unmount the last that is mounted on an entry of the directory, if a user has mounted it (FUSE).
+ * It works also while somebody uses it. Changes the working directory. False: errno. */
 bool clear_unmount(int dir, const char *name);
 
 bool clear_is_empty(int dir);

@@ -34,8 +34,9 @@ int replica_ports_stranger(const struct replica_ports *ports, int task, const ch
 /* Look at all ports of a task, at that address of the node. Returns the port for which the task has
  * to end, 0: there is none. probed: the port that a probe is going to ask, 0: none. A stranger
  * there would make the task ready. Else a task ends only for a port where it has been seen to
- * listen itself, at that address. At another port a stranger does no harm: it is withheld from those who ask for
- * addresses, as long as the stranger is there. *changed: a port is withheld, or no longer. */
+ * listen itself, at that address. At another port a stranger does no harm: it is withheld from
+ * those who ask for addresses, as long as the stranger is there. *changed: a port is withheld, or
+ * no longer. */
 int replica_ports_look(struct replica_ports *ports, int task, const char *address, int probed,
                        bool *changed);
 
