@@ -459,9 +459,9 @@ static int compare_numbers(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-bool placement_node_counts(int cores, int base_cores, int base_nodes)
+bool placement_node_counts(int64_t amount, int64_t base_amount, int base_nodes)
 {
-    return cores > 0 && base_nodes > 0 && cores >= base_cores / base_nodes;
+    return amount > 0 && base_nodes > 0 && amount >= base_amount / base_nodes;
 }
 
 bool placement_is_spared(const struct placement_candidate *candidate)

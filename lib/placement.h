@@ -128,9 +128,11 @@ struct placement_candidate {
 };
 
 /* Does a node of an extension count as one that the base has grown by? The extension has at least
- * as many cores there as the base has on a node of its own, which has base_cores on base_nodes
- * nodes. So nobody makes a job larger by a core on each of many nodes. */
-bool placement_node_counts(int cores, int base_cores, int base_nodes);
+ * as much of a resource there as the base has on a node of its own, which has base_amount on
+ * base_nodes nodes. The caller asks this of each resource that the base has: cores, memory, GPUs.
+ * So nobody makes a job larger by a core on each of many nodes, or by nodes without the GPUs that
+ * others need. */
+bool placement_node_counts(int64_t amount, int64_t base_amount, int base_nodes);
 
 /* Is a job spared for as long as others are enough? A base is, for its extensions would leave with
  * it. But no more nodes are spared than the extensions have. A base with more nodes of its own

@@ -6,10 +6,12 @@
 #include "plugins/slurmctld.h"
 
 #if SLURM_SINCE(23, 2)
+#include "src/interfaces/gres.h"
 #include "src/interfaces/preempt.h"
 #include "src/interfaces/select.h"
 #include "src/interfaces/topology.h"
 #else
+#include "src/common/gres.h"
 #include "src/common/select.h"
 #include "src/common/slurm_topology.h"
 #include "src/slurmctld/preempt.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/admission.h"
+#include "plugins/select/resources.h"
 
 #pragma weak job_list
 #pragma weak slurm_conf
@@ -278,63 +279,70 @@ bool jobs_have_extensions(void)
     return extension_count > 0;
 }
 
-/* Add the nodes of an extension that count as its base's. */
-static void add_counting(const job_record_t *base, const job_record_t *extension, bitstr_t *nodes)
-{
-    const job_resources_t *own = base->job_resrcs;
-    job_resources_t *its = extension->job_resrcs;
-    uint32_t number = 0;
-    int cores, last;
+/* A base with those of its extensions that may leave as well. */
+struct united {
+    bitstr_t *nodes; /* NULL: no extension has been looked at */
+    bool known;      /* what the base has */
+    struct resources resources;
+};
 
-    if (own == NULL || own->core_bitmap == NULL || its == NULL || its->core_bitmap == NULL ||
-        its->node_bitmap == NULL || bit_size(its->node_bitmap) != bit_size(nodes))
+/* Add the nodes of an extension that count as its base's. */
+static void add_counting(const job_record_t *extension, struct united *base)
+{
+    const job_resources_t *its = extension->job_resrcs;
+    uint32_t number = 0;
+    int last;
+
+    if (!base->known || its == NULL || its->node_bitmap == NULL ||
+        bit_size(its->node_bitmap) != bit_size(base->nodes))
         return;
-    cores = bit_set_count(own->core_bitmap);
     last = (int)bit_fls(its->node_bitmap);
     for (int i = (int)bit_ffs(its->node_bitmap); i >= 0 && i <= last; i++) {
         if (!bit_test(its->node_bitmap, i))
             continue;
-        if (placement_node_counts(count_job_resources_node(its, number), cores, (int)own->nhosts))
-            bit_set(nodes, i);
+        if (resources_match(extension, number, &base->resources))
+            bit_set(base->nodes, i);
         number++;
     }
 }
 
-/* The nodes of the bases with those of their extensions, by the bases' place among those that run.
- * A node that jobs share counts once. */
-static void unite(job_record_t *const *jobs, int count, bitstr_t **nodes)
+/* By the bases' place among those that run. A node that jobs share counts once. */
+static void unite(job_record_t *const *jobs, int count, struct united *bases)
 {
     for (int i = 0; i < count; i++) {
         const struct entry *entry = entry_of(jobs[i]->job_id);
         uint32_t id = entry != NULL ? entry->base : 0;
         const struct entry *above = id != 0 ? entry_of(id) : NULL;
         const job_record_t *base = above != NULL ? find_job_record(id) : NULL;
+        struct united *united = above != NULL ? &bases[above - running] : NULL;
 
         if (base == NULL || base->node_bitmap == NULL)
             continue;
-        if (nodes[above - running] == NULL)
-            nodes[above - running] = bit_copy(base->node_bitmap);
-        add_counting(base, jobs[i], nodes[above - running]);
+        if (united->nodes == NULL) {
+            united->nodes = bit_copy(base->node_bitmap);
+            united->known = resources_of(base, &united->resources);
+        }
+        add_counting(jobs[i], united);
     }
 }
 
 int jobs_extended(job_record_t *const *jobs, int count, int *extended)
 {
-    bitstr_t **nodes = calloc((size_t)running_count + 1, sizeof(*nodes));
+    struct united *bases = calloc((size_t)running_count + 1, sizeof(*bases));
 
-    if (nodes == NULL)
+    if (bases == NULL)
         return -1;
-    unite(jobs, count, nodes);
+    unite(jobs, count, bases);
     for (int i = 0; i < count; i++) {
         const struct entry *entry = entry_of(jobs[i]->job_id);
-        bitstr_t *all = entry != NULL ? nodes[entry - running] : NULL;
+        bitstr_t *all = entry != NULL ? bases[entry - running].nodes : NULL;
 
         extended[i] = all != NULL ? bit_set_count(all) - bit_set_count(jobs[i]->node_bitmap) : 0;
     }
     for (int i = 0; i < running_count; i++)
-        if (nodes[i] != NULL)
-            bit_free(nodes[i]);
-    free(nodes);
+        if (bases[i].nodes != NULL)
+            bit_free(bases[i].nodes);
+    free(bases);
     return 0;
 }
 

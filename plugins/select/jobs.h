@@ -39,7 +39,7 @@ bool jobs_is_extension(const struct job_record *job);
 bool jobs_have_extensions(void);
 
 /* extended[i]: if jobs[i] is a base, the nodes that it has by those of its extensions that are
- * among the jobs, as far as placement_node_counts(); else 0. -1: out of memory. */
+ * among the jobs, as far as resources_match(); else 0. -1: out of memory. */
 int jobs_extended(struct job_record *const *jobs, int count, int *extended);
 
 /* Set the nodes of the map that an elastic job has: those of its base and of its extensions.

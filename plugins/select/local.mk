@@ -13,6 +13,8 @@ EXTRA_DIST += \
     plugins/select/power.h \
     plugins/select/preempt.c \
     plugins/select/preempt.h \
+    plugins/select/resources.c \
+    plugins/select/resources.h \
     plugins/select/stock.c \
     plugins/select/stock.h \
     plugins/select/switches.c \
@@ -34,6 +36,8 @@ plugins_select_select_elastic_cons_tres_la_SOURCES = \
     plugins/select/power.h \
     plugins/select/preempt.c \
     plugins/select/preempt.h \
+    plugins/select/resources.c \
+    plugins/select/resources.h \
     plugins/select/stock.c \
     plugins/select/stock.h \
     plugins/select/switches.c \

@@ -8,9 +8,13 @@
 load helpers
 load select
 
+# Only root makes device nodes. GPUS: of the testbed, ALL_GPUS: of a job that wants all of a node.
+GPUS=() ALL_GPUS=()
+((UID)) || GPUS=(--gpus-per-node 2) ALL_GPUS=(--gres=gpu:2)
+
 setup_file() {
     has_plugin select_elastic_cons_tres || return 0
-    testbed_up --simple --nodes 16 --select --grace 0
+    testbed_up --simple --nodes 16 --select --grace 0 "${GPUS[@]}"
     # They have nothing to do here, and take time.
     sed -i -E '/^(Prolog|Epilog)=/d' "$TB_DIR/etc/slurm.conf"
     reconfigure
@@ -147,16 +151,32 @@ teardown() {
     run ! job_is "$base" RUNNING
 }
 
-@test "a base is not spared for an extension of one core, on a node that others may share" {
+# leaves_with ARGUMENT...: which of a rigid job and a younger base leaves beside an extension, which has so much of a
+# node that others may share.
+leaves_with() {
+    local honest base text
     honest=$(allocate -p elastic -N1 -w n5)
     base=$(allocate -p elastic -N1 -w n7 --elastic=1:4)
-    small=$(as_user salloc --no-shell -n1 --mem=1 -t 60 -p elastic -w n9 --elastic-extend="$base" \
-        --comment="elastic-extension-of=$base.0" 2>&1)
-    [[ $small =~ Granted ]]
+    text=$(as_user salloc --no-shell -n1 -t 60 -p elastic -w n9 --elastic-extend="$base" \
+        --comment="elastic-extension-of=$base.0" "$@" 2>&1)
+    [[ $text =~ Granted ]]
     allocate -w "$(on_testbed sinfo -h -t idle -N -o %N | sort -u | paste -sd,)" >/dev/null
     allocate -N2 >/dev/null
-    job_is "$honest" RUNNING
-    run ! job_is "$base" RUNNING
+    job_is "$honest" RUNNING || echo the rigid job
+    job_is "$base" RUNNING || echo the base
+    cancel_all
+}
+
+@test "a base is spared only for an extension that has as much of each resource, on a node that others may share" {
+    [[ $(leaves_with -c4 --mem=4000 "${ALL_GPUS[@]}") == 'the rigid job' ]]
+    [[ $(leaves_with --mem=4000 "${ALL_GPUS[@]}") == 'the base' ]]
+    [[ $(leaves_with -c4 --mem=1 "${ALL_GPUS[@]}") == 'the base' ]]
+}
+
+@test "a base with GPUs is not spared for an extension without them" {
+    ((${#ALL_GPUS[@]})) || skip "only root makes device nodes"
+    [[ $(leaves_with -c4 --mem=4000) == 'the base' ]]
+    [[ $(leaves_with -c4 --mem=4000 --gres=gpu:1) == 'the base' ]]
 }
 
 @test "an extension keeps off nodes that have been left for a job that still waits" {

@@ -183,7 +183,10 @@ endif
 EXTRA_DIST += tests/unit/test_select_jobs.c
 if HAVE_SLURM_SOURCE
 UNIT_TESTS += tests/unit/test_select_jobs
-tests_unit_test_select_jobs_SOURCES = tests/unit/test_select_jobs.c plugins/select/jobs.c
+tests_unit_test_select_jobs_SOURCES = \
+    tests/unit/test_select_jobs.c \
+    plugins/select/jobs.c \
+    plugins/select/resources.c
 tests_unit_test_select_jobs_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
 tests_unit_test_select_jobs_CFLAGS = $(AM_CFLAGS) -Wno-shadow
 tests_unit_test_select_jobs_LINK = $(LINK) -Wl,--wrap=slurm_bit_or

@@ -677,6 +677,9 @@ static void test_node_counts(void **state)
     assert_false(placement_node_counts(1, 16, 1));
     assert_false(placement_node_counts(0, 0, 1));
     assert_false(placement_node_counts(8, 0, 0));
+    /* Megabytes of very many nodes. */
+    assert_true(placement_node_counts((int64_t)1 << 32, (int64_t)1 << 42, 1024));
+    assert_false(placement_node_counts(((int64_t)1 << 32) - 1, (int64_t)1 << 42, 1024));
 }
 
 /* The acceptance of the issue, in small: extensions of 1 to 4 nodes, and 1 to 6 nodes wanted. */

@@ -119,6 +119,18 @@ static void test_reading_takes_one_union_of_nodes_for_each(void **state)
     assert_int_equal(unions, JOBS - BASES);
 }
 
+/* What jobs of the tests have, on two nodes at most. */
+static uint64_t memory[JOBS][2], counts[JOBS][2];
+static gres_job_state_t gpus[JOBS];
+static gres_state_t of_gpus[JOBS];
+
+#define GPU 7 /* Slurm's number of the name */
+
+static int number_of(const job_record_t *job)
+{
+    return (int)(job - jobs);
+}
+
 static void set_cores(job_record_t *job, int first, int second)
 {
     int nodes = bit_set_count(job->node_bitmap);
@@ -128,17 +140,46 @@ static void set_cores(job_record_t *job, int first, int second)
     job->job_resrcs->nhosts = (uint32_t)nodes;
     job->job_resrcs->node_bitmap = job->node_bitmap;
     job->job_resrcs->core_bitmap = bit_alloc(nodes * CORES);
+    job->job_resrcs->memory_allocated = memory[number_of(job)];
     for (int i = 0; i < first; i++)
         bit_set(job->job_resrcs->core_bitmap, i);
     for (int i = 0; i < second; i++)
         bit_set(job->job_resrcs->core_bitmap, CORES + i);
 }
 
-static void unset_cores(job_record_t *job)
+static void set_memory(const job_record_t *job, uint64_t first, uint64_t second)
+{
+    memory[number_of(job)][0] = first;
+    memory[number_of(job)][1] = second;
+}
+
+/* type: NULL: none has been asked for. */
+static void set_gpus(job_record_t *job, const char *type, uint64_t first, uint64_t second)
+{
+    int number = number_of(job);
+
+    if (job->gres_list_alloc != NULL)
+        list_destroy(job->gres_list_alloc);
+    job->gres_list_alloc = list_create(NULL);
+    counts[number][0] = first;
+    counts[number][1] = second;
+    gpus[number] = (gres_job_state_t){.type_id = type != NULL ? (uint32_t)type[0] : 0,
+                                      .type_name = (char *)type,
+                                      .node_cnt = (uint32_t)bit_set_count(job->node_bitmap),
+                                      .gres_cnt_node_alloc = counts[number]};
+    of_gpus[number] = (gres_state_t){.plugin_id = GPU, .gres_data = &gpus[number]};
+    list_append(job->gres_list_alloc, &of_gpus[number]);
+}
+
+static void unset(job_record_t *job)
 {
     bit_free(job->job_resrcs->core_bitmap);
     free(job->job_resrcs);
     job->job_resrcs = NULL;
+    set_memory(job, 0, 0);
+    if (job->gres_list_alloc != NULL)
+        list_destroy(job->gres_list_alloc);
+    job->gres_list_alloc = NULL;
 }
 
 /* Of extensions that may leave: nodes with as many cores as the base has on one. */
@@ -167,7 +208,52 @@ static void test_which_nodes_count(void **state)
     assert_int_equal(extended[0], 3);
     assert_int_equal(extended[4], 0); /* the base of others */
     for (int i = 0; i < 4; i++)
-        unset_cores(all[i]);
+        unset(all[i]);
+}
+
+static int extended_by(job_record_t *base, job_record_t *extension)
+{
+    job_record_t *both[] = {base, extension};
+    int extended[2];
+
+    assert_int_equal(jobs_extended(both, 2, extended), 0);
+    return extended[0];
+}
+
+/* Who preempts may need what the base has: an extension without it is no reason to spare the
+ * base. */
+static void test_each_resource_of_the_base_counts(void **state)
+{
+    job_record_t *base = &jobs[0], *extension = &jobs[2 * BASES];
+
+    (void)state;
+    jobs_read();
+    slurm_conf.select_type_param = COUNTS_MEMORY;
+    set_cores(base, 4, 0);
+    set_cores(extension, 4, 4);
+    set_memory(extension, 4000, 1);
+    assert_int_equal(extended_by(base, extension), 2); /* the base has no memory of its own */
+    set_memory(base, 4000, 0);
+    assert_int_equal(extended_by(base, extension), 1);
+    slurm_conf.select_type_param = 0;
+    assert_int_equal(extended_by(base, extension), 2); /* memory is what nobody allocates */
+    set_gpus(base, NULL, 4, 0);
+    assert_int_equal(extended_by(base, extension), 0);
+    set_gpus(extension, NULL, 3, 4);
+    assert_int_equal(extended_by(base, extension), 1);
+    set_gpus(extension, "large", 4, 4);
+    assert_int_equal(extended_by(base, extension), 2);
+    set_gpus(base, "large", 4, 0);
+    assert_int_equal(extended_by(base, extension), 2);
+    set_gpus(extension, "small", 4, 4);
+    assert_int_equal(extended_by(base, extension), 0);
+    set_gpus(extension, NULL, 4, 4);
+    assert_int_equal(extended_by(base, extension), 2);
+    set_gpus(base, "large", NO_CONSUME_VAL64, 0);
+    set_gpus(extension, "large", 0, 0);
+    assert_int_equal(extended_by(base, extension), 2);
+    unset(base);
+    unset(extension);
 }
 
 int main(void)
@@ -175,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_read_as_one_by_one),
         cmocka_unit_test(test_which_nodes_count),
+        cmocka_unit_test(test_each_resource_of_the_base_counts),
         cmocka_unit_test(test_reading_takes_one_union_of_nodes_for_each),
     };
 
