@@ -148,7 +148,8 @@ struct admission_siblings {
     int64_t waiting_count;
     /* … nodes of the pool that the extension would be put into (admission_pool). */
     int64_t pool_count;
-    /* Nodes of the extensions that run. NULL: none. */
+    /* Nodes of the extensions that run. NULL: none, or they are not needed
+     * (admission_needs_nodes). */
     const char *nodes;
 };
 
@@ -189,9 +190,19 @@ void admission_changes_clear(struct admission_changes *changes);
 int admission_base(const struct conf *conf, const struct admission_request *request,
                    struct admission_changes *changes, struct error *err);
 
+/* Does an extension of this base have to keep off the nodes of other extensions? */
+bool admission_needs_nodes(const struct admission_job *base);
+
 /* So many seconds before the end of an extension its successor is accepted. boot: seconds that its
  * nodes may take to power up, 0 where they are up. A leader asks for it that early. */
 int admission_succession(int boot);
+
+/* An extension that runs: seconds that are left of its time (less than 0: it is over), its whole
+ * time, admission_succession() of its nodes, and seconds that its base has (INT64_MAX: no limit).
+ * Does it no longer count against MAX, so that its successor can come? It does so in the first half
+ * of its time: else extensions that live shortly would never count. And it counts once more where
+ * Slurm has let it go on (OverTimeLimit). */
+bool admission_ends_soon(int64_t left, int64_t life, int succession, int64_t base_left);
 
 /* The index in conf->pools of the pool that an extension with this environment is put into. -1:
  * there is none. An extension of a job that is not elastic for Slurm is put into no pool. */
@@ -202,6 +213,10 @@ int admission_pool(const struct conf *conf, const struct admission_env *env,
  * The environment of the base is not looked at again. */
 int admission_pool_or(const struct conf *conf, const struct admission_env *env,
                       const struct admission_job *base, int pool);
+
+/* The same for an extension whose AdminComment is admission_note(): the pool that it was put
+ * into. The comment is short, and no user writes it. */
+int admission_pool_noted(const struct conf *conf, const char *admin_comment);
 
 /* Is an extension in this pool (admission_pool()) in one with fallback? May others replace it, and
  * join before it leaves? Where its pool is a fallback, or where its cloud advises to replace its

@@ -12,6 +12,9 @@
 #define SUCCESSION      180
 #define SUCCESSION_MORE 90
 
+/* Seconds after the end of its time in which Slurm ends a job: it looks every 30 s. */
+#define GRACE 60
+
 /* Does the extension name its base by the option? If not, its comment names the base. */
 static bool by_option(const struct admission_request *request)
 {
@@ -115,6 +118,12 @@ int admission_succession(int boot)
     return ahead > SUCCESSION ? ahead : SUCCESSION;
 }
 
+bool admission_ends_soon(int64_t left, int64_t life, int succession, int64_t base_left)
+{
+    return left > -GRACE && left < succession && left < life / 2 &&
+           (base_left == INT64_MAX || left + 60 < base_left);
+}
+
 int admission_pool(const struct conf *conf, const struct admission_env *env,
                    const struct admission_job *base)
 {
@@ -129,6 +138,23 @@ int admission_pool_or(const struct conf *conf, const struct admission_env *env,
                       const struct admission_job *base, int pool)
 {
     return admission_pool_of(env) ? admission_pool(conf, env, base) : pool;
+}
+
+int admission_pool_noted(const struct conf *conf, const char *admin_comment)
+{
+    static const char word[] = " " ADMISSION_POOL_WORD;
+    const char *found = strstr(admin_comment, word);
+
+    if (!found)
+        return -1;
+    found += strlen(word);
+    for (int i = 0; i < conf->pool_count; i++) {
+        size_t len = strlen(conf->pools[i].name);
+
+        if (strcspn(found, " ") == len && strncmp(found, conf->pools[i].name, len) == 0)
+            return i;
+    }
+    return -1;
 }
 
 bool admission_is_fallback(const struct conf *conf, int pool)
@@ -336,13 +362,19 @@ static bool join_excluded(char **excluded, const char *own, const char *base, co
     return true;
 }
 
+/* Where jobs own their nodes, Slurm itself keeps the extensions apart. A list is made only once; it
+ * would exclude a node also after another extension has left that node. Replicas may be on what is
+ * left of a node that the job has already. */
+bool admission_needs_nodes(const struct admission_job *base)
+{
+    return base->role == ADMISSION_BASE && !base->whole_nodes && !admission_has_roles(&base->env);
+}
+
 static bool set_strings(const struct admission_request *request, const struct admission_job *base,
                         const struct admission_siblings *siblings, const struct pool *pool,
                         struct admission_changes *changes)
 {
-    /* Where jobs own their nodes, Slurm itself keeps the extensions apart. A list is made only
-     * once; it would exclude a node also after another extension has left that node. */
-    const char *taken = base->whole_nodes ? NULL : siblings->nodes;
+    const char *taken = admission_needs_nodes(base) ? siblings->nodes : NULL;
     bool roles = admission_has_roles(&base->env);
 
     /* Of roles: the leader names it after the role. */

@@ -150,7 +150,7 @@ uint32_t admission_marked_base(const char *comment)
 char *admission_note(uint32_t base, uint32_t restarts, const char *pool, char *buf, size_t size)
 {
     snprintf(buf, size, ADMISSION_MARKER "%" PRIu32 ".%" PRIu32 "%s%s", base, restarts,
-             pool ? " pool=" : "", pool ? pool : "");
+             pool ? " " ADMISSION_POOL_WORD : "", pool ? pool : "");
     return buf;
 }
 

@@ -11,6 +11,9 @@
 #define ADMISSION_OPTION_EXTEND "elastic-extend"
 #define ADMISSION_OPTION_ROLES  "elastic-roles"
 
+/* Before the name of a pool in admission_note(). */
+#define ADMISSION_POOL_WORD "pool="
+
 /* The value that the user gave to an option of spank_elastic.so, NULL if there is none. */
 const char *admission_option_text(const struct admission_env *env, const char *option);
 

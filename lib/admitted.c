@@ -75,9 +75,15 @@ uint64_t admitted_add(struct admitted *admitted, const struct admitted_entry *ex
     return number;
 }
 
-void admitted_seen(struct admitted *admitted, uint64_t number)
+/* Numbers are times, or later. */
+static bool is_old(uint64_t number, int64_t now)
 {
-    for (int i = 0; i < ADMITTED_MAX && number != 0; i++)
+    return now >= ADMITTED_LIMIT && number <= (uint64_t)(now - ADMITTED_LIMIT);
+}
+
+void admitted_seen(struct admitted *admitted, uint64_t number, int64_t now)
+{
+    for (int i = 0; i < ADMITTED_MAX && number != 0 && !is_old(number, now); i++)
         if (admitted->entries[i].number == number)
             admitted->entries[i].number = 0;
 }

@@ -6,6 +6,11 @@
  * AdminComment: only Slurm's administrators and plugins can write there. An admission counts until
  * its job is seen, or until it is too old: then Slurm itself has refused the job.
  *
+ * Slurm does not tell which it refuses. So a longer time would keep a leader from asking once more,
+ * in another pool, after each refusal. In a shorter time slurmctld may not have come to the job:
+ * its scheduler has the locks for two seconds at a time. Where it takes longer than ours, several
+ * submissions at once have more nodes than MAX.
+ *
  * So many admissions are remembered at most. Where there is no place left, the oldest admission of
  * the user who has most is forgotten. So no user drives out those of users who have fewer. Pure. */
 #ifndef ELASTIC_ADMITTED_H
@@ -38,8 +43,9 @@ struct admitted {
 uint64_t admitted_add(struct admitted *admitted, const struct admitted_entry *extension,
                       int64_t now);
 
-/* Slurm has the job with that number. 0 is the number of no job. */
-void admitted_seen(struct admitted *admitted, uint64_t number);
+/* Slurm has the job with that number. 0 is the number of no job. Of a job that was admitted long
+ * ago nothing is remembered, and nothing is searched. */
+void admitted_seen(struct admitted *admitted, uint64_t number, int64_t now);
 
 /* Nodes of the extensions of this run of a base that have not been seen. */
 int64_t admitted_nodes(const struct admitted *admitted, uint32_t base, uint32_t restarts,

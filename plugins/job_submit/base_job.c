@@ -88,7 +88,9 @@ struct sibling_search {
     int unnamed; /* of one that names none */
     struct admission_siblings *siblings;
     struct admitted *admitted;
-    char *nodes;
+    int64_t now; /* in microseconds */
+    bool names_nodes;
+    bitstr_t *nodes; /* of those that run, if names_nodes; NULL: none yet */
     /* Its jobs may share nodes with each other, and a node counts once. */
     bool shares;
     /* Nodes that are counted already: of the job, and of that pool. */
@@ -103,14 +105,13 @@ static int succession(const part_record_t *part)
     return admission_succession(boot == INFINITE16 || boot == NO_VAL16 ? 0 : boot);
 }
 
-/* A leader asks for a successor before the time of an extension runs out. The first half of that
- * time counts in any case: else extensions that live shortly would never count. */
-static bool ends_soon(const job_record_t *record, const struct admission_job *base)
+static bool ends_soon(const job_record_t *record, const struct sibling_search *search)
 {
-    time_t left = record->end_time - time(NULL), life = record->end_time - record->start_time;
+    int minutes = search->base->minutes_left;
 
-    return !IS_JOB_PENDING(record) && left < succession(record->part_ptr) && left < life / 2 &&
-           (base->minutes_left == ADMISSION_UNLIMITED || left + 60 < base->minutes_left * 60);
+    return admission_ends_soon(record->end_time - search->now / 1000000,
+                               record->end_time - record->start_time, succession(record->part_ptr),
+                               minutes == ADMISSION_UNLIMITED ? INT64_MAX : minutes * INT64_C(60));
 }
 
 /* Extensions of an earlier run count too, until they have gone. */
@@ -126,7 +127,8 @@ static bool is_no_base(const job_record_t *record)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
-    return admission_is_marked(record->admin_comment) || admission_role(&env) != ADMISSION_BASE;
+    return admission_is_marked(record->admin_comment) || admitted_number(record->admin_comment) ||
+           admission_role(&env) != ADMISSION_BASE;
 }
 
 static bool is_sibling(const job_record_t *record)
@@ -152,11 +154,14 @@ static int count_new(const struct sibling_search *search, bitstr_t **counted,
     return nodes > 0 ? nodes : 0;
 }
 
-/* A user fills the environments of all, and slurmctld waits: each is searched for its pool once. */
+/* A user fills the environments of all, and slurmctld waits: they are not searched where job_submit
+ * has noted the pool, else once. */
 static int pool_of(const job_record_t *record, const struct sibling_search *search)
 {
     struct admission_env env = {record->spank_job_env, record->spank_job_env_size};
 
+    if (admission_is_marked(record->admin_comment))
+        return admission_pool_noted(search->conf, record->admin_comment);
     return admission_pool_or(search->conf, &env, search->base, search->unnamed);
 }
 
@@ -186,28 +191,43 @@ static void count_running(const job_record_t *record, struct sibling_search *sea
         search->siblings->replaced_count += record->node_cnt;
 }
 
+/* As a set: the names of the nodes of very many jobs are long, and each node is named once. */
+static void add_nodes(const job_record_t *record, struct sibling_search *search)
+{
+    if (!search->names_nodes || !record->node_bitmap)
+        return;
+    if (!search->nodes)
+        search->nodes = bit_copy(record->node_bitmap);
+    else if (bit_size(search->nodes) == bit_size(record->node_bitmap))
+        bit_or(search->nodes, record->node_bitmap);
+}
+
+static char *names_of(bitstr_t *nodes)
+{
+    char *text = nodes ? bitmap2node_name(nodes) : NULL;
+    char *names = text ? strdup(text) : NULL;
+
+    xfree(text);
+    return names;
+}
+
 static int add_sibling(void *item, void *arg)
 {
     const job_record_t *record = item;
     struct sibling_search *search = arg;
-    char *nodes;
 
     if (!is_marked(record, search))
         return 0;
-    admitted_seen(search->admitted, admitted_number(record->admin_comment));
+    admitted_seen(search->admitted, admitted_number(record->admin_comment), search->now);
     if (!is_sibling(record))
         return 0;
     if (IS_JOB_PENDING(record)) {
         count_waiting(record, search);
         return 0;
     }
-    if (!ends_soon(record, search->base))
+    if (!ends_soon(record, search))
         count_running(record, search);
-    if (!record->nodes || asprintf(&nodes, "%s%s%s", search->nodes ? search->nodes : "",
-                                   search->nodes ? "," : "", record->nodes) < 0)
-        return 0;
-    free(search->nodes);
-    search->nodes = nodes;
+    add_nodes(record, search);
     return 0;
 }
 
@@ -221,6 +241,8 @@ void base_job_siblings(const struct conf *conf, const struct admission_job *base
                                     .unnamed = admission_pool(conf, &unnamed, base),
                                     .siblings = siblings,
                                     .admitted = admitted,
+                                    .now = now,
+                                    .names_nodes = admission_needs_nodes(base),
                                     .shares = admission_has_roles(&base->env)};
     const job_record_t *record = base->known ? find_job_record(base->id) : NULL;
 
@@ -231,7 +253,8 @@ void base_job_siblings(const struct conf *conf, const struct admission_job *base
         list_for_each(job_list, add_sibling, &search);
     FREE_NULL_BITMAP(search.counted);
     FREE_NULL_BITMAP(search.counted_in_pool);
-    siblings->nodes = search.nodes;
+    siblings->nodes = names_of(search.nodes);
+    FREE_NULL_BITMAP(search.nodes);
     siblings->node_count += admitted_nodes(admitted, base->id, base->restarts, now);
     if (pool >= 0)
         siblings->pool_count += admitted_pool_nodes(admitted, base->id, base->restarts, pool, now);

@@ -165,6 +165,16 @@ tests_unit_test_base_job_LINK = $(LINK) -Wl,--gc-sections
 tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
 endif
 
+EXTRA_DIST += tests/unit/test_siblings.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_siblings
+tests_unit_test_siblings_SOURCES = tests/unit/test_siblings.c plugins/job_submit/base_job.c
+tests_unit_test_siblings_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_siblings_CFLAGS = $(AM_CFLAGS) -ffunction-sections -Wno-shadow
+tests_unit_test_siblings_LINK = $(LINK) -Wl,--gc-sections
+tests_unit_test_siblings_LDADD = $(UNIT_LIBS) $(SLURM_LIBS)
+endif
+
 EXTRA_DIST += tests/unit/test_drains.c tests/unit/test_watch.c
 if HAVE_SLURM_SOURCE
 UNIT_TESTS += tests/unit/test_drains tests/unit/test_watch

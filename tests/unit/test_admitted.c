@@ -40,11 +40,11 @@ static void an_admission_counts_until_its_job_is_seen(void **state)
     assert_true(first < second && second < other);
     assert_int_equal(admitted_nodes(admitted, 12, 0, NOW + 1), 5);
     assert_int_equal(admitted_nodes(admitted, 12, 1, NOW + 1), 7);
-    admitted_seen(admitted, first);
-    admitted_seen(admitted, first);
-    admitted_seen(admitted, 0);
+    admitted_seen(admitted, first, NOW + 1);
+    admitted_seen(admitted, first, NOW + 1);
+    admitted_seen(admitted, 0, NOW + 1);
     assert_int_equal(admitted_nodes(admitted, 12, 0, NOW + 1), 3);
-    admitted_seen(admitted, second);
+    admitted_seen(admitted, second, NOW + 1);
     assert_int_equal(admitted_nodes(admitted, 12, 0, NOW + 1), 0);
     free(admitted);
 }
