@@ -36,13 +36,19 @@
 typedef struct hostlist slurm_hostlist;
 
 /* Since 23.02 job_modify() can tell the user why. WITH_ERROR_TEXT(...) are its arguments then, and
- * ERROR_TEXT(...) is where the text belongs. Before, the user sees only the code. */
+ * ERROR_TEXT(...) is where the text belongs. Before, the user sees only the code.
+ *
+ * UPDATE_REFUSAL(IS_OWNER) is that code. All who are not the owner are coordinators of the job's
+ * account since 23.02. Before, the plugin is asked about strangers too: they get the code that
+ * Slurm has for them where the plugin has no objection. */
 #if SLURM_SINCE(23, 2)
-#define WITH_ERROR_TEXT(...) , __VA_ARGS__
-#define ERROR_TEXT(err_msg)  (err_msg)
+#define WITH_ERROR_TEXT(...)     , __VA_ARGS__
+#define ERROR_TEXT(err_msg)      (err_msg)
+#define UPDATE_REFUSAL(is_owner) ESLURM_NOT_SUPPORTED
 #else
 #define WITH_ERROR_TEXT(...)
-#define ERROR_TEXT(err_msg) NULL
+#define ERROR_TEXT(err_msg)      NULL
+#define UPDATE_REFUSAL(is_owner) ((is_owner) ? ESLURM_NOT_SUPPORTED : ESLURM_USER_ID_MISSING)
 #endif
 
 /* In select_type_param: memory is counted. */

@@ -466,5 +466,5 @@ int job_modify(job_desc_msg_t *desc, struct job_record *record,
         return SLURM_SUCCESS;
     info("job_submit/elastic: refused a change of job %u: %s", job.id, err.text);
     tell_user(err.text, ERROR_TEXT(err_msg));
-    return ESLURM_NOT_SUPPORTED;
+    return UPDATE_REFUSAL(submit_uid == job.uid);
 }

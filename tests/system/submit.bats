@@ -339,16 +339,31 @@ at_once() {
     extend_refused "job $base has ended" "$base"
 }
 
+as_nobody() {
+    on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups env -C / \
+        SLURM_CONF="$(as_user sh -c 'echo $SLURM_CONF')" "$@"
+}
+
 @test "another user cannot extend the job" {
     [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
     base=$(base --elastic=1:3)
-    conf=$(as_user sh -c 'echo $SLURM_CONF')
-    run on_testbed setpriv --reuid=nobody --regid=nogroup --clear-groups env -C / SLURM_CONF="$conf" \
-        sbatch --elastic-extend="$base" --comment="elastic-extension-of=$base.0" -o /dev/null \
-            --wrap true
+    run as_nobody sbatch --elastic-extend="$base" --comment="elastic-extension-of=$base.0" -o /dev/null \
+        --wrap true
     echo "$output"
     [[ $status -ne 0 && $output == \
         *"elastic: --elastic-extend=$base: job $base belongs to another user"* ]]
+}
+
+@test "a refused change tells another user no more than Slurm does" {
+    [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
+    waiting=$(submit -H --elastic=2:4 --wrap true)
+    # scontrol asks first about a job whose number of nodes it is to change, and may not see this one.
+    run as_nobody scontrol update jobid="$waiting" comment=mine
+    as_slurm_says=$output
+    [[ $status -ne 0 && $output == *'user id'* ]]
+    run as_nobody scontrol update jobid="$waiting" comment=elastic-extension-of=1.0
+    [[ $status -ne 0 ]]
+    diff <(echo "$output") <(echo "$as_slurm_says")
 }
 
 @test "an unknown pool of an extension is refused with those that there are" {
