@@ -4,4 +4,5 @@
 EXTRA_DIST += \
     tests/README.md \
     tests/tap/run \
-    tests/tap/run-one
+    tests/tap/run-one \
+    tests/tap/takes

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # scripts/check itself: what it does with tests that fail, on a small tree in place of this one.
+# Takes 40 s
 
 load helpers
 
@@ -76,6 +77,18 @@ line() { grep -qx -- "$1" <<<"$output"; }
     [[ ${lines[-2]} == 'failed: tests/unit/bad: never' ]]
 }
 
+@test "what looks at the sources runs beside the build, and its failure counts" {
+    command -v shellcheck >/dev/null || skip "no shellcheck"
+    git -C "$tree" init -q
+    printf 'main_build_with_tests() { until [[ -s $BUILD/check/beside-sources/log ]]; do sleep 0.1; done; }\n' \
+        >>"$tree/scripts/build.sh"
+    printf '#!/bin/bash\necho $1\n' >"$tree/scripts/careless"
+    run -1 "$tree/scripts/check" --quick shellcheck
+    printf '%s\n' "$output"
+    line 'failed: shellcheck'
+    [[ $output == *careless*SC2086* && ${lines[-1]} == '2 passed, 1 failed' ]]
+}
+
 @test "two files may be unstable, three may not" {
     fake_unstable one
     fake_unstable two
@@ -116,21 +129,41 @@ at_most() {
     awk '/+/ { if (++now > most) most = now } /-/ { now-- } END { exit most != '"$2"' }' "$tree/noted"
 }
 
-@test "more tests than always run begin only while the processors have time" {
-    local idle feeder status
-    echo 'cpu 100 0 0 0 0 0 0 0 0 0' >"$tree/stat"
-    at_most 2 1
+# with_times USER NICE IDLE COMMAND...: while the processors spend their time so, in hundredths.
+with_times() {
+    local feeder status
     (
-        for ((idle = 0; idle < 600; idle++)); do
-            echo "cpu 100 0 0 $idle 0 0 0 0 0 0" >"$tree/stat.new"
+        for ((time = 0; time < 600; time++)); do
+            echo "cpu $((time * $1)) $((time * $2)) 0 $((time * $3)) 0 0 0 0 0 0" >"$tree/stat.new"
             mv "$tree/stat.new" "$tree/stat"
             sleep 0.1
         done
     ) 3>&- &
     feeder=$!
-    at_most 2 2 && status=0 || status=$?
+    "${@:4}" && status=0 || status=$?
     kill "$feeder"
-    ((status == 0))
+    return "$status"
+}
+
+@test "more tests than always run begin only while the processors have time" {
+    echo 'cpu 0 0 0 0 0 0 0 0 0 0' >"$tree/stat"
+    with_times 95 0 5 at_most 2 1
+    with_times 85 0 15 at_most 2 2
+    with_times 85 15 0 at_most 2 1
+    with_times 75 25 0 at_most 2 2
+}
+
+@test "files say what they have taken in a run" {
+    fake slow 'echo "ok 1 - slow"'
+    sed -i '1a# Takes 30 s' "$tree/tests/unit/good"
+    printf 'took\t9\t83\tunit\t%s\ntook\t9\t3\tunit\t%s\ncount\t1\t0\t0\tunit\t%s\n' \
+        "$tree"/tests/unit/{slow,good,slow} >"$tree/totals"
+    "$tree/tests/tap/takes" "$tree/totals"
+    [[ $(<"$tree/tests/unit/slow") == $'#!/bin/bash\n# Takes 85 s\necho 1..1\n'* ]]
+    run -1 grep Takes "$tree/tests/unit/good"
+    printf 'took\t9\t200\tunit\t%s\n' "$tree/tests/unit/slow" >"$tree/totals"
+    "$tree/tests/tap/takes" "$tree/totals"
+    [[ $(grep -c Takes "$tree/tests/unit/slow") == 1 && $(<"$tree/tests/unit/slow") == *'Takes 200 s'* ]]
 }
 
 @test "--repeat makes so many runs, and lists them" {
@@ -195,6 +228,27 @@ at_most() {
     status=0
     wait "$check" || status=$?
     ((status == 130))
+    for ((i = 0; i < 100; i++)); do
+        kill -0 "$(<"$tree/pid")" 2>/dev/null || break
+        sleep 0.1
+    done
+    run -1 kill -0 "$(<"$tree/pid")"
+}
+
+@test "when it is ended, what runs beside it ends, too" {
+    git -C "$tree" init -q
+    mkdir "$tree/bin"
+    printf '#!/bin/sh\necho $$ >%s/pid.new\nmv %s/pid.new %s/pid\nexec sleep 300\n' "$tree" "$tree" "$tree" \
+        >"$tree/bin/shellcheck"
+    chmod +x "$tree/bin/shellcheck"
+    PATH=$tree/bin:$PATH "$tree/scripts/check" --quick shellcheck 3>&- >/dev/null 2>&1 &
+    check=$!
+    for ((i = 0; i < 200; i++)); do
+        [[ ! -e $tree/pid ]] || break
+        sleep 0.1
+    done
+    kill -TERM "$check"
+    wait "$check" || true
     for ((i = 0; i < 100; i++)); do
         kill -0 "$(<"$tree/pid")" 2>/dev/null || break
         sleep 0.1
