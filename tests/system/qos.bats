@@ -137,7 +137,7 @@ ids() {
 }
 
 @test "mails of an elastic job say its sizes, its extensions send none, and others are passed on as they are" {
-    selastic=$(on_testbed command -v selastic)
+    selastic=$(take_testbed_env && command -v selastic)
     keep_mails "${selastic%/bin/*}/libexec/slurm-elastic/elastic-mail"
     job=$(train 1:2 100000 0.2 -- -N1 --elastic-grow=ask --mail-type=ALL --mail-user=ada)
     # The accounting counts whole seconds: the job shall have had one node for some, and both for some.
