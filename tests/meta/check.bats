@@ -255,3 +255,16 @@ with_times() {
     done
     run -1 kill -0 "$(<"$tree/pid")"
 }
+
+@test "the tests with sanitizers run beside the others, and count" {
+    fake bad 'echo "not ok 1 - never"'
+    # shellcheck disable=SC2016 # the script's
+    printf '%s\n' 'SANITIZED=$BUILD ARCHIVE=$TOP' 'sanitizer_build() { :; }' 'check_archive() { false; }' \
+        >>"$tree/scripts/build.sh"
+    run -1 env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" sanitizers tests/unit/good tests/unit/bad
+    printf '%s\n' "$output"
+    line 'build of the archive with clang and sanitizers ... ok ([0-9]* s)'
+    line 'failed: what distcheck looks at'
+    # Each of the two files twice, and build, install and the build of the archive.
+    [[ ${lines[-1]} == '5 passed, 3 failed' ]]
+}
