@@ -33,5 +33,7 @@ EXTRA_DIST += \
     scripts/testbed.d/database.sh \
     scripts/testbed.d/install.sh \
     scripts/testbed.d/isolation.sh \
+    scripts/testbed.d/namespace.sh \
     scripts/testbed.d/nodes.sh \
+    scripts/testbed.d/own-mounts \
     scripts/testbed.d/processes.sh

@@ -11,7 +11,7 @@ HIDDEN=(/tmp /run /dev/shm)
 
 # REAL is not empty: the cluster has this form. In it slurmctld and slurmdbd run as the user slurm. Else
 # SIMPLE says why not.
-REAL= SIMPLE= NAMESPACE_CPU=
+REAL= SIMPLE=
 SERVICE_USER=slurm
 
 CLUSTER_GROUP=slurm-elastic # and the port of its slurmctld
@@ -95,33 +95,6 @@ choose_form() {
     [[ $REAL || $opt_form == simple ]] || say "simple form: $SIMPLE"
 }
 
-# Sets NAMESPACE_CPU. Slurm binds the namespace of a job to a file in that of the node, which Linux
-# allows only if the job's has a higher number. Linux 6.18 hands out numbers to each processor by the
-# thousand, so nodes' namespaces are made on the processor whose numbers are the lowest. Which that is
-# changes with time.
-choose_namespace_cpu() {
-    local cpu id lowest=
-    NAMESPACE_CPU=
-    # shellcheck disable=SC2016 # perl's
-    while read -r cpu; do
-        id=$(taskset -c "$cpu" unshare --mount -- perl -e '
-            open F, "/proc/self/ns/mnt"; $id = "\0" x 8;
-            print unpack("Q", $id) if ioctl(F, 0x8008b705, $id)' 2>/dev/null) || id=
-        [[ $id ]] || return 0 # an older kernel has one row of numbers
-        if [[ -z $lowest ]] || ((id < lowest)); then
-            lowest=$id NAMESPACE_CPU=$cpu
-        fi
-    done < <(own_processors | tr , '\n' | awk -F- '{ for (i = $1; i <= $NF; i++) print i }')
-}
-
-# Prints the processors that this may run on, as taskset -c takes them.
-own_processors() {
-    local said
-    # Not line by line from /proc/self/status: it changes while it is read.
-    said=$(taskset -cp "$BASHPID")
-    printf '%s\n' "${said##*: }"
-}
-
 # Sets GROUPS_OF to a node's group in each hierarchy.
 groups_of() {
     local -a groups=("${CONTROLLERS[@]/#/$CGROUPS/}")
@@ -189,11 +162,8 @@ isolate() {
         done
         exec "$@"' -)
     groups_of "$1"
-    WITHIN+=("${GROUPS_OF[@]}" --)
-    [[ -z $NAMESPACE_CPU ]] || WITHIN+=(taskset -c "$NAMESPACE_CPU")
-    # shellcheck disable=SC2016
-    WITHIN+=(unshare --mount --cgroup -- bash -c
-        'mount --all --fstab "$1" && shift && exec taskset -c "$@"' - "$DIR/etc/mounts" "$2")
+    WITHIN+=("${GROUPS_OF[@]}" -- "$LIB/own-mounts" "$NAMESPACE_CPU" "$NAMESPACE_LIMIT"
+        "$DIR/etc/mounts" "$2")
 }
 
 # The part of slurm.conf in which the forms differ.

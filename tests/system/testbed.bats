@@ -349,6 +349,23 @@ nothing_of_the_kernel_left() {
     done
 }
 
+@test "the mount namespace of a node has a lower number than those of its jobs, also if its processor got new numbers" {
+    local processors own cpu
+    need_real_form
+    # shellcheck source=scripts/testbed.d/namespace.sh
+    . "$TREE/scripts/testbed.d/namespace.sh"
+    choose_namespace_cpu
+    [[ $NAMESPACE_LIMIT ]] || skip "there is one row of numbers"
+    processors=$(own_processors)
+    : >"$TB_HOME/mounts"
+    for cpu in $(tr , '\n' <<<"$processors" | awk -F- '{ for (i = $1; i <= $NF; i++) print i }'); do
+        own=$(number_of_namespace "$TREE/scripts/testbed.d/own-mounts" "$cpu" 1 "$TB_HOME/mounts" "$processors")
+        [[ $own -lt $(number_of_namespace taskset -c "$cpu" unshare --mount --) ]]
+        choose_namespace_cpu
+        [[ $own -lt $(number_of_namespace taskset -c "$NAMESPACE_CPU" unshare --mount --) ]]
+    done
+}
+
 @test "where the realistic form is not possible the simple form starts, and says why" {
     ((UID == 0)) && [[ -d /sys/fs/cgroup/freezer ]] || skip "nothing to hide here"
     TB_DIR=$TB_HOME/other
