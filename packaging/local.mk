@@ -15,7 +15,9 @@ EXTRA_DIST += \
     packaging/debian/slurm-elastic.README.Debian \
     packaging/debian/slurm-elastic.install \
     packaging/debian/slurm-elastic.lintian-overrides \
+    packaging/debian/slurm-elastic.postinst \
     packaging/debian/slurm-elastic.postrm \
+    packaging/debian/slurm-elastic.prerm \
     packaging/debian/source/format \
     packaging/in-root \
     packaging/rpm/rpmlint.toml \
