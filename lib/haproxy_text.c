@@ -206,13 +206,18 @@ static void write_head(FILE *out, const struct haproxy_config *config)
             "    retries 3\n"
             "    option redispatch 1\n"
             "    retry-on conn-failure empty-response response-timeout 503\n\n"
+            "backend clients\n"
+            "    stick-table type ipv6 size %d expire 10s store conn_cur\n\n"
             "frontend requests\n"
             "    bind %s\n"
             "    maxconn %d\n"
+            "    tcp-request connection track-sc1 src table clients\n"
+            "    tcp-request connection reject if { sc1_conn_cur gt %d }\n"
             /* Else a connection is as many requests as it likes, each with buffers of its own. */
             "    option disable-h2-upgrade\n"
             "    option idle-close-on-response\n",
-            config->socket, HAPROXY_BUFFER, HAPROXY_OLD_MAX, config->bind, HAPROXY_CONNECTIONS);
+            config->socket, HAPROXY_BUFFER, HAPROXY_OLD_MAX, 2 * HAPROXY_CONNECTIONS, config->bind,
+            HAPROXY_CONNECTIONS, HAPROXY_CLIENT);
     if (config->tokens != NULL)
         fprintf(out,
                 "    http-request return status 401 hdr WWW-Authenticate Bearer unless "

@@ -19,6 +19,8 @@
 /* Of clients, at once. Each has one request at a time, and so two buffers at most; those of
  * HAPROXY_CONNECTIONS are 512 MiB. Those that come later wait in the kernel. */
 #define HAPROXY_CONNECTIONS 4096
+/* … and of one address: the others are refused, so that places for everybody else are left. */
+#define HAPROXY_CLIENT (HAPROXY_CONNECTIONS / 2)
 /* Seconds for requests that came by older routes, or to an older worker. */
 #define HAPROXY_OLD_MAX 600
 

@@ -122,6 +122,7 @@ EXTRA_DIST += \
     tests/system/roles_users.bats \
     tests/system/roles_world.bats \
     tests/system/router.bats \
+    tests/system/router_greedy.py \
     tests/system/router_replica.py \
     tests/system/rpc.bats \
     tests/system/select.bash \

@@ -402,6 +402,31 @@ send_poison() {
     [[ $output == 200 ]]
 }
 
+@test "elastic-router: a client at one address leaves connections to others" {
+    local greedy log
+
+    need haproxy curl
+    PORT=$(free_port) REVISION=0
+    replica first tenant_A
+    table 1 1:first tenant_A=1
+    begin "$prefix/bin/selastic" router s --run-dir "$DIR/run" --listen "127.0.0.1:$PORT" \
+        --no-tokens --table "$DIR/table"
+    wait_for 20 answers tenant_A "first 200"
+    # It keeps each connection after a request, and opens more until one is refused.
+    begin python3 "$TREE/tests/system/router_greedy.py" "$PORT" 4096
+    greedy=${pids[-1]}
+    log=$DIR/python3-$((${#pids[@]} - 1)).log
+    wait_for 20 test -s "$log"
+    run -0 cat "$log"
+    echo "# $output" >&3
+    [[ $output =~ ^refused\ after\ ([0-9]+)$ ]]
+    ((BASH_REMATCH[1] >= 2000 && BASH_REMATCH[1] < 4096))
+    run -0 curl -s -m 60 --interface 127.0.0.2 -d '{"model": "tenant_A"}' -o /dev/null -w '%{http_code}' \
+        "http://127.0.0.1:$PORT/"
+    [[ $output == 200 ]]
+    kill -0 "$greedy"
+}
+
 @test "elastic-router: a client whose requests fail with 500 takes no replica from others" {
     local i failed=0
 
