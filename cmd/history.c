@@ -105,17 +105,20 @@ static json_object *read_history(const struct arguments *arguments, const struct
                                  struct error *err)
 {
     char *path = NULL;
+    struct history_losses losses;
     size_t len = 0;
-    int skipped = 0;
     if (asprintf(&path, "%s/history.jsonl", place->dir) < 0)
         path = NULL;
     char *text = read_as_owner(place, text_need(path), &len, err);
     json_object *history = NULL;
     if (text != NULL) {
-        history = history_file_parse(arguments->job_id, text, len, &skipped);
-        if (skipped > 0)
-            log_error("%s: skipped %d %s that cannot be read", path, skipped,
-                      skipped == 1 ? "line" : "lines");
+        history = history_file_parse(arguments->job_id, text, len, &losses);
+        if (losses.skipped > 0)
+            log_error("%s: skipped %d %s that cannot be read", path, losses.skipped,
+                      losses.skipped == 1 ? "line" : "lines");
+        if (losses.left_out > 0)
+            log_error("%s: left out the first %d generations: there are too many", path,
+                      losses.left_out);
         if (place->end > 0)
             history_end(history, place->end);
     }

@@ -21,6 +21,8 @@ struct reading {
     json_object *generations;
     /* Number → the newest generation with it: a requeued job may count from the start again. */
     json_object *newest;
+    long weight; /* of the generations */
+    struct history_losses *losses;
 };
 
 struct key {
@@ -32,6 +34,29 @@ static struct key key_of(json_object *line)
     struct key key;
     snprintf(key.text, sizeof(key.text), "%" PRId64, field_int(line, "generation", -1));
     return key;
+}
+
+/* Lines that come later change nothing of it. */
+static long weight_of(json_object *generation)
+{
+    return HISTORY_GENERATION_WEIGHT + (long)field_count(generation, "nodes") +
+           (long)field_count(generation, "pools");
+}
+
+/* Half of them at once: each costs the move of all others. */
+static void leave_out_oldest(struct reading *reading)
+{
+    json_object *newest;
+    size_t count = json_object_array_length(reading->generations), old = 0;
+    for (; reading->weight > HISTORY_WEIGHT_MAX / 2 && old + 1 < count; old++) {
+        json_object *generation = json_object_array_get_idx(reading->generations, old);
+        struct key key = key_of(generation);
+        reading->weight -= weight_of(generation);
+        if (json_object_object_get_ex(reading->newest, key.text, &newest) && newest == generation)
+            json_object_object_del(reading->newest, key.text);
+    }
+    json_object_array_del_idx(reading->generations, 0, old);
+    reading->losses->left_out += (int)old;
 }
 
 /* The end of a generation is the end of the job, if the leader lived to write it down. Else it is
@@ -46,6 +71,9 @@ static void add_generation(struct reading *reading, json_object *generation)
     json_object_object_add(generation, "until", NULL);
     json_object_array_add(generations, generation);
     json_object_object_add(reading->newest, key_of(generation).text, json_object_get(generation));
+    reading->weight += weight_of(generation);
+    if (reading->weight > HISTORY_WEIGHT_MAX)
+        leave_out_oldest(reading);
 }
 
 /* Take a number that was written later than its generation. */
@@ -104,12 +132,14 @@ static bool take_line(struct reading *reading, json_object *line)
            add_reason(generation, line) || add_straggler(generation, line) || steps;
 }
 
-json_object *history_file_parse(uint32_t job, const char *text, size_t len, int *skipped)
+json_object *history_file_parse(uint32_t job, const char *text, size_t len,
+                                struct history_losses *losses)
 {
     struct reading reading = {.generations = text_need(json_object_new_array()),
-                              .newest = text_need(json_object_new_object())};
+                              .newest = text_need(json_object_new_object()),
+                              .losses = losses};
     const char *end = text + len;
-    *skipped = 0;
+    *losses = (struct history_losses){0};
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         size_t length = (size_t)((newline != NULL ? newline : end) - text);
@@ -117,7 +147,7 @@ json_object *history_file_parse(uint32_t job, const char *text, size_t len, int 
          * at once. */
         json_object *line = length <= LINE_MAX_BYTES ? json_text_parse(text, length, NULL) : NULL;
         if (length > 0 && !take_line(&reading, line))
-            ++*skipped;
+            losses->skipped++;
         json_object_put(line);
         text += length + (newline != NULL);
     }

@@ -36,8 +36,8 @@ static void check_markup(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
-    int skipped = 0;
-    json_object *history = history_file_parse(12, text, size, &skipped);
+    struct history_losses losses;
+    json_object *history = history_file_parse(12, text, size, &losses);
     json_object *generations = field_array(history, "generations");
     struct timeline_options drawing = {.width = 80, .max_rows = 40};
 

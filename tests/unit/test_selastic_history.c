@@ -32,10 +32,11 @@ static void put_times(struct text *text, const char *what, int times)
 /* The history of the text, which is freed. */
 static json_object *read_text(struct text *text, int expected_skipped)
 {
-    int skipped = -1;
+    struct history_losses losses;
     fclose(text->out);
-    json_object *history = history_file_parse(12, text->bytes, text->length, &skipped);
-    assert_int_equal(skipped, expected_skipped);
+    json_object *history = history_file_parse(12, text->bytes, text->length, &losses);
+    assert_int_equal(losses.skipped, expected_skipped);
+    assert_int_equal(losses.left_out, 0);
     free(text->bytes);
     return history;
 }
@@ -180,6 +181,53 @@ static void test_numbers_that_begin_again(void **unused)
     json_object_put(history);
 }
 
+/* Generations without an end, as small as they can be: the newest are kept, and late lines find
+ * those that are. In memory each is a hundred times as large as in the file. */
+static void test_too_many(void **unused)
+{
+    enum { LINES = HISTORY_WEIGHT_MAX / HISTORY_GENERATION_WEIGHT + 1 };
+    struct history_losses losses;
+    struct text text;
+    text_begin(&text);
+    for (int i = 1; i <= LINES; i++)
+        fprintf(text.out, "{\"generation\":%d,\"time\":%d}\n", i, i);
+    fprintf(text.out, "{\"generation\":1,\"steps\":5}\n{\"generation\":%d,\"steps\":6}\n", LINES);
+    fclose(text.out);
+    json_object *history = history_file_parse(12, text.bytes, text.length, &losses);
+    free(text.bytes);
+    json_object *generations = field_array(history, "generations");
+    int count = (int)json_object_array_length(generations);
+    assert_int_equal(losses.left_out, LINES - count);
+    assert_int_equal(count, HISTORY_WEIGHT_MAX / HISTORY_GENERATION_WEIGHT / 2);
+    assert_int_equal(losses.skipped, 1);
+    assert_int_equal(field_int(json_object_array_get_idx(generations, 0), "generation", -1),
+                     losses.left_out + 1);
+    json_object *last = json_object_array_get_idx(generations, (size_t)count - 1);
+    assert_int_equal(field_int(last, "generation", -1), LINES);
+    assert_int_equal(field_int(last, "steps", -1), 6);
+    json_object_put(history);
+}
+
+/* Names weigh as well. */
+static void test_too_many_names(void **unused)
+{
+    enum { NAMES = 60000, LINES = HISTORY_WEIGHT_MAX / NAMES + 1 };
+    struct history_losses losses;
+    struct text text;
+    text_begin(&text);
+    for (int i = 1; i <= LINES; i++) {
+        fprintf(text.out, "{\"generation\":%d,\"time\":%d,\"nodes\":[\"\"", i, i);
+        put_times(&text, ",\"\"", NAMES - 1);
+        fputs("]}\n", text.out);
+    }
+    fclose(text.out);
+    json_object *history = history_file_parse(12, text.bytes, text.length, &losses);
+    free(text.bytes);
+    assert_true(losses.left_out > LINES / 3);
+    assert_int_equal(field_count(history, "generations"), LINES - losses.left_out);
+    json_object_put(history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +236,8 @@ int main(void)
         cmocka_unit_test(test_long_reasons),
         cmocka_unit_test(test_many_late_lines),
         cmocka_unit_test(test_numbers_that_begin_again),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_too_many_names),
     };
     return cmocka_run_group_tests_name("selastic_history", tests, NULL, NULL);
 }

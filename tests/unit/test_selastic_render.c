@@ -163,23 +163,23 @@ static void test_history_of_another_day(void **unused)
 
 static void test_history_file(void **unused)
 {
-    int skipped = 0;
+    struct history_losses losses;
     char *text = read_sample("history.jsonl");
-    json_object *history = history_file_parse(12, text, strlen(text), &skipped);
+    json_object *history = history_file_parse(12, text, strlen(text), &losses);
     history_end(history, 1700000230);
     char *json = serialize(history);
     free(text);
     json_object_put(history);
-    assert_int_equal(skipped, 8);
+    assert_int_equal(losses.skipped, 8);
     assert_golden(json, "history.jsonl.out.json");
 }
 
 /* Where a pause is not known, the sum says so. */
 static void test_history_file_text(void **unused)
 {
-    int skipped = 0;
+    struct history_losses losses;
     char *text = read_sample("history.jsonl");
-    json_object *history = history_file_parse(12, text, strlen(text), &skipped);
+    json_object *history = history_file_parse(12, text, strlen(text), &losses);
     free(text);
     assert_golden(render_history(history, &pipe_options), "history.jsonl.txt");
     json_object_put(history);
@@ -187,10 +187,10 @@ static void test_history_file_text(void **unused)
 
 static void test_history_file_empty(void **unused)
 {
-    int skipped = 5;
-    json_object *history = history_file_parse(12, "", 0, &skipped);
+    struct history_losses losses;
+    json_object *history = history_file_parse(12, "", 0, &losses);
     history_end(history, NOW);
-    assert_int_equal(skipped, 0);
+    assert_int_equal(losses.skipped, 0);
     char *text = render_history(history, &terminal);
     assert_string_equal(text, "GEN  TIME  KIND  NODES  WORKERS  LASTED  PAUSE  REASON\n");
     free(text);
@@ -199,9 +199,9 @@ static void test_history_file_empty(void **unused)
 
 static void test_history_end_before_start(void **unused)
 {
-    int skipped = 0;
+    struct history_losses losses;
     static const char line[] = "{\"generation\": 1, \"time\": 100, \"kind\": \"start\"}\n";
-    json_object *history = history_file_parse(12, line, strlen(line), &skipped);
+    json_object *history = history_file_parse(12, line, strlen(line), &losses);
     json_object *generation = json_object_array_get_idx(field_array(history, "generations"), 0);
     history_end(history, 99);
     assert_null(json_object_object_get(generation, "until"));
@@ -253,10 +253,10 @@ static void test_timeline(void **unused)
 /* The job was requeued: between its two lives there is nothing. */
 static void test_timeline_gap(void **unused)
 {
-    int skipped = 0;
+    struct history_losses losses;
     char *text = read_sample("history.jsonl");
     const struct timeline_options options = {.width = 60, .max_rows = 40, .end = 1700000230};
-    json_object *history = history_file_parse(12, text, strlen(text), &skipped);
+    json_object *history = history_file_parse(12, text, strlen(text), &losses);
     free(text);
     assert_golden(timeline_draw(field_array(history, "generations"), &options), "timeline-gap.txt");
     json_object_put(history);
