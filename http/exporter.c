@@ -36,11 +36,6 @@
 #define LATE_MS          1000 /* after the look's own time limit */
 #define ARGUMENTS        7
 
-struct text {
-    char *data;
-    size_t size;
-};
-
 /* A connection. */
 struct client {
     TAILQ_ENTRY(client) entry;
@@ -62,8 +57,10 @@ struct exporter {
     struct look *look;  /* NULL: there is none */
     uint64_t look_late; /* nobody waits for it then; 0: nobody does any more */
     bool left;          /* at the end, too */
-    struct text latest; /* NULL: there is none */
-    double at;          /* Unix time of it */
+    /* What scrapes get until the next look is over: all of them the same bytes, however many there
+     * are, and however slow. NULL: out of memory. */
+    struct MHD_Response *page;
+    double at; /* Unix time of the latest look that has succeeded */
     int looks, failures;
     const char *selastic;
     int port, jobs, interval, timeout;
@@ -71,7 +68,7 @@ struct exporter {
 
 /* ---- what is served -------------------------------------------------------------------------- */
 
-static void put_own(FILE *out, const struct exporter *e)
+static void put_own(FILE *out, const struct exporter *e, bool has_succeeded)
 {
     static const struct metrics_family
         success = {"elastic_exporter_success", METRICS_GAUGE, NULL,
@@ -83,33 +80,34 @@ static void put_own(FILE *out, const struct exporter *e)
                     "Looks that failed"};
     struct metrics_writer writer = {.out = out, .format = METRICS_PROMETHEUS};
 
-    metrics_sample(&writer, &success, NULL, e->latest.data != NULL);
+    metrics_sample(&writer, &success, NULL, has_succeeded);
     metrics_sample(&writer, &at, NULL, e->at);
     metrics_sample(&writer, &looks, NULL, e->looks);
     metrics_sample(&writer, &failures, NULL, e->failures);
     metrics_end(&writer);
 }
 
-static struct MHD_Response *metrics(const struct exporter *e)
+/* What the latest look has printed, if it has succeeded, and what is said of the looks. */
+static void set_page(struct exporter *e, const char *printed, size_t size)
 {
     char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    struct MHD_Response *response;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
 
+    if (e->page != NULL)
+        MHD_destroy_response(e->page); /* when the last client has it */
+    e->page = NULL;
     if (out == NULL)
-        return NULL;
-    if (e->latest.data != NULL)
-        fwrite(e->latest.data, 1, e->latest.size, out);
-    put_own(out, e);
-    if (fclose(out) != 0) {
+        return;
+    if (printed != NULL)
+        fwrite(printed, 1, size, out);
+    put_own(out, e, printed != NULL);
+    if (fclose(out) == 0)
+        e->page = MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+    if (e->page == NULL)
         free(text);
-        return NULL;
-    }
-    response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
-    if (response != NULL)
-        MHD_add_response_header(response, "Content-Type", metrics_content_type(METRICS_PROMETHEUS));
-    return response;
+    else
+        MHD_add_response_header(e->page, "Content-Type", metrics_content_type(METRICS_PROMETHEUS));
 }
 
 static struct MHD_Response *plain(const char *text)
@@ -123,6 +121,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
                                   size_t *size, void **arg)
 {
     static int begun;
+    const struct exporter *e = cls;
     struct MHD_Response *response;
     unsigned status = MHD_HTTP_OK;
     enum MHD_Result result;
@@ -141,7 +140,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         status = MHD_HTTP_METHOD_NOT_ALLOWED;
         response = plain("only GET\n");
     } else if (strcmp(url, "/metrics") == 0) {
-        response = metrics(cls);
+        response = e->page;
     } else if (strcmp(url, "/healthz") == 0) {
         response = plain("");
     } else {
@@ -153,7 +152,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, "Allow", "GET");
     result = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
+    if (response != e->page)
+        MHD_destroy_response(response);
     return result;
 }
 
@@ -311,17 +311,11 @@ static void on_sweep(uv_timer_t *timer)
 
 /* ---- a look ---------------------------------------------------------------------------------- */
 
-static void forget(struct text *text)
-{
-    free(text->data);
-    *text = (struct text){0};
-}
-
 static void has_failed(struct exporter *e)
 {
-    forget(&e->latest);
     e->looks++;
     e->failures++;
+    set_page(e, NULL, 0);
 }
 
 /* It was to be killed, and is not gone: what it waits for in the kernel does not answer. It is
@@ -346,11 +340,11 @@ static void look_over(char *text, size_t size, int status, void *arg)
             has_failed(e);
         return;
     }
-    forget(&e->latest);
     e->looks++;
-    e->latest = (struct text){.data = text, .size = size};
     gettimeofday(&now, NULL);
     e->at = (double)now.tv_sec + (double)now.tv_usec / 1e6;
+    set_page(e, text, size);
+    free(text);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -437,6 +431,7 @@ static int begin(struct exporter *e, const char *address, struct error *err)
     TAILQ_INIT(&e->clients);
     if (listen_at(e, address, err) != 0)
         return -1;
+    set_page(e, NULL, 0);
     uv_loop_init(&e->loop);
     uv_poll_init(&e->loop, &e->poll,
                  MHD_get_daemon_info(e->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd);
@@ -486,6 +481,7 @@ int main(int argc, char **argv)
     uv_run(&e.loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&e.sweep, NULL);
     uv_run(&e.loop, UV_RUN_NOWAIT);
-    forget(&e.latest);
+    if (e.page != NULL)
+        MHD_destroy_response(e.page);
     return uv_loop_close(&e.loop) == 0 || e.left ? 0 : 1;
 }

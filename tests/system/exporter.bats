@@ -116,6 +116,28 @@ has() { curl -s -m 20 "http://127.0.0.1:$PORT/metrics" | grep -qx "$1"; }
     wait "${pids[0]}"
 }
 
+# Their own user has no limit on connections.
+@test "forty scrapes at a time share one text" {
+    local kb
+    printf '#!/bin/sh\necho "one 1"\nhead -c 20000000 /dev/zero | tr "\\0" x\necho\n' >"$DIR/new"
+    chmod 0755 "$DIR/new"
+    mv "$DIR/new" "$DIR/selastic"
+    wait_for 20 eval '(($(curl -s -m 20 "http://127.0.0.1:$PORT/metrics" | wc -c) > 20000000))'
+    # Each has the begin of its answer, and leaves the rest there.
+    run -0 timeout 100 /usr/bin/python3 - "$PORT" <<'PY'
+import socket, sys
+links = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(40)]
+for link in links:
+    link.sendall(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+print(sum(link.recv(12) == b"HTTP/1.1 200" for link in links))
+PY
+    [[ $output == 40 ]]
+    kb=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/${pids[0]}/status")
+    echo "# $kb KB" >&3
+    # Three texts, as a new one is made while the old one is still sent; not forty.
+    ((kb < 300000))
+}
+
 @test "a client that is slow is cut off" {
     hold 3 600 >"$DIR/held" 2>&1 3>&-
     wait_for 40 grep -qx '0 left' "$DIR/held"
