@@ -72,15 +72,16 @@ static void refuse(struct link *link, const char *why)
         link_close(link, why);
 }
 
-/* Each takes a descriptor, which members of the job need. */
 static bool has_enough(const struct link_server *server, uid_t guest)
 {
     const struct link *link;
-    int count = 0;
+    int own = 0, all = 0;
 
-    TAILQ_FOREACH (link, &server->open, entry)
-        count += link->guest && link->peer_uid == guest;
-    return count >= GUEST_LINKS;
+    TAILQ_FOREACH (link, &server->open, entry) {
+        own += link->guest && link->peer_uid == guest;
+        all += link->guest;
+    }
+    return !guest_may_connect(own, all);
 }
 
 static void judged(struct link *link, struct auth_job *job)
@@ -95,8 +96,8 @@ static void judged(struct link *link, struct auth_job *job)
         return;
     }
     if (job->guest && has_enough(server, job->peer_uid)) {
-        link_server_note(link, "a guest has enough connections");
-        refuse(link, "this user has enough connections; close some");
+        link_server_note(link, "a guest has enough connections, or all guests together");
+        refuse(link, "this user, or all guests together, have enough connections; close some");
         return;
     }
     if (link_transmit(link, handshake_new("accept", "cred", job->made)) != 0) {

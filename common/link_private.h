@@ -36,7 +36,6 @@ enum link_state {
 };
 
 #define ADMITTED_MAX 64
-#define GUEST_LINKS  8 /* of one user */
 
 /* Users that may control beside the own user, root and SlurmUser. */
 struct admitted {

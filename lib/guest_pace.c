@@ -23,8 +23,12 @@ double guest_pace_wait(const struct guest_pace *pace, uint32_t uid, double now)
     size_t place = place_of(pace, uid, now);
     double wait = pace->list[place].due - now;
 
+    double all = pace->due - now - (GUEST_PACE_BURST - 1) * GUEST_PACE_SECONDS;
+
     if (wait > 0 && pace->list[place].uid == uid)
         wait -= (GUEST_PACE_BURST - 1) * GUEST_PACE_SECONDS;
+    if (wait < all)
+        wait = all;
     return wait > 0 ? wait : 0;
 }
 
@@ -36,4 +40,12 @@ void guest_pace_take(struct guest_pace *pace, uint32_t uid, double now)
         pace->list[place].due = now;
     pace->list[place].due += GUEST_PACE_SECONDS;
     pace->list[place].uid = uid;
+    if (pace->due < now)
+        pace->due = now;
+    pace->due += GUEST_PACE_SECONDS / GUEST_PACE_SHARES;
+}
+
+bool guest_may_connect(int own, int all)
+{
+    return own < GUEST_LINKS && all < GUEST_LINKS_ALL;
 }

@@ -53,19 +53,55 @@ static void test_many(void **state)
     struct guest_pace pace = {0};
 
     (void)state;
-    for (uint32_t uid = 0; uid < GUEST_PACE_USERS; uid++)
+    for (uint32_t uid = 0; uid < GUEST_PACE_USERS; uid++) {
         assert_in_range(taken(&pace, uid, 100, 100.001), GUEST_PACE_BURST, GUEST_PACE_BURST + 1);
+        pace.due = 0; /* of places only */
+    }
     assert_true(guest_pace_wait(&pace, 5000, 100.001) > 1);
     assert_true(guest_pace_wait(&pace, 7, 100.001) > 0);
     assert_true(guest_pace_wait(&pace, 5000, 100 + GUEST_PACE_BURST * GUEST_PACE_SECONDS + 1) == 0);
 }
 
+/* A thousand users have the time of four. */
+static void test_all(void **state)
+{
+    struct guest_pace pace = {0};
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < 60000; i++) {
+        double now = 1000 + i / 1000.0;
+        uint32_t uid = (uint32_t)i % 1000;
+
+        if (guest_pace_wait(&pace, uid, now) > 0)
+            continue;
+        guest_pace_take(&pace, uid, now);
+        count++;
+    }
+    assert_in_range(count, 60 / GUEST_PACE_SECONDS * GUEST_PACE_SHARES,
+                    (60 / GUEST_PACE_SECONDS + GUEST_PACE_BURST) * GUEST_PACE_SHARES + 1);
+    /* A rest pays for it. */
+    assert_true(guest_pace_wait(&pace, 5000, 1061) == 0);
+}
+
+static void test_connections(void **state)
+{
+    int all = 0, users = 0;
+
+    (void)state;
+    for (int own; guest_may_connect(0, all); users++)
+        for (own = 0; guest_may_connect(own, all); own++)
+            all++;
+    assert_int_equal(all, GUEST_LINKS_ALL);
+    assert_int_equal(users, GUEST_LINKS_ALL / GUEST_LINKS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_burst_and_pace),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_burst_and_pace), cmocka_unit_test(test_few),
+        cmocka_unit_test(test_many),           cmocka_unit_test(test_all),
+        cmocka_unit_test(test_connections),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
