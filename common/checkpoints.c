@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/entry.h"
@@ -39,16 +41,41 @@ static json_object *read_manifest(int dir, const struct stat *base, struct snaps
     return root;
 }
 
-static bool has_files(int dir, const struct stat *base, json_object *files)
+/* A directory on the way, or the file: nobody else has put it there, or may put another in its
+ * place. own is the checkpoint: what others cannot reach they cannot write into. */
+static bool is_safe(int dir, const char *name, const struct stat *own, const struct stat *base)
+{
+    struct stat entry;
+    bool others;
+
+    if (fstatat(dir, name, &entry, AT_SYMLINK_NOFOLLOW) != 0 || !checkpoints_trust(&entry, base))
+        return false;
+    others = (entry.st_mode & 022) != 0 && (own->st_mode & 077) != 0;
+    return !S_ISDIR(entry.st_mode) || !others;
+}
+
+/* A link of the user's own leads wherever he wants. */
+static bool has_file(int dir, const char *name, json_object *size, const struct stat *own,
+                     const struct stat *base)
+{
+    char way[PATH_MAX];
+    struct stat st;
+
+    if (!json_object_is_type(size, json_type_int) || strlen(name) >= sizeof(way))
+        return false;
+    for (const char *c = name; (c = strchr(c, '/')) != NULL; c++) {
+        snprintf(way, sizeof(way), "%.*s", (int)(c - name), name);
+        if (way[0] == '\0' || !is_safe(dir, way, own, base))
+            return false;
+    }
+    return is_safe(dir, name, own, base) && fstatat(dir, name, &st, 0) == 0 &&
+           st.st_size == json_object_get_int64(size);
+}
+
+static bool has_files(int dir, const struct stat *own, const struct stat *base, json_object *files)
 {
     json_object_object_foreach (files, name, size) {
-        struct stat st, entry;
-
-        /* A link of the user's own leads wherever he wants. */
-        if (!json_object_is_type(size, json_type_int) || fstatat(dir, name, &st, 0) != 0 ||
-            st.st_size != json_object_get_int64(size) ||
-            fstatat(dir, name, &entry, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !checkpoints_trust(&entry, base))
+        if (!has_file(dir, name, size, own, base))
             return false;
     }
     return true;
@@ -66,7 +93,7 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     root = fstat(dir, &base) == 0 && checkpoints_trust(&st, &base)
                ? read_manifest(fd, &base, key, &files)
                : NULL;
-    complete = root != NULL && has_files(fd, &base, files);
+    complete = root != NULL && has_files(fd, &st, &base, files);
     json_object_put(root);
     close(fd);
     return complete;

@@ -430,6 +430,11 @@ tests_unit_test_server_call_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_server_call_LINK = $(LINK) -Wl,--wrap=tcp_listener_at -Wl,--wrap=getuid
 tests_unit_test_server_call_LDADD = $(FIT_LIBS) $(UNIT_LIBS)
 
+UNIT_TESTS += tests/unit/test_checkpoints
+tests_unit_test_checkpoints_SOURCES = tests/unit/test_checkpoints.c
+tests_unit_test_checkpoints_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_checkpoints_LDADD = common/libelasticcheckpoints.a $(COMMON_LIBS) $(UNIT_LIBS) $(JSONC_LIBS)
+
 UNIT_TESTS += tests/unit/test_stop
 tests_unit_test_stop_SOURCES = tests/unit/test_stop.c
 tests_unit_test_stop_LDADD = common/libelasticcheckpoints.a $(UNIT_LIBS)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which checkpoints count as complete (common/checkpoints.c). */
+#include "tests/unit/support.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/checkpoints.h"
+#include "common/files.h"
+
+#define MANIFEST                                                                                   \
+    "{\"format\": 1, \"incarnation\": \"12.0\", \"generation\": 3, \"step\": 7, \"files\": "       \
+    "{\"state\": 5, \"a/b/part\": 5}}"
+#define OTHER_UID 65534
+
+static char root[64];
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    return path;
+}
+
+static void put(const char *name, const char *text)
+{
+    struct error err = {""};
+
+    assert_int_equal(file_replace(path_of(name), text, strlen(text), 0600, &err), 0);
+}
+
+/* A checkpoint with a file two directories down, which others may reach, but not write. */
+static int make_one(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof(root), "/tmp/elastic-test-checkpoints-XXXXXX");
+    if (mkdtemp(root) == NULL || chmod(root, 0755) != 0)
+        return -1;
+    for (const char *const *dir = (const char *[]){"1", "1/a", "1/a/b", NULL}; *dir != NULL; dir++)
+        if (mkdir(path_of(*dir), 0700) != 0 || chmod(path_of(*dir), 0755) != 0)
+            return -1;
+    put("1/state", "state");
+    put("1/a/b/part", "state");
+    put("1/complete.json", MANIFEST);
+    return 0;
+}
+
+static int remove_one(void **state)
+{
+    (void)state;
+    return dir_remove(root, NULL);
+}
+
+static bool is_complete(void)
+{
+    struct snapshot_key key;
+    int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool complete = checkpoint_is_complete(dir, "1", &key);
+
+    close(dir);
+    return complete;
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    assert_true(is_complete());
+    put("1/a/b/part", "stat");
+    assert_false(is_complete());
+    put("1/a/b/part", "state");
+    assert_true(is_complete());
+    assert_int_equal(unlink(path_of("1/state")), 0);
+    assert_false(is_complete());
+}
+
+/* Whoever may write into a directory on the way may put another file there. */
+static void test_writable_by_others(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(path_of("1/a"), 0777), 0);
+    assert_false(is_complete());
+    assert_int_equal(chmod(path_of("1/a"), 0755), 0);
+    assert_int_equal(chmod(path_of("1/a/b"), 0775), 0);
+    assert_false(is_complete());
+    /* … if he gets there. */
+    assert_int_equal(chmod(path_of("1"), 0700), 0);
+    assert_true(is_complete());
+}
+
+static void test_of_others(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chown(path_of("1/a"), OTHER_UID, OTHER_UID), 0);
+    assert_false(is_complete());
+    assert_int_equal(chown(path_of("1/a"), 0, 0), 0);
+    assert_true(is_complete());
+    assert_int_equal(chown(path_of("1/a/b/part"), OTHER_UID, OTHER_UID), 0);
+    assert_false(is_complete());
+}
+
+/* A link of the user's own leads wherever he wants. */
+static void test_links(void **state)
+{
+    char was[256];
+
+    (void)state;
+    snprintf(was, sizeof(was), "%s", path_of("1/a"));
+    assert_int_equal(rename(was, path_of("1/c")), 0);
+    assert_false(is_complete());
+    assert_int_equal(symlink("c", path_of("1/a")), 0);
+    assert_true(is_complete());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_sizes, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_writable_by_others, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_of_others, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_links, make_one, remove_one),
+    };
+
+    return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
+}
