@@ -21,6 +21,7 @@
 
 #define OPTION_SIZE 128
 #define PATH_SIZE   4096
+#define TEXT_MAX    ((size_t)30 << 20) /* of all jobs: elastic-exporter takes a little more */
 
 /* ---- one look -------------------------------------------------------------------------------- */
 
@@ -62,20 +63,21 @@ static void print_metrics(const struct survey_row *rows, int count, struct metri
 {
     struct metrics_job *jobs = text_need(calloc((size_t)count + 1, sizeof(*jobs)));
     struct metrics_writer writer = {.out = stdout, .format = METRICS_PROMETHEUS};
-    int shown = 0;
+    int answered = 0;
     for (int i = 0; i < count; i++) {
         if (rows[i].answer == NULL)
             continue;
-        jobs[shown++] = (struct metrics_job){.id = rows[i].job.info->id,
-                                             .user = user_name(rows[i].job.info->uid),
-                                             .answer = rows[i].answer};
+        jobs[answered++] = (struct metrics_job){.id = rows[i].job.info->id,
+                                                .user = user_name(rows[i].job.info->uid),
+                                                .answer = rows[i].answer};
     }
+    int shown = metrics_jobs_fit(jobs, answered, TEXT_MAX);
     all->shown = shown;
     all->silent = count - shown;
     metrics_jobs(&writer, jobs, shown);
     metrics_site(&writer, all);
     metrics_end(&writer);
-    for (int i = 0; i < shown; i++)
+    for (int i = 0; i < answered; i++)
         free((char *)(uintptr_t)jobs[i].user);
     free(jobs);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/goodput.h"
@@ -487,6 +488,47 @@ void metrics_jobs(struct metrics_writer *writer, const struct metrics_job *jobs,
             families[k](writer, jobs[i].answer);
         }
     writer->common_count = 0;
+}
+
+/* With the lines that all jobs share. */
+static size_t text_size(const struct metrics_job *job)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct metrics_writer writer = {.out = open_memstream(&text, &size),
+                                    .format = METRICS_PROMETHEUS};
+
+    if (writer.out == NULL)
+        return SIZE_MAX;
+    metrics_jobs(&writer, job, 1);
+    if (fclose(writer.out) != 0)
+        size = SIZE_MAX;
+    free(text);
+    return size;
+}
+
+int metrics_jobs_fit(struct metrics_job *jobs, int count, size_t most)
+{
+    struct metrics_job *left = calloc((size_t)count + 1, sizeof(*left));
+    size_t *sizes = calloc((size_t)count + 1, sizeof(*sizes)), all = 0, share;
+    int kept = 0, gone = 0;
+
+    for (int i = 0; sizes != NULL && i < count; i++) {
+        sizes[i] = text_size(&jobs[i]);
+        all = all + sizes[i] < all ? SIZE_MAX : all + sizes[i];
+    }
+    share = all <= most ? SIZE_MAX : most / (size_t)count;
+    for (int i = 0; left != NULL && sizes != NULL && i < count; i++) {
+        if (sizes[i] <= share)
+            jobs[kept++] = jobs[i];
+        else
+            left[gone++] = jobs[i];
+    }
+    if (gone > 0)
+        memcpy(jobs + kept, left, (size_t)gone * sizeof(*left));
+    free(left);
+    free(sizes);
+    return kept;
 }
 
 void metrics_site(struct metrics_writer *writer, const struct metrics_site *site)

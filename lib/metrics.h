@@ -6,6 +6,7 @@
 #ifndef ELASTIC_METRICS_H
 #define ELASTIC_METRICS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <json-c/json.h>
@@ -21,6 +22,11 @@ struct metrics_job {
 
 /* Family by family, each with all jobs. */
 void metrics_jobs(struct metrics_writer *writer, const struct metrics_job *jobs, int count);
+
+/* If the text of all would be longer than so many bytes, who says more than its share has to go, as
+ * what is longer is of no use to anybody. Those that stay come first, in their order. Returns how
+ * many these are. */
+int metrics_jobs_fit(struct metrics_job *jobs, int count, size_t most);
 
 /* All elastic jobs that Slurm knows. */
 struct metrics_site {

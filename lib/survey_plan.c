@@ -28,6 +28,7 @@ struct survey_plan {
     struct user *users;
     int count, user_count;
     int asking;
+    long weight; /* of all answers that are kept, but for the asker's own */
 };
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -112,14 +113,21 @@ int survey_plan_next(struct survey_plan *plan, bool *refused)
 bool survey_plan_done(struct survey_plan *plan, int row, json_object *answer)
 {
     struct user *user = &plan->users[plan->rows[row].user];
+    long weight;
 
     plan->asking--;
     user->asking--;
     if (answer == NULL || user->uid == plan->self)
         return true;
-    if (!user->refused)
-        user->weight += survey_weight(answer);
-    if (user->weight > SURVEY_USER_WEIGHT_MAX)
-        user->refused = true;
-    return !user->refused;
+    if (user->refused)
+        return false;
+    weight = survey_weight(answer);
+    user->refused = user->weight + weight > SURVEY_USER_WEIGHT_MAX ||
+                    (plan->weight + weight > SURVEY_WEIGHT_MAX &&
+                     user->weight + weight > SURVEY_WEIGHT_MAX / plan->user_count);
+    if (user->refused)
+        return false;
+    user->weight += weight;
+    plan->weight += weight;
+    return true;
 }

@@ -17,6 +17,8 @@
 /* Of one user's answers, unless it is the asker. A job with 10,000 replicas answers "metrics" with
  * less than half of it. Some 25 MB of memory. */
 #define SURVEY_USER_WEIGHT_MAX 400000
+/* Of all such users together. Once it is reached, nobody keeps more than an equal share of it. */
+#define SURVEY_WEIGHT_MAX (10L * SURVEY_USER_WEIGHT_MAX)
 
 struct survey_plan;
 

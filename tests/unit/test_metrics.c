@@ -383,13 +383,51 @@ static void test_hostile_lists(void **state)
     free(text);
 }
 
+/* More text than a look may print would be no text at all. So whoever says more than its share
+ * goes, and its neighbours stay. */
+static void test_too_much_text(void **state)
+{
+    json_object *little = json_tokener_parse("{\"nodes\": 2}"), *much = json_object_new_object(),
+                *roles = json_object_new_array(), *inner = json_object_new_object();
+    struct metrics_job jobs[] = {{.id = 1, .user = "ada", .answer = little},
+                                 {.id = 2, .user = "bob", .answer = much},
+                                 {.id = 3, .user = "eve", .answer = little}};
+    char *text;
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        json_object *role = json_object_new_object();
+        char name[32];
+
+        snprintf(name, sizeof(name), "role%d", i);
+        json_object_object_add(role, "name", json_object_new_string(name));
+        json_object_object_add(role, "target", json_object_new_int(i));
+        json_object_array_add(roles, role);
+    }
+    json_object_object_add(inner, "roles", roles);
+    json_object_object_add(much, "roles", inner);
+    text = text_of(jobs, 3, METRICS_PROMETHEUS);
+    assert_int_equal(metrics_jobs_fit(jobs, 3, 2 * strlen(text)), 3);
+    assert_int_equal(metrics_jobs_fit(jobs, 3, strlen(text) / 2), 2);
+    assert_int_equal(jobs[0].id, 1);
+    assert_int_equal(jobs[1].id, 3);
+    assert_int_equal(jobs[2].id, 2);
+    free(text);
+    text = text_of(jobs, 2, METRICS_PROMETHEUS);
+    assert_null(strstr(text, "bob"));
+    free(text);
+    json_object_put(little);
+    json_object_put(much);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sample),      cmocka_unit_test(test_families),
-        cmocka_unit_test(test_formats),     cmocka_unit_test(test_wrong_answers),
-        cmocka_unit_test(test_many_labels), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_dashboard),   cmocka_unit_test(test_hostile_lists),
+        cmocka_unit_test(test_sample),        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_formats),       cmocka_unit_test(test_wrong_answers),
+        cmocka_unit_test(test_many_labels),   cmocka_unit_test(test_values),
+        cmocka_unit_test(test_dashboard),     cmocka_unit_test(test_hostile_lists),
+        cmocka_unit_test(test_too_much_text),
     };
 
     if (argc > 1 && strncmp(argv[1], "--print", 7) == 0) {

@@ -131,6 +131,30 @@ static void test_answers_add_up(void **state)
     json_object_put(answer);
 }
 
+/* Many users with large answers have a bound together. Who says little is heard all the same. */
+static void test_all_users_together(void **state)
+{
+    enum { USERS = 100 };
+    uid_t users[USERS];
+    json_object *large = numbers(SURVEY_USER_WEIGHT_MAX / 2), *small = numbers(1000);
+    int kept = 0, row;
+    bool refused = false;
+
+    (void)state;
+    for (int i = 0; i < USERS; i++)
+        users[i] = (uid_t)(SELF + 1 + i);
+    struct survey_plan *plan = survey_plan_create(users, USERS, SELF);
+    while ((row = survey_plan_next(plan, &refused)) >= 0)
+        if (row == USERS - 1)
+            assert_true(survey_plan_done(plan, row, small));
+        else
+            kept += survey_plan_done(plan, row, large);
+    assert_in_range(kept, 15, SURVEY_WEIGHT_MAX / (SURVEY_USER_WEIGHT_MAX / 2));
+    survey_plan_destroy(plan);
+    json_object_put(large);
+    json_object_put(small);
+}
+
 /* Each row once, whoever answers when; never more at once than allowed. */
 static void test_random(void **state)
 {
@@ -174,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_questions_under_way),
         cmocka_unit_test(test_an_answer_that_is_too_large),
         cmocka_unit_test(test_answers_add_up),
+        cmocka_unit_test(test_all_users_together),
         cmocka_unit_test(test_random),
     };
 
