@@ -5,20 +5,20 @@
 # fit_file NAME REPLICAS [KEY...]: the programs of a service that trains, and its job file
 # $TB_WORK/NAME.yaml. Each KEY is a line of `fit`.
 fit_file() {
-    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program,fit_program}.py "$TB_WORK/"
     as_user mkdir -p "$TB_WORK/models" "$TB_WORK/data"
     cat >"$TB_WORK/$1.yaml" <<YAML
 service: $SERVICE
 models: {repository: $TB_WORK/models, every: 1s}
 fit:
-  run: [/usr/bin/python3, $TB_WORK/fit_program.py]
-  stage: [/usr/bin/python3, $TB_WORK/fit_program.py, stage]
+  run: [/usr/bin/python3, -S, $TB_WORK/fit_program.py]
+  stage: [/usr/bin/python3, -S, $TB_WORK/fit_program.py, stage]
 $(printf '  %s\n' "${@:3}")
 roles:
   server:
     kind: shards
     replicas: $2
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 300s, every: 200ms}
     drain: {within: 5s}
@@ -120,7 +120,7 @@ begin_trainer() {
     echo "FirstJobId=$((100000 + $$ % 100000))" >>"$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
     mkdir -p "$TB_HOME/other/models"
-    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_HOME/other/"
+    cp "$TREE"/tests/system/{light,serve_program,fit_program}.py "$TB_HOME/other/"
     sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" \
         -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
     # The other user passes the one directory, and does not read what is in it.

@@ -51,7 +51,7 @@ teardown() { [[ $BATS_TEST_COMPLETED ]] || { tail -n 60 "$TB_WORK"/*.out; as_use
 # With what replicas run, but for what is another one's for each.
 settings() {
     local pid
-    for pid in $(pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/serve_program.py"); do
+    for pid in $(pgrep -u "$TB_USER" -f "^/usr/bin/python3 -S $TB_WORK/serve_program.py"); do
         tr '\0' '\n' <"/proc/$pid/cmdline" | sed 's/^[0-9]*$/PORT/'
         tr '\0' '\n' <"/proc/$pid/environ" | grep -E '^(ELASTIC_(ROLE|SHARD|TASKS|MODELS|SHARED_DIR)|OMP_NUM_THREADS)='
     done | sort | uniq -c

@@ -111,7 +111,7 @@ trainer_node() { tr '\0' '\n' <"/proc/$(processes train)/environ" | sed -n 's/^S
     stopped=$(agent_of "$job" "$(trainer_node)")
     as_user kill -STOP "$stopped"
     wait_for 60 trains_on_try 2
-    programs() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/fit_program.py"; }
+    programs() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 -S $TB_WORK/fit_program.py"; }
     one_trains() { [[ $(programs | wc -l) == 1 ]]; }
     wait_for 30 one_trains
     # Its trainer lives, and says nothing.

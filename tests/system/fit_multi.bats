@@ -16,7 +16,7 @@ setup_file() {
     testbed_up --nodes 2 --cpus-per-node 8
     fit_file fit 3 'within: {start: 600s, fit: 600s, target: 600s}'
     begin_trainer -N2 -n2 -c2 --requeue
-    sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
+    sed -i -e "s|^  run: \[/usr/bin/python3, -S, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
     # How many are replaced at a time is that of a fit in mode multi.
     sed -i "s/update: .*/update: {fail-fast: 2}/" "$TB_WORK/fit.yaml"
     begin_stranger
@@ -57,7 +57,7 @@ data() { secret_data "$@"; }
 # begin_stranger: the same service of a user whom the trainer does not allow. Its files are below $TB_HOME/stranger.
 begin_stranger() {
     mkdir -p "$TB_HOME/stranger/models" "$TB_HOME/stranger/data"
-    cp "$TREE/tests/system/serve_program.py" "$TB_HOME/stranger/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_HOME/stranger/"
     sed -e "s|$TB_WORK|$TB_HOME/stranger|g; s|^service: .*|service: $STRANGER|" "$TB_WORK/fit.yaml" \
         >"$TB_HOME/stranger/fit.yaml"
     (umask 077 && echo A >"$TB_HOME/stranger/data/first")

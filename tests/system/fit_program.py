@@ -9,54 +9,58 @@ is FILE.all, or remove FILE for that: each needs one of its own. "large" adds 10
 file "model": what it was trained from, and its data.
 """
 
-import json
 import os
 import sys
 import time
-from pathlib import Path
 
-call = json.loads(Path(os.environ["ELASTIC_FIT"]).read_text())
+import light
+
+call = light.load_json(os.environ["ELASTIC_FIT"])
 assert call["modelDir"] == os.environ["ELASTIC_MODEL_DIR"], call
 assert call["previousModelDir"] == os.environ.get("ELASTIC_PREVIOUS_MODEL_DIR"), call
 assert call["trainData"] == os.environ["ELASTIC_TRAIN_DATA"], call
 assert call["targetsData"] == os.environ.get("ELASTIC_TARGETS_DATA"), call
 config = os.environ.get("ELASTIC_FIT_CONFIG")
-assert call["config"] == (json.loads(Path(config).read_text()) if config else None), config
+assert call["config"] == (light.load_json(config) if config else None), config
 data, targets = call["trainData"], call["targetsData"]
+staged_data = os.environ["ELASTIC_STAGED"] + "/data"
 
 
 def wait_for(word, words):
     if word in words:
-        while not Path(words[words.index(word) + 1]).exists():
+        while not os.path.exists(words[words.index(word) + 1]):
             time.sleep(0.1)
 
 
 if sys.argv[1:] == ["stage"]:
     if call["datasetInfo"]["format"] not in (None, "words"):
         sys.exit(1)
-    text = Path(data.removeprefix("test://")).read_text()
+    text = light.read(data.removeprefix("test://"))
     wait_for("staged", text.split())
-    Path(os.environ["ELASTIC_STAGED"], "data").write_text(text)
+    light.write(staged_data, text)
     print("staged")
     sys.exit(0)
 
-words = Path(os.environ["ELASTIC_STAGED"], "data").read_text().split()
+words = light.read(staged_data).split()
 before = call["previousModelDir"]
 towards = []
 if targets:
-    files = [path for path in [Path(targets), *sorted(Path(targets).rglob("*"))] if path.is_file()]
-    towards = ["to", *(path.read_text().strip() for path in files)]
+    files = [f"{top}/{name}" for top, _, names in os.walk(targets) for name in sorted(names)]
+    if os.path.isfile(targets):
+        files = [targets]
+    towards = ["to", *(light.read(path).strip() for path in files)]
 print("trains", call["config"], "from", before, *towards, flush=True)
 wait_for("until", words)
 if "fail" in words:
     sys.exit(3)
-model = Path(call["modelDir"])
+model = call["modelDir"]
 if "empty" not in words:
-    start = (Path(before) / "model").read_text() + " " if before else ""
-    (model / "model").write_text(start + words[0])
+    start = light.read(before + "/model") + " " if before else ""
+    light.write(model + "/model", start + words[0])
 if "slow" in words:
-    (model / "slow").write_text(words[words.index("slow") + 1])
+    light.write(model + "/slow", words[words.index("slow") + 1])
 if "large" in words:
-    (model / "large").write_bytes(os.urandom(10_000_000))
+    with open(model + "/large", "wb") as file:
+        file.write(os.urandom(10_000_000))
 if "broken" in words:
-    (model / "broken").write_text("")
+    light.write(model + "/broken", "")

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # For tests of fits whose training is a role of the job file, which runs fit_role.py. Load after fit.
 
-roles_train_up() { cp "$TREE"/tests/system/{serve_program,fit_role}.py "$TB_WORK/"; }
+roles_train_up() { cp "$TREE"/tests/system/{light,serve_program,fit_role}.py "$TB_WORK/"; }
 
 # begin_service REPLICAS CPUS FIT LEARNER [SBATCH-OPTION...]: its job; the learner is fit_role.py MODE...; $job. Before srun it does
 # $PRELOAD.
@@ -17,14 +17,14 @@ roles:
     kind: shards
     replicas: $1
     cpus: $2
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 300s, every: 200ms}
     drain: {within: 5s}
     update: {max-surge: $((2 - $1)), max-unavailable: $(($1 - 1))}
     capacity: 10M
     window: 0
-  learner: {run: [/usr/bin/python3, $TB_WORK/fit_role.py, $4}
+  learner: {run: [/usr/bin/python3, -S, $TB_WORK/fit_role.py, $4}
 YAML
     # shellcheck disable=SC2034 # of the test
     job=$(submit -N2 --exclusive -t 30 "${@:5}" --wrap "${PRELOAD:-}srun elasticrun --roles=$TB_WORK/$SERVICE.yaml")
@@ -32,7 +32,7 @@ YAML
 }
 
 # Tasks of the training that there are.
-tasks() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 $TB_WORK/fit_role.py" || true; }
+tasks() { pgrep -u "$TB_USER" -f "^/usr/bin/python3 -S $TB_WORK/fit_role.py" || true; }
 are_tasks() { [[ $(tasks | wc -l) == "$1" ]]; }
 
 # failed TEXT: the latest fit has.

@@ -33,10 +33,10 @@ setup_file() {
     fit_file fit 1 'within: {start: 600s, fit: 600s, target: 600s}' "states: s3://states/p" \
         "grant: $ROLE" "grant-time: 25s"
     mkdir -p "$TB_HOME/other/models"
-    cp "$TREE"/tests/system/{serve_program,fit_program}.py "$TB_HOME/other/"
+    cp "$TREE"/tests/system/{light,serve_program,fit_program}.py "$TB_HOME/other/"
     sed -e "s|$TB_WORK|$TB_HOME/other|g; s|^service: .*|service: $TRAINER|" -e '/^  \(states\|grant\)/d' \
         -e "s|^  stage:|  allow: [$TB_USER]\n  stage:|" "$TB_WORK/fit.yaml" >"$TB_HOME/other/fit.yaml"
-    sed -i -e "s|^  run: \[/usr/bin/python3, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
+    sed -i -e "s|^  run: \[/usr/bin/python3, -S, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
     sed -i "s/capacity: 10M/capacity: 100M/" "$TB_WORK/fit.yaml"
     # Nothing of the first user is in a directory that the other one can pass.
     chmod 0700 "$TB_WORK" "$TB_HOME/other"

@@ -133,6 +133,7 @@ EXTRA_DIST += \
     tests/system/replica.py \
     tests/system/reporter.py \
     tests/system/fit_program.py \
+    tests/system/light.py \
     tests/system/fit_role.py \
     tests/system/fit_stop.c \
     tests/system/serve_program.py \

@@ -7,19 +7,19 @@ when SIGTERM has asked it to end. A server with a file NAME.TASK.START.sick answ
 
 import os
 import signal
-import socket
 import sys
 import time
-from pathlib import Path
 
-LOG = Path(os.environ["LOG"])
+import light
+
+LOG = os.environ["LOG"]
 ME = ".".join(os.environ[f"ELASTIC_{name}"] for name in ("REPLICA", "TASK", "START"))
 
 
 def note(suffix, text):
-    part = LOG / f".{ME}{suffix}"
-    part.write_text(text + "\n")
-    part.rename(LOG / f"{ME}{suffix}")
+    part = f"{LOG}/.{ME}{suffix}"
+    light.write(part, text + "\n")
+    os.rename(part, f"{LOG}/{ME}{suffix}")
 
 
 def end(_number, _frame):
@@ -29,30 +29,21 @@ def end(_number, _frame):
 
 def lead():
     """Ends with the status that the file says. For a moment the file is there and empty."""
-    while not ((LOG / "end").exists() and (said := (LOG / "end").read_text())):
+    while not (os.path.exists(LOG + "/end") and (said := light.read(LOG + "/end"))):
         time.sleep(0.05)
     sys.exit(int(said))
 
 
-# Each imports what it needs: that is most of what its start costs.
 def serve(port):
-    import http.server
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            """Everything is found; the answer is our name."""
-            self.send_response(503 if (LOG / f"{ME}.sick").exists() else 200)
-            self.end_headers()
-            self.wfile.write(ME.encode())
-
-        def log_message(self, *_arguments):
-            """Nothing is logged."""
-
-    http.server.ThreadingHTTPServer(("0.0.0.0", port), Handler).serve_forever()
+    """Everything is found; the answer is our name."""
+    light.serve(port, lambda *_: (503 if os.path.exists(f"{LOG}/{ME}.sick") else 200, ME))
 
 
 def gang():
     """All tasks meet at MASTER_PORT of rank 0, and then stay."""
+    # That is most of what a start costs.
+    import socket
+
     from slurm_elastic import roles
 
     where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # For tests of jobs of several programs (doc/user/roles.md).
 
-roles_up() { cp "$TREE/tests/system/replica.py" "$TB_WORK/"; }
+roles_up() { cp "$TREE"/tests/system/{light,replica}.py "$TB_WORK/"; }
 
 # job_file NAME <<EOF: the roles besides the coordinator, with PROGRAM for the test's program.
 job_file() {
@@ -10,7 +10,7 @@ job_file() {
         printf 'roles:\n'
         printf '  coordinator: {leads: yes, run: [PROGRAM, lead], shield: no}\n'
         cat
-    } | sed "s|PROGRAM|/usr/bin/python3, $TB_WORK/replica.py|" >"$TB_WORK/$1"
+    } | sed "s|PROGRAM|/usr/bin/python3, -S, $TB_WORK/replica.py|" >"$TB_WORK/$1"
     chmod 0644 "$TB_WORK/$1"
 }
 

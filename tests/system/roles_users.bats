@@ -16,8 +16,8 @@ setup_file() {
     on_testbed scontrol reconfigure
     for directory in "$TB_WORK" "$TB_HOME/other"; do
         mkdir -p "$directory"
-        cp "$TREE/tests/system/replica.py" "$directory/"
-        sed "s|PROGRAM|/usr/bin/python3, $directory/replica.py|" >"$directory/users.yaml" <<'YAML'
+        cp "$TREE"/tests/system/{light,replica}.py "$directory/"
+        sed "s|PROGRAM|/usr/bin/python3, -S, $directory/replica.py|" >"$directory/users.yaml" <<'YAML'
 roles:
   coordinator: {leads: yes, run: [PROGRAM, lead]}
   server:

@@ -590,14 +590,14 @@ copied() { [[ $(cd copies && find . -mindepth 2 -maxdepth 2 ! -name '.*' ! -name
 @test "a service serves models of S3, and follows them" {
     local keys secret job written
     SERVICE=s3-$$
-    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_WORK/"
     cat >"$TB_WORK/s3.yaml" <<YAML
 service: $SERVICE
 models: {repository: $PLACE, every: 1s, copies: $TB_WORK/copies}
 roles:
   server:
     kind: shards
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 20s, every: 200ms}
     drain: {within: 5s}

@@ -12,7 +12,7 @@ load serve
 setup_file() {
     export SERVICE=t$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 2 --cpus-per-node 8
-    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_WORK/"
     as_user mkdir "$TB_WORK/models"
     cat >"$TB_WORK/serve.yaml" <<YAML
 service: $SERVICE
@@ -23,7 +23,7 @@ roles:
     shards: 1:3
     replicas: 2
     scale: {max: 3, sessions: 4, calm: 2s}
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}

@@ -12,7 +12,7 @@ setup_file() {
     export SERVICE=d$$ # services outlive jobs and testbeds
     if [[ ! -x $(command -v haproxy) ]]; then skip "without haproxy"; fi
     testbed_up --stock --nodes 1 --cpus-per-node 8
-    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_WORK/"
     as_user mkdir "$TB_WORK/models"
     cat >"$TB_WORK/serve.yaml" <<YAML
 service: $SERVICE
@@ -23,7 +23,7 @@ roles:
     shards: 1
     replicas: 1
     scale: {idle: 25s}
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}

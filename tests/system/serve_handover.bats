@@ -16,7 +16,7 @@ setup_file() {
     done
     export SERVICE=h$$ # services outlive jobs and testbeds
     testbed_up --stock --nodes 5 --cpus-per-node 4
-    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_WORK/"
     as_user mkdir "$TB_WORK/models"
     model one 1
     model two 1
@@ -29,7 +29,7 @@ roles:
     kind: shards
     shards: 1:2
     replicas: 2
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 20s}

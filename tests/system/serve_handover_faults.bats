@@ -16,7 +16,7 @@ setup_file() {
     done
     export SERVICE=k$$ # services outlive jobs and testbeds
     testbed_up --nodes 4 --cpus-per-node 4
-    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_WORK/"
     model one
     model two
     cat >"$TB_WORK/serve.yaml" <<YAML
@@ -27,7 +27,7 @@ roles:
   server:
     kind: shards
     replicas: 2
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 20s}

@@ -15,7 +15,7 @@ setup_file() {
     # A cluster on which everybody sees the jobs of all.
     sed -i '/^PrivateData=/d' "$TB_DIR/etc/slurm.conf"
     on_testbed scontrol reconfigure
-    cp "$TREE/tests/system/serve_program.py" "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program}.py "$TB_WORK/"
     as_user mkdir "$TB_WORK/models"
     as_user sh -c "umask 077; echo $TOKEN >$TB_WORK/tokens"
     cat >"$TB_WORK/serve.yaml" <<YAML
@@ -25,7 +25,7 @@ roles:
   server:
     kind: shards
     shards: 2
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}"]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}"]
     ports: [http]
     ready: {http: /ready, within: 120s, every: 200ms}
     drain: {within: 5s}

@@ -9,15 +9,14 @@ there is FILE.all, or FILE, which it removes. It also waits as long as there is 
 request with X-Sleep takes as many seconds as that says.
 """
 
-import http.server
-import json
+import _thread
 import os
 import sys
-import threading
 import time
-from pathlib import Path
 
-FILE = Path(sys.argv[2])
+import light
+
+FILE = sys.argv[2]
 RELEASE = sys.argv[3] if len(sys.argv) > 3 else "none"
 loaded = {}
 
@@ -26,14 +25,14 @@ def load():
     """Load what the file says; False if something of it cannot be."""
     models = {}
     whole = True
-    for model in json.loads(FILE.read_text())["models"]:
-        path = Path(model["path"])
-        if (path / "broken").exists():
+    for model in light.load_json(FILE)["models"]:
+        path = model["path"]
+        if os.path.exists(path + "/broken"):
             whole = False
             if model["name"] in loaded:
                 models[model["name"]] = loaded[model["name"]]
             continue
-        assert (path / "complete.json").exists(), path
+        assert os.path.exists(path + "/complete.json"), path
         models[model["name"]] = model["version"]
     loaded.clear()
     loaded.update(models)
@@ -41,7 +40,7 @@ def load():
 
 
 def stamp():
-    status = FILE.stat()
+    status = os.stat(FILE)
     return status.st_mtime_ns, status.st_ino
 
 
@@ -57,38 +56,31 @@ def wait_as(slow):
     if not slow.startswith("/"):
         time.sleep(float(slow))
         return
-    while not Path(slow + ".all").exists():
+    while not os.path.exists(slow + ".all"):
         try:
-            Path(slow).unlink()
+            os.unlink(slow)
             return
         except FileNotFoundError:
             time.sleep(0.1)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        """Our models, and whether we are ready."""
-        name = self.path[1:]
-        time.sleep(float(self.headers.get("X-Sleep", "0")))
-        own = {"ready": str(os.getpid()), "release": RELEASE}
-        text = own.get(name) or loaded.get(name)
-        self.send_response(404 if text is None else 200)
-        self.end_headers()
-        self.wfile.write((text or "").encode())
-
-    def log_message(self, *_arguments):
-        """Nothing is logged."""
+def answer(path, headers):
+    """Our models, and whether we are ready."""
+    name = path[1:]
+    time.sleep(float(headers.get("x-sleep", "0")))
+    own = {"ready": str(os.getpid()), "release": RELEASE}
+    text = own.get(name) or loaded.get(name)
+    return 404 if text is None else 200, text or ""
 
 
 first = stamp()
-for entry in json.loads(FILE.read_text())["models"]:
-    slow = Path(entry["path"]) / "slow"
-    if slow.exists():
-        wait_as(slow.read_text().strip())
-    while (Path(entry["path"]) / "hold").exists():
+for entry in light.load_json(FILE)["models"]:
+    slow = entry["path"] + "/slow"
+    if os.path.exists(slow):
+        wait_as(light.read(slow).strip())
+    while os.path.exists(entry["path"] + "/hold"):
         time.sleep(0.1)
 if not load():
     sys.exit(1)
-threading.Thread(target=watch, args=(first,), daemon=True).start()
-http.server.ThreadingHTTPServer.request_queue_size = 128
-http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[1])), Handler).serve_forever()
+_thread.start_new_thread(watch, (first,))
+light.serve(int(sys.argv[1]), answer)

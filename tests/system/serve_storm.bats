@@ -18,7 +18,7 @@ setup_file() {
         skip "without haproxy and hey"
     fi
     testbed_up --nodes 6 --cpus-per-node 8
-    cp "$TREE"/tests/system/{serve_program.py,storm.py} "$TB_WORK/"
+    cp "$TREE"/tests/system/{light,serve_program,storm}.py "$TB_WORK/"
     as_user mkdir "$TB_WORK/models"
     job_file storm yes
     model one 1 3000000
@@ -39,7 +39,7 @@ roles:
     shards: 1:3
     replicas: 3
     scale: {max: 4, sessions: 4, calm: 2s}
-    run: [/usr/bin/python3, $TB_WORK/serve_program.py, "{port}", "{models}", RELEASE-1]
+    run: [/usr/bin/python3, -S, $TB_WORK/serve_program.py, "{port}", "{models}", RELEASE-1]
     cpus: 4
     ports: [http]
     pool: elastic
