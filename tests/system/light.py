@@ -17,12 +17,14 @@ class Rules:
     parse_float, parse_int, parse_constant = float, int, float
 
 
-def load_json(path):
-    with open(path) as file:
-        text = file.read().strip()
-    value, end = _json.make_scanner(Rules)(text, 0)
-    assert end == len(text), text[end:]
+def parse_json(text):
+    value, end = _json.make_scanner(Rules)(text.strip(), 0)
+    assert not text.strip()[end:], text
     return value
+
+
+def load_json(path):
+    return parse_json(read(path))
 
 
 def read(path):

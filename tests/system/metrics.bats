@@ -153,8 +153,8 @@ is_slow() { show_json "$job" | json_value '*[(r["rank"], r["node"]) for r in s["
         grep -qE "^elastic_job_straggler_ratio\{jobid=\"$job\",user=\"$TB_USER\",node=\"n2\",rank=\"1\",cause=\"[a-z]+\"\} 2.[45]"
 }
 
-browser() { "$TREE/tests/system/browser.py" "$@"; }
-in_page() { browser script "$session" "return $1" | json_value s; }
+browser() { /usr/bin/python3 -S "$TREE/tests/system/browser.py" "$@"; }
+in_page() { browser script "$session" "return $1" | json_value 's["value"]'; }
 
 # texts SELECTOR: of all elements of the page that it selects, a line each; has_text SELECTOR TEXT
 texts() { in_page "[...document.querySelectorAll('$1')].map(e => e.textContent).join('\\n')"; }
