@@ -129,13 +129,17 @@ stop_cloud() {
 
 # ---- a zone's control file -----------------------------------------------------------------------
 
-# read_zone ZONE: sets VALUE[ZONE.KEY]. A line that makes no sense changes nothing.
-declare -A VALUE=()
+# read_zone ZONE: sets VALUE[ZONE.KEY], if the file is another one than the last. A line that makes no sense changes nothing.
+declare -A VALUE=() READ=()
 read_zone() {
-    local key value
-    while IFS='=' read -r key value; do
-        ! valid_setting "$key" "$value" || VALUE[$1.$key]=$value
-    done 2>/dev/null <"$DIR/zones/$1"
+    local line
+    local -a lines
+    mapfile -t lines 2>/dev/null <"$DIR/zones/$1"
+    [[ ${lines[*]} != "${READ[$1]:-}" ]] || return 0
+    READ[$1]=${lines[*]}
+    for line in "${lines[@]}"; do
+        ! valid_setting "${line%%=*}" "${line#*=}" || VALUE[$1.${line%%=*}]=${line#*=}
+    done
 }
 
 valid_setting() {
@@ -309,15 +313,15 @@ advance_zone() {
 
 # For up only: the daemon that is the cloud.
 command_run_cloud() {
-    local part line='' zone
+    local part line='' entry
     set +e
     read_record
     trap 'CLOUD_ENDS=yes' TERM
     exec 9<>"$DIR/run/cloud" # start_daemon closes it in what it starts
     while [[ ! $CLOUD_ENDS && -e $DIR/run/cloud ]]; do
         cloud_now
-        for zone in $(zone_names); do
-            advance_zone "$zone"
+        for entry in $CLOUD; do
+            advance_zone "${entry%%:*}"
         done
         if IFS= read -r -t 0.2 -u 9 part; then
             cloud_now
