@@ -7,75 +7,81 @@ worker. Of a server: "later": it answers 202 first. "refuse": it answers 500. "d
 connection. "die": it ends with status 5.
 """
 
-import http.server
-import json
 import os
 import sys
-import threading
 import time
-from pathlib import Path
+
+import light
 
 RANK = os.environ.get("RANK", "0")
 
 
 def words_of(call):
-    return Path(call["trainData"]).read_text().split()
+    return light.read(call["trainData"]).split()
 
 
 def wait_for(words):
-    while "until" in words and not Path(words[words.index("until") + 1]).exists():
+    while "until" in words and not os.path.exists(words[words.index("until") + 1]):
         time.sleep(0.1)
 
 
 def write(call, words):
-    model = Path(call["modelDir"])
-    (model / f"rank-{RANK}").write_text(os.environ.get("WORLD_SIZE", "1"))
+    model = call["modelDir"]
+    light.write(f"{model}/rank-{RANK}", os.environ.get("WORLD_SIZE", "1"))
     if RANK == "0":
         before = call["previousModelDir"]
-        start = (Path(before) / "model").read_text() + " " if before else ""
-        (model / "model").write_text(start + words[0])
+        start = light.read(before + "/model") + " " if before else ""
+        light.write(model + "/model", start + words[0])
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    trained = None  # the status of the training; None: it goes on
+def serve(port):
+    # To import this is most of what a start costs.
+    import http.server
+    import threading
 
-    def answer(self, status, text=""):
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(text.encode())
+    class Handler(http.server.BaseHTTPRequestHandler):
+        trained = None  # the status of the training; None: it goes on
 
-    def do_GET(self):
-        self.answer(200 if self.path == "/ready" else Handler.trained or 202)
+        def answer(self, status, text=""):
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
 
-    def train(self, call, words):
-        wait_for(words)
-        write(call, words)
-        Handler.trained = 200
+        def do_GET(self):
+            self.answer(200 if self.path == "/ready" else Handler.trained or 202)
 
-    def do_POST(self):
-        call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        words = words_of(call)
-        print("called", self.path, call["datasetInfo"]["name"], flush=True)
-        if "die" in words:
-            os._exit(5)
-        if "drop" in words:
-            self.close_connection = True
-        elif "refuse" in words:
-            self.answer(500, "\nno such base model\nmore\n")
-        elif "later" in words:
-            threading.Thread(target=self.train, args=(call, words), daemon=True).start()
-            self.answer(202)
-        else:
-            self.train(call, words)
-            self.answer(200)
+        def train(self, call, words):
+            wait_for(words)
+            write(call, words)
+            Handler.trained = 200
 
-    def log_message(self, *_arguments):
-        """Nothing is logged."""
+        def do_POST(self):
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            call = light.parse_json(content.decode())
+            words = words_of(call)
+            print("called", self.path, call["datasetInfo"]["name"], flush=True)
+            if "die" in words:
+                os._exit(5)
+            if "drop" in words:
+                self.close_connection = True
+            elif "refuse" in words:
+                self.answer(500, "\nno such base model\nmore\n")
+            elif "later" in words:
+                threading.Thread(target=self.train, args=(call, words), daemon=True).start()
+                self.answer(202)
+            else:
+                self.train(call, words)
+                self.answer(200)
+
+        def log_message(self, *_arguments):
+            """Nothing is logged."""
+
+    http.server.ThreadingHTTPServer(("0.0.0.0", port), Handler).serve_forever()
 
 
 if sys.argv[1] == "server":
-    http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[2])), Handler).serve_forever()
-call = json.loads(Path(os.environ["ELASTIC_FIT"]).read_text())
+    serve(int(sys.argv[2]))
+call = light.load_json(os.environ["ELASTIC_FIT"])
 words = words_of(call)
 print("trains", sys.argv[1], RANK, os.environ["WORLD_SIZE"], os.environ["ELASTIC_ROLE"], flush=True)
 if sys.argv[1] == "world":
