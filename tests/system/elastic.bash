@@ -18,15 +18,15 @@ train() {
 
 # paced_python: prints a directory for the front of PYTHONPATH. With it, a script sleeps, after each
 # step, only until steps_are_fast. So a training cannot end before the test has seen all it waits
-# for, and then ends soon. The library sleeps as ever. And Python looks for garbage less often: a
-# quarter of the import of PyTorch 2 is this search, which finds nothing.
+# for, and then ends soon. The library sleeps as ever.
 paced_python() {
     mkdir -p "$TB_WORK/paced"
     cat >"$TB_WORK/paced/sitecustomize.py" <<'PY'
-import faulthandler, gc, os, sys, time
+import atexit, faulthandler, gc, os, sys, time
 
 faulthandler.enable()  # a worker that is aborted says where it was
-gc.set_threshold(20000, 20, 20)
+gc.set_threshold(20000, 20, 20)  # as hasty_python() of helpers.bash
+atexit.register(gc.freeze)
 FAST = os.path.join(os.path.dirname(__file__), "fast")
 sleep = time.sleep
 
