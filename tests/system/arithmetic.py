@@ -38,7 +38,7 @@ GLOBAL_BATCH = 128
 # seeds. At 0.1 it was 2e-6 at most, and 5e-7 for all but two.
 LEARNING_RATE = 0.1
 SEED = 0
-STEPS_OF_A_WORLD = 40
+STEPS_OF_A_WORLD = 30
 MODELS = {
     "float64": ("float64", True),
     "float32": ("float32", True),
