@@ -11,7 +11,7 @@ has_dask() { "$PYTHON" -c 'import distributed' 2>/dev/null; }
 
 setup_file() {
     has_dask || return 0
-    testbed_up --nodes 3 --cpus-per-node 4 --grace 60
+    testbed_up --nodes 2 --cpus-per-node 4 --grace 60
     cp "$TREE/tests/system/dask_program.py" "$TB_WORK/"
 }
 
@@ -38,7 +38,7 @@ roles:
   worker:
     run: [$PYTHON, -m, distributed.cli.dask_worker, --scheduler-file, dask-worker.json,
           --name, "{replica}", --nthreads, "1", --no-nanny, --local-directory, /tmp]
-    replicas: 0:12
+    replicas: 0:7
     grow: ask
     pool: elastic
     after: [program]
@@ -47,7 +47,8 @@ YAML
     chmod 0644 "$TB_WORK/dask.yaml"
     job=$(submit_roles dask.yaml 1)
     wait_for 40 test -e "$TB_WORK/log-$job/begun"
-    # Three workers are in the base, and the others in extensions. This job takes one of them away.
+    # Three workers are in the base, and four in an extension. This job takes the extension away.
+    wait_for 60 cluster_is_full
     rival=$(submit -N1 -c4 -t 5 --wrap 'sleep 300')
     wait_for 30 job_is "$rival" RUNNING
     as_user touch "$TB_WORK/log-$job/go"

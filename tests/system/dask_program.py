@@ -54,7 +54,7 @@ if __name__ == "__main__":
     with RoleCluster(insecure=True) as cluster, Client(cluster) as client:
         finished = Finished()
         cluster.scheduler.add_plugin(finished)
-        cluster.adapt(minimum=0, maximum=12)
+        cluster.adapt(minimum=0, maximum=7)
         futures = client.map(square, range(TASKS // 2))
         wait(futures)
         while not ((LOG / "go").exists() and finished.left):
