@@ -15,20 +15,19 @@ teardown_file() { testbed_down; }
 
 teardown() { cancel_all; }
 
-# Two workers on each of two nodes.
-meet() {
-    submit --elastic=2:2 --ntasks-per-node=2 --exclusive -t 60 --wrap \
-        "srun elasticrun --max-restarts=1 $PYTHON $TB_WORK/store.py $*"
-}
-
 socket_of() { find "$TB_DIR/snapshots" -path "*-$1.0-$2/store" -type s; }
 
 is_there() { [[ -n $(socket_of "$@") ]]; }
 
 job_is_over() { job_is "$1" COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL; }
 
-@test "groups form one after the other, while others misuse the socket and strangers try it" {
-    job=$(meet form "$TB_WORK/enough")
+# has_said COUNT PATTERN: the job's workers.
+has_said() { (($(grep -cE "$2" "$TB_WORK/$job.out") == $1)); }
+
+@test "groups form one after the other while strangers misuse the socket; of a killed worker the others are told, and the next world finds nothing of theirs" {
+    # Two workers on each of two nodes.
+    job=$(submit --elastic=2:2 --ntasks-per-node=2 --exclusive -t 60 --wrap \
+        "srun elasticrun --max-restarts=1 $PYTHON $TB_WORK/store.py meet $TB_WORK/enough")
     wait_for 30 is_there "$job" n1
     socket=$(socket_of "$job" n1)
     [[ $(stat -c %a "$socket") == 600 ]]
@@ -52,18 +51,14 @@ job_is_over() { job_is "$1" COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL; }
 
     job_is "$job" RUNNING
     touch "$TB_WORK/enough"
-    wait_for 60 job_is_over "$job"
+    wait_for 60 has_said 4 '^right: rank [0-3] of 4$'
     cat "$TB_WORK/$job.out"
-    job_is "$job" COMPLETED
     for rank in 0 1 2 3; do
         says "$TB_WORK/$job.out" "^right: rank $rank of 4$"
     done
     run ! says "$TB_WORK/$job.out" 'wrong|generation 2|lost'
-    wait_for 20 nothing_is_left_of "$job"
-}
 
-@test "a worker is killed while the others wait: they are told, and the next world finds nothing of theirs" {
-    job=$(meet lost)
+    touch "$TB_WORK/enough.lost"
     wait_for 90 job_is_over "$job"
     cat "$TB_WORK/$job.out"
     job_is "$job" COMPLETED
@@ -73,4 +68,6 @@ job_is_over() { job_is "$1" COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL; }
     for rank in 0 1 2 3; do
         says "$TB_WORK/$job.out" "^right: rank $rank finds nothing: .* in generation 2\.2: not there after 0.2 s$"
     done
+    has_said 4 '^right: rank [0-3] of 4$'
+    wait_for 20 nothing_is_left_of "$job"
 }

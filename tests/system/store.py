@@ -3,8 +3,8 @@
 """Workers of an elastic job that meet at its store, and clients that nobody wants: store.py WHAT
 ARGUMENT.
 
-form FILE      process groups one after the other, 20 at least, until FILE exists
-lost           rank 0 is killed while all others wait for a key; the next world is a new one
+meet FILE      process groups one after the other, 20 at least, until FILE exists; once FILE.lost
+               exists, rank 0 is killed while all others wait for a key; the next world is a new one
 hostile PATH   what a process of the job's user may send to the socket PATH
 refused PATH   another user at the socket"""
 
@@ -50,11 +50,20 @@ def form(marker):
             store.set(f"more{group}", "yes" if group < 20 or not os.path.exists(marker) else "no")
         more = store.get(f"more{group}")
     now = descriptors()
-    print(f"right: rank {rank} of {size}" if now <= before else f"wrong: {before} to {now} fds")
+    print(
+        f"right: rank {rank} of {size}" if now <= before else f"wrong: {before} to {now} fds",
+        flush=True,
+    )
     store.close()
 
 
-def lost(_):
+def meet(marker):
+    if os.environ["ELASTIC_GENERATION"] == "1":
+        form(marker)
+    lost(marker + ".lost")
+
+
+def lost(marker):
     from slurm_elastic._store import AgentStore, StoreGone, StoreTimeout
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -69,6 +78,8 @@ def lost(_):
     store.set("old", "1")
     if rank == 0:
         store.wait([f"waits{other}" for other in range(1, size)])
+        while not os.path.exists(marker):
+            time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGKILL)
     store.set(f"waits{rank}", "")
     try:
@@ -173,6 +184,4 @@ def refused(path):
 
 
 if __name__ == "__main__":
-    {"form": form, "lost": lost, "hostile": hostile, "refused": refused}[sys.argv[1]](
-        sys.argv[2] if len(sys.argv) > 2 else None
-    )
+    {"meet": meet, "hostile": hostile, "refused": refused}[sys.argv[1]](sys.argv[2])
