@@ -15,7 +15,7 @@ epoch in which a file LOGDIR.enough appears, from when on steps take no STEP_SEC
 file that tells workers of later worlds what to be: "broken" and "hang" at import, "batch" (a global
 batch that is computed from WORLD_SIZE).
 
-resize: makes that job's size another one of 2 to 6 nodes at random moments, also before the change
+resize: makes that job's size another one of 2 to 5 nodes at random moments, also before the change
 before is through, until so many worlds have begun; then lets the training end.
 
 check: exit status 0 if each sample of each epoch was trained on once, each step by all ranks of one
@@ -39,6 +39,7 @@ import sys
 import time
 
 SAMPLES, FEATURES, BATCH = 200, 12, 32
+LOADERS = 2  # processes
 MODELS = {"float64": "float64", "float32": "float32", "unweighted": "float64"}
 WARM_UP = 6  # worlds in which a process may still grow: allocators, caches
 
@@ -99,7 +100,7 @@ class Training:
         loader = torch.utils.data.DataLoader
         self.loaders = (
             loader(data, batch_sampler=self.sampler),
-            loader(data, batch_sampler=self.sampler, num_workers=2, persistent_workers=True),
+            loader(data, batch_sampler=self.sampler, num_workers=LOADERS, persistent_workers=True),
         )
         self.optimizer = optimizer
         wrap = Wrap(self.models)
@@ -282,7 +283,7 @@ def resize(job, log_dir, seed, changes):
     begun = time.monotonic()
     wanted, commands = 2, 0
     while newest(log_dir)[1] < changes + 1:
-        size = chance.choice([size for size in range(2, 7) if size != wanted])
+        size = chance.choice([size for size in range(2, 6) if size != wanted])
         pause = chance.uniform(0, 0.8)
         time.sleep(pause)
         step, generation, _ = newest(log_dir)
@@ -302,7 +303,7 @@ def resize(job, log_dir, seed, changes):
                 sys.exit(
                     f"not {size} nodes after 270 s: step, world and size are {newest(log_dir)}"
                 )
-            time.sleep(0.05)
+            time.sleep(0.1)
         with open(log_dir + ".agents", "a") as log:
             for pid in agents(job):
                 line = {"generation": newest(log_dir)[1], "size": size, "resources": resources(pid)}
@@ -327,8 +328,24 @@ def read(log_dir):
     return of_process
 
 
-def reference(epochs):
-    """The steps of a training by one process, without shares or micro batches."""
+def reference(epochs, kept_in):
+    """The steps of a training by one process, without shares or micro batches. Other checks of logs
+    in the same directory need the same ones: they are kept beside them, in a file for these models.
+    """
+    kept = os.path.join(os.path.dirname(os.path.abspath(kept_in)), f"reference-{len(MODELS)}")
+    if os.path.exists(kept):
+        with open(kept) as file:
+            steps = json.load(file)
+        if steps[-1]["epoch"] + 1 >= epochs:
+            return [step for step in steps if step["epoch"] < epochs]
+    steps = compute_reference(epochs)
+    with open(kept + ".new", "w") as file:
+        json.dump(steps, file)
+    os.rename(kept + ".new", kept)
+    return steps
+
+
+def compute_reference(epochs):
     import_torch()
     training = Training()
     steps = []
@@ -396,7 +413,7 @@ def check(log_dir, survivors, tolerances):
         for line in lines:
             steps[line["step"]].append(line)
             seen[line["epoch"]].update(line["share"])
-    expected = reference(max(seen) + 1)
+    expected = reference(max(seen) + 1, log_dir)
     wrong = list(wrong_processes(of_process, len(expected), survivors))
     if sorted(steps) != list(range(len(expected))):
         wrong.append(f"{len(steps)} steps, {len(expected)} would be right")

@@ -8,7 +8,7 @@ lie beside it.
     live_faults.py kill LOGDIR
     live_faults.py check LOGDIR TOLERANCE LIMIT
 
-train: the training of live.py, float64, with two processes that load data, a padding of 40 MB that
+train: the training of live.py, float64, with a process that loads data, a padding of 40 MB that
 newcomers receive, and rank 0 slower than the others, which wait for it. With a file LOGDIR.broken,
 workers of later worlds end at once. Each rank writes to LOGDIR/PID a line before a step ("share"),
 one when its gradients are there ("loss"), one after it ("state"), and one when it forms a group or
@@ -44,8 +44,9 @@ import time
 import live as undisturbed
 
 PADDING = 10_000_000  # float32
-# The others would tell nothing more of faults, and a step would take twice the processor time.
+# More would tell nothing more of faults, and a step would take twice the processor time.
 undisturbed.MODELS = {"float64": "float64"}
+undisturbed.LOADERS = 1
 REQUEUED = 10**6
 
 
@@ -200,14 +201,14 @@ def newest(log_dir):
     return found
 
 
-def wait(limit, what, condition):
+def wait(limit, what, condition, pause=0.1):
     limit *= 3  # the machine may have other work
     until = now() + limit
     while now() < until:
         found = condition()
         if found:
             return found
-        time.sleep(0.02)
+        time.sleep(pause)
     sys.exit(f"not within {limit} s: {what}")
 
 
@@ -287,7 +288,7 @@ def apply(fault, job, log_dir, nodes, chance):
         victims = (
             processes[-1:]
             if when == "leave"
-            else [Process(wait(60, when, lambda: in_phase(log_dir, when, begun)))]
+            else [Process(wait(60, when, lambda: in_phase(log_dir, when, begun), 0.02))]
         )
         time.sleep(chance.uniform(0, 0.05))
     else:
@@ -372,7 +373,7 @@ def differences(log_dir, tolerance):
         counted[number] = [line for line in lines if line["generation"] == last]
         for line in counted[number]:
             seen[line["epoch"]].update(line["share"])
-    expected = undisturbed.reference(max(seen) + 1)
+    expected = undisturbed.reference(max(seen) + 1, log_dir)
     if sorted(counted) != list(range(len(expected))):
         wrong.append(f"{len(counted)} steps, {len(expected)} would be right")
     largest, unheard = 0, 0
