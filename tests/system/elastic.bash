@@ -21,12 +21,10 @@ train() {
 # for, and then ends soon. The library sleeps as ever.
 paced_python() {
     mkdir -p "$TB_WORK/paced"
-    cat >"$TB_WORK/paced/sitecustomize.py" <<'PY'
-import atexit, faulthandler, gc, os, sys, time
+    cat "$TB_HOME/python/sitecustomize.py" - >"$TB_WORK/paced/sitecustomize.py" <<'PY'
+import faulthandler, os, sys, time
 
 faulthandler.enable()  # a worker that is aborted says where it was
-gc.set_threshold(20000, 20, 20)  # as hasty_python() of helpers.bash
-atexit.register(gc.freeze)
 FAST = os.path.join(os.path.dirname(__file__), "fast")
 sleep = time.sleep
 
