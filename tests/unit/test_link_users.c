@@ -16,8 +16,8 @@
 #include "tests/unit/support.h"
 
 /* What a client of another uid sees: 0 open, 1 refused with a word about the uid, 2 something
- * else. */
-static int look_as(uid_t uid, const char *role, uid_t leader_uid, int port, int timeout_ms)
+ * else. once: it takes the first answer. Else it asks until it is let in. */
+static int look_as(uid_t uid, const char *role, uid_t leader_uid, int port, bool once)
 {
     struct link_client_options options = client_options(port);
     struct peer peer = {0};
@@ -27,7 +27,8 @@ static int look_as(uid_t uid, const char *role, uid_t leader_uid, int port, int 
     uv_loop_init(&loop);
     options.role = role;
     options.leader_uid = leader_uid;
-    options.timeout_ms = timeout_ms;
+    options.timeout_ms = PATIENCE_MS / 2;
+    options.once = once;
     dial(&loop, &options, &peer);
     while (!peer.opened && !peer.closed)
         uv_run(&loop, UV_RUN_ONCE);
@@ -41,16 +42,17 @@ static int look_as(uid_t uid, const char *role, uid_t leader_uid, int port, int 
     return strstr(peer.why, about) ? 1 : 2;
 }
 
-/* On a busy machine its time may be over before the first answer, or before the second try of a
- * user who is let in by that one: then it gets more. */
+/* On a busy machine the leader may be silent for longer than a client waits for one answer: then it
+ * is asked again. So the leader may see more links than the client has. */
 static int try_as(uid_t uid, const char *role, uid_t leader_uid, int port, int expected)
 {
+    uint64_t end = uv_hrtime() + PATIENCE_MS / 2 * UINT64_C(1000000);
     int saw = 2;
 
     if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
         return 3;
-    for (int timeout = 500; timeout < PATIENCE_MS / 2 && saw > expected; timeout *= 2)
-        saw = look_as(uid, role, leader_uid, port, timeout);
+    while (saw == 2 && uv_hrtime() < end)
+        saw = look_as(uid, role, leader_uid, port, expected == 1);
     return saw;
 }
 
@@ -61,15 +63,24 @@ static bool child_has_ended(void *arg)
     return status[1] != 0 || (status[1] = waitpid(status[0], &status[2], WNOHANG)) == status[0];
 }
 
-#define HELD 12
+#define GUEST_LINKS 8 /* that the leader lets one guest have */
 
-/* So many links of a guest are open at once. */
+static void wait_for_answer(uv_loop_t *loop, const struct link_client_options *options,
+                            struct peer *peer)
+{
+    dial(loop, options, peer);
+    while (!peer->opened && !peer->closed)
+        uv_run(loop, UV_RUN_ONCE);
+}
+
+/* So many links of a guest are open at once: all that it may have, and one more if that is let in.
+ * 254: that one was never refused for this reason. */
 static int hold_as(uid_t uid, uid_t leader_uid, int port)
 {
     struct link_client_options options = client_options(port);
-    struct peer peers[HELD] = {{0}};
+    uint64_t end = uv_hrtime() + PATIENCE_MS / 2 * UINT64_C(1000000);
+    struct peer peers[GUEST_LINKS + 1] = {{0}}, *beyond = &peers[GUEST_LINKS];
     uv_loop_t loop;
-    int open = 0;
 
     if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
         return 255;
@@ -77,17 +88,20 @@ static int hold_as(uid_t uid, uid_t leader_uid, int port)
     options.role = LINK_ROLE_CONTROL;
     options.leader_uid = leader_uid;
     options.timeout_ms = PATIENCE_MS / 2;
-    for (int i = 0; i < HELD; i++) {
-        dial(&loop, &options, &peers[i]);
-        while (!peers[i].opened && !peers[i].closed)
-            uv_run(&loop, UV_RUN_ONCE);
-        open += peers[i].opened;
-        if (!peers[i].opened && strstr(peers[i].why, "enough connections") == NULL)
-            return 254;
+    for (int i = 0; i < GUEST_LINKS; i++) {
+        wait_for_answer(&loop, &options, &peers[i]);
         if (!peers[i].opened)
-            break;
+            return i;
     }
-    return open;
+    options.once = true;
+    do {
+        *beyond = (struct peer){0};
+        wait_for_answer(&loop, &options, beyond);
+    } while (!beyond->opened && strstr(beyond->why, "enough connections") == NULL &&
+             uv_hrtime() < end);
+    if (!beyond->opened && strstr(beyond->why, "enough connections") == NULL)
+        return 254;
+    return GUEST_LINKS + beyond->opened;
 }
 
 /* Become that user, with a link that is open. */
@@ -110,6 +124,16 @@ static struct link *enter_as(uid_t uid, uid_t leader_uid, int port, uv_loop_t *l
 
 #define TOO_MANY (GUEST_PACE_BURST + 3)
 
+/* Sends so many messages at once, the first one with a pad, and waits for their answers. */
+static bool sends(uv_loop_t *loop, struct link *link, struct peer *peer, int count, const char *pad)
+{
+    int before = peer->messages;
+
+    for (int i = 0; i < count; i++)
+        link_send(link, numbered(before + i, i == 0 ? pad : NULL));
+    return run_until_messages(loop, peer, before + count);
+}
+
 /* As a guest: sends more messages at once than it may, and one that is too large. 0: it has waited
  * for the answers to the former, and has lost its link by the latter. */
 static int burden_as(uid_t uid, uid_t leader_uid, int port)
@@ -121,9 +145,7 @@ static int burden_as(uid_t uid, uid_t leader_uid, int port)
     uint64_t begin = uv_hrtime();
 
     memset(pad, 'x', FRAME_GUEST_MAX - 100);
-    for (int i = 0; i < TOO_MANY; i++)
-        link_send(link, numbered(i, i == 0 ? pad : NULL));
-    if (!run_until_messages(&loop, &peer, TOO_MANY))
+    if (!sends(&loop, link, &peer, TOO_MANY, pad))
         return 1;
     if ((double)(uv_hrtime() - begin) / 1e9 <
         (TOO_MANY - GUEST_PACE_BURST) * GUEST_PACE_SECONDS / 2)
@@ -136,8 +158,44 @@ static int burden_as(uid_t uid, uid_t leader_uid, int port)
     return peer.messages == TOO_MANY ? 0 : 4;
 }
 
-/* role NULL: how many links it can hold; "": how much it can burden the leader with. */
-static int fork_as(struct scene *scene, uid_t uid, const char *role, int expected)
+/* At the pace of a guest their answers would come too late for run_until_messages(). */
+#define MANY (GUEST_PACE_BURST + (int)(PATIENCE_MS / 1000 / GUEST_PACE_SECONDS) + 10)
+
+/* As an operator: sends many messages, and one that is too large for a guest. 0: all are
+ * answered. */
+static int command_as(uid_t uid, uid_t leader_uid, int port)
+{
+    struct peer peer = {0};
+    char *pad = calloc(1, FRAME_GUEST_MAX + 1);
+    uv_loop_t loop;
+    struct link *link = enter_as(uid, leader_uid, port, &loop, &peer);
+
+    memset(pad, 'x', FRAME_GUEST_MAX);
+    if (!sends(&loop, link, &peer, MANY, NULL))
+        return 1;
+    if (!sends(&loop, link, &peer, 1, pad))
+        return 2;
+    free(pad);
+    return 0;
+}
+
+/* What the other user does beside asking for a link in a role. */
+#define HOLD    "hold"
+#define BURDEN  "burden"
+#define COMMAND "command"
+
+static int act_as(uid_t uid, const char *act, uid_t leader_uid, int port, int expected)
+{
+    if (strcmp(act, HOLD) == 0)
+        return hold_as(uid, leader_uid, port);
+    if (strcmp(act, BURDEN) == 0)
+        return burden_as(uid, leader_uid, port);
+    if (strcmp(act, COMMAND) == 0)
+        return command_as(uid, leader_uid, port);
+    return try_as(uid, act, leader_uid, port, expected);
+}
+
+static int fork_as(struct scene *scene, uid_t uid, const char *act, int expected)
 {
     int status[3] = {0};
     uv_timer_t timer;
@@ -145,12 +203,13 @@ static int fork_as(struct scene *scene, uid_t uid, const char *role, int expecte
 
     status[0] = fork();
     if (status[0] == 0)
-        _exit(role == NULL      ? hold_as(uid, own, scene->port)
-              : role[0] == '\0' ? burden_as(uid, own, scene->port)
-                                : try_as(uid, role, own, scene->port, expected));
+        _exit(act_as(uid, act, own, scene->port, expected));
     uv_timer_init(&scene->loop, &timer);
     uv_timer_start(&timer, (uv_timer_cb)(void (*)(void))uv_now, 10, 10);
-    assert_true(run_until(&scene->loop, child_has_ended, status));
+    /* As long as what it waits for, one after the other. */
+    for (int i = 0; i < 3 && !child_has_ended(status); i++)
+        run_until(&scene->loop, child_has_ended, status);
+    assert_true(child_has_ended(status));
     uv_close((uv_handle_t *)&timer, NULL);
     uv_run(&scene->loop, UV_RUN_NOWAIT);
     assert_true(WIFEXITED(status[2]));
@@ -158,19 +217,27 @@ static int fork_as(struct scene *scene, uid_t uid, const char *role, int expecte
 }
 
 /* Fails unless it sees what is expected. */
-static void expect_as(struct scene *scene, uid_t uid, const char *role, int expected)
+static void expect_as(struct scene *scene, uid_t uid, const char *act, int expected)
 {
-    assert_int_equal(fork_as(scene, uid, role, expected), expected);
+    assert_int_equal(fork_as(scene, uid, act, expected), expected);
+}
+
+/* Links that the leader has opened for others than guests, beside that of the good client. */
+static int full_links(const struct scene *scene)
+{
+    return scene->leader.opened - scene->leader.guests - 1;
 }
 
 static void test_other_users(void **state)
 {
     struct scene *scene = *state;
 
-    expect_as(scene, OTHER_UID, LINK_ROLE_AGENT, 1);   /* SlurmUser, but not the job's user */
-    expect_as(scene, OTHER_UID, LINK_ROLE_CONTROL, 0); /* SlurmUser */
+    expect_as(scene, OTHER_UID, LINK_ROLE_AGENT, 1); /* SlurmUser, but not the job's user */
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 1);
-    assert_int_equal(scene->leader.opened, 2);
+    assert_int_equal(full_links(scene), 0);
+    expect_as(scene, OTHER_UID, LINK_ROLE_CONTROL, 0); /* SlurmUser */
+    assert_true(full_links(scene) > 0);
+    assert_int_equal(scene->leader.guests, 0);
 }
 
 /* An operator of Slurm is let in by its second try, as control only. */
@@ -179,10 +246,11 @@ static void test_admitted(void **state)
     struct scene *scene = *state;
 
     scene->leader.admits = scene->server;
-    expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 0);
-    assert_int_equal(scene->leader.strangers, 1);
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_AGENT, 1);
-    assert_int_equal(scene->leader.strangers, 1);
+    assert_int_equal(scene->leader.strangers, 0);
+    expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 0);
+    assert_true(scene->leader.strangers > 0);
+    expect_as(scene, OTHER_UID - 1, LINK_ROLE_AGENT, 1);
     /* Many others do not push it out. Later its time is over, and it is a stranger again. */
     scene->leader.admits = NULL;
     for (uid_t uid = 1; uid <= 60; uid++)
@@ -200,11 +268,13 @@ static void test_guest(void **state)
     scene->leader.admits = scene->server;
     scene->leader.admits_guests = true;
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 0);
-    assert_int_equal(scene->leader.guests, 1);
+    assert_true(scene->leader.guests > 0);
+    assert_int_equal(full_links(scene), 0);
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_AGENT, 1);
+    assert_int_equal(full_links(scene), 0);
     link_server_admit(scene->server, OTHER_UID - 1, false, 60000);
     expect_as(scene, OTHER_UID - 1, LINK_ROLE_CONTROL, 0);
-    assert_int_equal(scene->leader.guests, 1);
+    assert_true(full_links(scene) > 0);
 }
 
 /* They take no more of the leader's descriptors. */
@@ -213,8 +283,8 @@ static void test_links_of_a_guest(void **state)
     struct scene *scene = *state;
 
     link_server_admit(scene->server, OTHER_UID - 1, true, 60000);
-    expect_as(scene, OTHER_UID - 1, NULL, 8);
-    assert_int_equal(scene->leader.guests, 8);
+    expect_as(scene, OTHER_UID - 1, HOLD, GUEST_LINKS);
+    assert_int_equal(full_links(scene), 0);
 }
 
 /* Its messages are small and few, whatever they are: the leader has something else to do. An
@@ -224,11 +294,12 @@ static void test_messages_of_a_guest(void **state)
     struct scene *scene = *state;
 
     link_server_admit(scene->server, OTHER_UID - 1, true, 60000);
-    expect_as(scene, OTHER_UID - 1, "", 0);
-    assert_int_equal(scene->leader.guests, 1);
+    expect_as(scene, OTHER_UID - 1, BURDEN, 0);
+    assert_int_equal(full_links(scene), 0);
     assert_int_equal(scene->leader.messages, TOO_MANY);
     link_server_admit(scene->server, OTHER_UID - 1, false, 60000);
-    expect_as(scene, OTHER_UID - 1, "", 2);
+    expect_as(scene, OTHER_UID - 1, COMMAND, 0);
+    assert_int_equal(scene->leader.messages, TOO_MANY + MANY + 1);
 }
 
 /* A credential made by another user, as large as a pipe takes at once. */
@@ -257,21 +328,18 @@ static void make_as(uid_t uid, int port, const char *nonce, char *text, size_t s
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* Who has taken the leader's port hears the client's nonce, and can make a credential with it: but
- * not as the leader's user. */
-static void test_impostor_of_another_user(void **state)
+/* One call to a port where somebody else listens, and answers with a credential of its own. */
+static void call_impostor(struct scene *scene, struct peer *peer)
 {
-    struct scene *scene = *state;
     struct link_client_options options = client_options(0);
-    struct peer peer = {0};
     char cred[4096], text[4200];
     struct raw *raw;
     int listener;
 
     options.port = port_last == scene->port ? port_first : port_last;
-    options.timeout_ms = 1000;
+    options.once = true;
     listener = listen_at(options.port);
-    dial(&scene->loop, &options, &peer);
+    dial(&scene->loop, &options, peer);
     raw = raw_take_call(&scene->loop, listener);
     close(listener);
     raw_read_hello(raw);
@@ -282,8 +350,22 @@ static void test_impostor_of_another_user(void **state)
     raw_send(raw, text);
     assert_true(raw_ended(raw));
     raw_close(raw);
-    assert_true(run_until_closed(&scene->loop, &peer, 1));
-    assert_int_equal(peer.opened, 0);
+    assert_true(run_until_closed(&scene->loop, peer, 1));
+    assert_int_equal(peer->opened, 0);
+}
+
+/* Who has taken the leader's port hears the client's nonce, and can make a credential with it: but
+ * not as the leader's user. On a busy machine the answer may come too late: then there is one more
+ * call. */
+static void test_impostor_of_another_user(void **state)
+{
+    struct scene *scene = *state;
+    struct peer peer = {0};
+
+    for (int i = 0; i < 10 && (i == 0 || strstr(peer.why, "silent")); i++) {
+        peer_clear(&peer);
+        call_impostor(scene, &peer);
+    }
     assert_non_null(
         strstr(peer.why, "the answer comes from uid 65534, the leader should be uid 0"));
     peer_clear(&peer);
