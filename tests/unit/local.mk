@@ -416,7 +416,7 @@ tests_unit_test_fit_s3_CPPFLAGS = $(FIT_TEST_CPPFLAGS)
 tests_unit_test_fit_s3_LINK = $(LINK) -Wl,--wrap=s3_open -Wl,--wrap=s3_close -Wl,--wrap=s3_put_file \
     -Wl,--wrap=s3_put_text -Wl,--wrap=s3_get_text -Wl,--wrap=s3_get -Wl,--wrap=s3_list \
     -Wl,--wrap=s3_list_all -Wl,--wrap=s3_delete -Wl,--wrap=s3_give_up_below -Wl,--wrap=s3_lane \
-    -Wl,--wrap=s3_session_begin -Wl,--wrap=s3_bucket_give
+    -Wl,--wrap=s3_session_begin -Wl,--wrap=s3_bucket_give -Wl,--wrap=states_weigh
 tests_unit_test_fit_s3_LDADD = $(FIT_LIBS) $(SODIUM_LIBS) $(UNIT_LIBS)
 tests_unit_test_fit_crash_SOURCES = tests/unit/test_fit_crash.c
 tests_unit_test_fit_crash_CPPFLAGS = $(FIT_TEST_CPPFLAGS)

@@ -918,6 +918,20 @@ static void test_claimed_by_others(void **state)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
+/* Each counts as if it were so many, so that few are read. test_states.c knows the exact sum. */
+#define HEAVY 8
+
+int __wrap_states_weigh(struct states *states, const struct state *state, size_t len,
+                        struct error *err);
+int __real_states_weigh(struct states *states, const struct state *state, size_t len,
+                        struct error *err);
+
+int __wrap_states_weigh(struct states *states, const struct state *state, size_t len,
+                        struct error *err)
+{
+    return __real_states_weigh(states, state, long_manifests ? HEAVY * len : len, err);
+}
+
 /* They stay in memory, of all states. */
 static void test_long_manifests(void **state)
 {
@@ -925,7 +939,7 @@ static void test_long_manifests(void **state)
     struct states states = {0};
     struct error err = {""};
     struct place *place = place_open("s3://bbb/m", &limits, &err);
-    size_t most = STATES_TEXT_MAX / STATE_MANIFEST_MAX;
+    size_t most = STATES_TEXT_MAX / STATE_MANIFEST_MAX / HEAVY;
 
     (void)state;
     assert_non_null(place);
@@ -937,17 +951,18 @@ static void test_long_manifests(void **state)
         json_object_object_add(objects, name, json_object_new_string("")); /* as a prefix */
         strcat(name, "/a");
         json_object_object_add(objects, name, json_object_new_string("x"));
-        if (i <= most)
+        if (i < most)
             continue;
-        assert_int_equal(place_list(place, &states, &err), -1);
-        assert_string_equal(err.text, "the manifests of all states have more than 256 MiB");
-        states_clear(&states);
-        json_object_object_del(objects, name);
-        assert_int_equal(place_list(place, &states, &err), 0);
-        assert_int_equal(states.list[0].kind, STATE_IS_COMPLETE);
+        if (i == most) {
+            assert_int_equal(place_list(place, &states, &err), 0);
+            assert_int_equal(states.list[0].kind, STATE_IS_COMPLETE);
+            states_clear(&states);
+        } else {
+            assert_int_equal(place_list(place, &states, &err), -1);
+            assert_string_equal(err.text, "the manifests of all states have more than 256 MiB");
+        }
     }
     long_manifests = false;
-    states_clear(&states);
     place_close(place);
 }
 

@@ -355,6 +355,23 @@ static void test_random_histories(void **unused)
     }
 }
 
+/* The manifests of all complete states together have as many bytes as one program keeps. */
+static void test_manifests_in_memory(void **unused)
+{
+    const struct state complete = {.kind = STATE_IS_COMPLETE}, torn = {.kind = STATE_IS_TORN};
+    struct states states = {0};
+    struct error err = {""};
+    (void)unused;
+
+    for (size_t i = 0; i < STATES_TEXT_MAX / STATE_MANIFEST_MAX; i++)
+        assert_int_equal(states_weigh(&states, &complete, STATE_MANIFEST_MAX, &err), 0);
+    assert_int_equal(states_weigh(&states, &torn, STATE_MANIFEST_MAX, &err), 0);
+    assert_int_equal(states_weigh(&states, &complete, 0, &err), 0);
+    assert_int_equal(states_weigh(&states, &complete, 1, &err), -1);
+    assert_string_equal(err.text, "the manifests of all states have more than 256 MiB");
+    assert_int_equal(states_weigh(&states, &torn, 1, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_two_names_of_a_number),
         cmocka_unit_test(test_hostile_listing),
         cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_manifests_in_memory),
         cmocka_unit_test(test_random_histories),
     };
 
