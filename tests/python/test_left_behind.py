@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+import preloaded
 import tap
 
 # The interpreter begins to end, the thread comes back a second later, and then the interpreter goes
@@ -72,21 +73,18 @@ sys.exit(7)
 @tap.needs_torch
 class LeftBehind(unittest.TestCase):
     def test_the_process_ends_with_its_own_status(self):
-        done = subprocess.run([sys.executable, "-c", PROGRAM], env=os.environ, timeout=280)
-        self.assertEqual(done.returncode, 7)  # -6 with a thread of threading.Thread()
+        worker = preloaded.Worker(["-c", PROGRAM], dict(os.environ))
+        self.assertEqual(worker.wait(280), 7)  # -6 with a thread of threading.Thread()
 
     def said(self, how, elastic=True):
         env = {**os.environ, "ELASTIC_EVENT_FILE": "/dev/null"} if elastic else os.environ
         with tempfile.TemporaryDirectory() as directory:
-            done = subprocess.run(
-                [sys.executable, "-c", GROUPS, f"{directory}/store", how],
-                env=env,
-                timeout=280,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        self.assertEqual(done.returncode, 7)
-        return done.stdout
+            argv = ["-c", GROUPS, f"{directory}/store", how]
+            worker = preloaded.Worker(argv, dict(env), stdout=subprocess.PIPE, text=True)
+            with worker.stdout:
+                said, _ = worker.communicate(280)
+        self.assertEqual(worker.returncode, 7)
+        return said
 
     @unittest.skipIf(sys.version_info >= (3, 14), "no thread is ended while the interpreter ends")
     def test_groups_end_before_the_interpreter_does(self):

@@ -2,6 +2,7 @@
 """_torch_compat: no other file touches private names of PyTorch; names of each version."""
 
 import ast
+import functools
 import inspect
 import itertools
 import os
@@ -56,17 +57,24 @@ def defined(tree):
             yield node.id
 
 
+@functools.cache
 def trees():
     return {path.name: ast.parse(path.read_text()) for path in PACKAGE.glob("*.py")}
 
 
-def strangers(tree, found):
+@functools.cache
+def known():
+    """Private names that are the package's own, and those of PyTorch that _torch_compat touches."""
+    own = {name for file, each in trees().items() if file != COMPAT for name in defined(each)}
+    own |= {Path(name).stem for name in trees()}
+    return own, {name for _, name in touched(trees()[COMPAT])}
+
+
+def strangers(tree):
     """Private names in tree that are neither the package's own nor Python's, or that are PyTorch's
     for all that we know: _torch_compat touches them.
     """
-    own = {name for name, each in found.items() if name != COMPAT for name in defined(each)}
-    own |= {Path(name).stem for name in found}
-    torchs = {name for _, name in touched(found[COMPAT])}
+    own, torchs = known()
     return [each for each in touched(tree) if each[1] not in own | OF_PYTHON or each[1] in torchs]
 
 
@@ -76,7 +84,7 @@ class Names(unittest.TestCase):
         self.assertGreater(len(found), 10)
         for name, tree in found.items():
             if name not in (COMPAT, DASK):
-                self.assertEqual(strangers(tree, found), [], name)
+                self.assertEqual(strangers(tree), [], name)
         self.assertNotIn("torch", (PACKAGE / DASK).read_text())
 
     def test_this_would_be_noticed(self):
@@ -88,7 +96,7 @@ class Names(unittest.TestCase):
             "setattr(torch, '_anything', 1)",
         ):
             with self.subTest(text=text):
-                self.assertEqual(len(strangers(ast.parse(text), trees())), 1)
+                self.assertEqual(len(strangers(ast.parse(text))), 1)
 
 
 class Versions(unittest.TestCase):
