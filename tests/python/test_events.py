@@ -262,13 +262,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 
     def await_end(self, pid):
         limit = time.monotonic() + 250
-        while True:
-            try:
-                with open(f"/proc/{pid}/stat") as stat:
-                    if stat.read().rpartition(")")[2].split()[0] == "Z":
-                        return
-            except (FileNotFoundError, ProcessLookupError):
-                return
+        while not has_ended(pid):
             self.assertLess(time.monotonic(), limit, "it still runs")
             time.sleep(0.02)
 
@@ -385,12 +379,21 @@ if __name__ == "__main__":
 """
 
 
+def has_ended(pid):
+    """Also if nobody has waited for it."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def is_running(pid):
     """Python's resource tracker ends a moment after its worker."""
     limit = time.monotonic() + 30
-    while os.path.exists(f"/proc/{pid}") and time.monotonic() < limit:
+    while not has_ended(pid) and time.monotonic() < limit:
         time.sleep(0.05)
-    return os.path.exists(f"/proc/{pid}")
+    return not has_ended(pid)
 
 
 class Signals(unittest.TestCase):
@@ -398,17 +401,18 @@ class Signals(unittest.TestCase):
 
     @tap.needs_torch
     def test_slurms_sigterm_does_not_end_loaders_before_the_agreed_step(self):
-        # Those that are not forked from the worker import PyTorch each.
-        for arguments in (
-            ["fork", "2"],
-            ["fork", "2", "persistent"],
-            ["forkserver", "1"],
-            ["spawn", "1"],
+        # Loaders that are not forked from the worker import PyTorch each. The first worker does so,
+        # too, after the package; the others have it already.
+        for arguments, has_torch in (
+            (["fork", "2"], False),
+            (["fork", "2", "persistent"], True),
+            (["forkserver", "1"], True),
+            (["spawn", "1"], True),
         ):
             with self.subTest(arguments), tempfile.TemporaryDirectory() as directory:
                 script = pathlib.Path(directory, "train.py")
                 script.write_text(LOADERS)
-                with fake_agent.World([str(script), *arguments], 1) as world:
+                with fake_agent.World([str(script), *arguments], 1, has_torch=has_torch) as world:
                     self.outlive_slurms_sigterm(world)
 
     def outlive_slurms_sigterm(self, world):

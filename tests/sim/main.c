@@ -30,12 +30,12 @@
 /* Histories of `make check`, and those of two faults within one change. With --enable-sanitizers
  * each takes several times as long. */
 #ifdef __SANITIZE_ADDRESS__
-#define CHECKED       300
-#define CHECKED_PAIRS 100
-#define CHECKED_POOLS 100
-#define CHECKED_UNITS 100
+#define CHECKED       150
+#define CHECKED_PAIRS 75
+#define CHECKED_POOLS 75
+#define CHECKED_UNITS 75
 #else
-#define CHECKED       12000
+#define CHECKED       9000
 #define CHECKED_PAIRS 4000
 #define CHECKED_POOLS 4000
 #define CHECKED_UNITS 3000
