@@ -4,6 +4,8 @@
 
 import contextlib
 import io
+import itertools
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -22,21 +24,6 @@ import tap
 from slurm_elastic import checkpoint
 
 SIZE = 20000
-SAVER = (
-    """
-import sys, slurm_elastic
-n = int(sys.argv[2])
-while True:
-    n += 1
-    slurm_elastic.save({"n": n, "data": list(range(n, n + %d))}, sys.argv[1])
-    print(n, flush=True)
-"""
-    % SIZE
-)
-
-
-def start(code, *arguments, **options):
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
 
 
 def run(code, *arguments, **options):
@@ -208,19 +195,56 @@ class Saving(Base):
         self.assertEqual(run(code, self.directory).returncode, 0)
 
 
+def save_on(directory, n, output):
+    """Save one after the other, and say which."""
+    while True:
+        n += 1
+        slurm_elastic.save({"n": n, "data": list(range(n, n + SIZE))}, directory)
+        os.write(output, b"%d\n" % n)
+
+
+def save_until(directory, limit):
+    """Die at that call that changes the directory."""
+    calls = itertools.count(1)
+
+    def dying(function):
+        def wrapper(*args, **kwargs):
+            if next(calls) == limit:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    for name in ("mkdir", "open", "fsync", "rename", "symlink", "replace", "unlink", "rmdir"):
+        setattr(os, name, dying(getattr(os, name)))
+    slurm_elastic.save({"n": 2}, directory, keep=1)
+
+
 class Kills(Base):
+    """Forked from the test: an interpreter that starts takes ten times as long as a save."""
+
+    def start(self, target, *arguments):
+        checkpoint._verified.clear()  # as in a process that begins
+        process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
+        process.start()
+        return process
+
     def test_at_random_moments(self):
         """Between two lines of the saver anything may be going on. Across all rounds the number
         never goes back, and what had been reported as saved is never lost."""
         rng = random.Random(3)
         last = 0
         for _ in range(40):
-            saver = start(SAVER, self.directory, last, stdout=subprocess.PIPE, text=True)
-            with saver, contextlib.suppress(ProcessLookupError):
-                first = int(saver.stdout.readline())
+            reader, writer = os.pipe()
+            saver = self.start(save_on, self.directory, last, writer)
+            os.close(writer)
+            with open(reader) as said:
+                first = int(said.readline())
                 time.sleep(rng.random() * 0.03)
-                saver.send_signal(signal.SIGKILL)
-                reported = [first, *map(int, saver.stdout.read().split())][-1]
+                saver.kill()
+                saver.join()
+                self.assertEqual(saver.exitcode, -signal.SIGKILL)
+                reported = [first, *map(int, said.read().split())][-1]
             state = slurm_elastic.load_latest(self.directory)
             self.assert_complete(state)
             self.assertIn(state["n"], (reported, reported + 1))
@@ -231,28 +255,14 @@ class Kills(Base):
 
     def test_at_every_system_call(self):
         """The same without chance: die at the 1st, 2nd, ... call that changes the directory."""
-        code = (
-            "import os, sys, signal, slurm_elastic\n"
-            "calls, limit = 0, int(sys.argv[2])\n"
-            "def dying(function):\n"
-            "    def wrapper(*args, **kwargs):\n"
-            "        global calls\n"
-            "        calls += 1\n"
-            "        if calls == limit: os.kill(os.getpid(), signal.SIGKILL)\n"
-            "        return function(*args, **kwargs)\n"
-            "    return wrapper\n"
-            "for name in ('mkdir', 'open', 'fsync', 'rename', 'symlink', 'replace', 'unlink', 'rmdir'):\n"
-            "    setattr(os, name, dying(getattr(os, name)))\n"
-            "slurm_elastic.save({'n': 2}, sys.argv[1], keep=1)\n"
-            "print(calls)"
-        )
         slurm_elastic.save({"n": 1}, self.directory, keep=1)
         seen = []
         for limit in range(1, 100):
             copy = self.directory.with_name(self.directory.name + "-copy")
             shutil.copytree(self.directory, copy, symlinks=True)
             try:
-                done = run(code, copy, limit, stdout=subprocess.PIPE)
+                saver = self.start(save_until, copy, limit)
+                saver.join(280)
                 state = slurm_elastic.load_latest(copy)
                 self.assertIn(state, ({"n": 1}, {"n": 2}))
                 seen.append(state["n"])
@@ -261,10 +271,10 @@ class Kills(Base):
                 self.assertEqual(len(os.listdir(copy)), 2, os.listdir(copy))
             finally:
                 shutil.rmtree(copy)
-            if done.returncode == 0:
+            if saver.exitcode == 0:
                 break
-            self.assertEqual(done.returncode, -signal.SIGKILL)
-        self.assertEqual(done.returncode, 0)
+            self.assertEqual(saver.exitcode, -signal.SIGKILL)
+        self.assertEqual(saver.exitcode, 0)
         self.assertGreater(len(seen), 8)
         self.assertEqual(seen, sorted(seen))  # once it is the new one, it stays so
 
