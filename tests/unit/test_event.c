@@ -152,12 +152,12 @@ static void run_rounds(bool coupled, int rounds, uint64_t seed)
 
 static void test_all_park_at_the_same_step(void **state)
 {
-    run_rounds(false, 300, 1);
+    run_rounds(false, RANDOM_ROUNDS(300), 1);
 }
 
 static void test_all_park_while_a_collective_couples_them(void **state)
 {
-    run_rounds(true, 300, 2);
+    run_rounds(true, RANDOM_ROUNDS(300), 2);
 }
 
 /* The same through the public functions: a process is one worker. It exits with 0 if it has stopped
