@@ -89,7 +89,7 @@ struct plan_input {
     /* Increments of the last extension asked for; 0 after that request stalled. */
     int last_increments;
     bool no_pool;     /* nowhere to grow */
-    const char *held; /* why none is submitted at all for now; NULL */
+    const char *held; /* why the shell submits none for now, to be said; it decides nothing. NULL */
     /* Those that may be asked now, best first. */
     const struct plan_pool *pools;
     int pool_count;

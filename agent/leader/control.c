@@ -388,17 +388,3 @@ bool control_understands(const struct leader *leader, struct link *link, json_ob
     control_say(link, control_answer("error", "%s", why.text), true);
     return false;
 }
-
-void control_unknown(struct leader *leader, struct link *link, const char *type)
-{
-    bool leading = control_leads(leader);
-
-    control_say(link,
-                control_answer("error",
-                               "unknown request '%.40s'; known are show, history, resize, "
-                               "metrics, roles, scale, fail, remove, report, reports, shards, "
-                               "apply, flush, repack, move, hand-over, routes, routed, fit-ask, "
-                               "fit-begin, fit-look, fit-end",
-                               type),
-                leading);
-}

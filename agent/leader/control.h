@@ -16,8 +16,6 @@ void control_history(struct leader *leader, struct link *link, json_object *msg)
 void control_resize(struct leader *leader, struct link *link, json_object *msg);
 /* What "show" answers: a new object. */
 json_object *control_state(struct leader *leader);
-/* Something else. */
-void control_unknown(struct leader *leader, struct link *link, const char *type);
 
 /* For other files of requests: an answer with a "message"; may this leader answer for the job, or
  * is another node asked as well (leading); may it change the job? If not, that has been said. */

@@ -30,6 +30,7 @@
 #include "agent/leader/straggler_watch.h"
 #include "agent/leader/world_store.h"
 #include "lib/json_get.h"
+#include "lib/text.h"
 
 enum sender {
     AGENT,   /* … that has not joined */
@@ -151,6 +152,18 @@ static bool matches(enum match match, const struct leader *leader, const struct 
             number == change_generation(leader->change));
 }
 
+/* All of selastic. */
+static void answer_unknown(struct leader *leader, struct link *link, const char *type)
+{
+    char known[512] = "";
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].sender == CONTROL)
+            text_append(known, sizeof(known), "%s%s", known[0] != '\0' ? ", " : "", table[i].type);
+    control_say(link, control_answer("error", "unknown request '%.40s'; known are %s", type, known),
+                control_leads(leader));
+}
+
 static void on_open(struct link *link, void *arg)
 {
     (void)link;
@@ -190,7 +203,7 @@ static void on_message(struct link *link, json_object *msg, void *arg)
         return;
     }
     if (message == NULL && sender == CONTROL)
-        control_unknown(leader, link, type);
+        answer_unknown(leader, link, type);
     if (message == NULL)
         return;
     if (message->link != NULL)

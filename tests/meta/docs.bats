@@ -24,6 +24,7 @@ prose() {
         echo
         printf 'word %.0s' {1..11}
         echo "ends here. See [a](missing.md) and [b](#no-such-heading) and \`lib/none.c\`, \`no_such.bats\`."
+        echo "Call \`no_such_one()\`, not \`world_destroy()\`."
     } >"$page"
     run -0 python3 tests/meta/prose.py lines "$page"
     [[ $output == *"page.md:1: 150 columns"* ]]
@@ -33,6 +34,8 @@ prose() {
     [[ $output == *"missing.md: no such file"*"no-such-heading: no such heading" ]]
     run -0 python3 tests/meta/prose.py files "$page"
     [[ $output == *"lib/none.c: no such file"*"no_such.bats: no such test" ]]
+    run -0 python3 tests/meta/prose.py functions "$page"
+    [[ $output == *"page.md:4: no_such_one(): no such function" && $output != *world_destroy* ]]
 }
 
 @test "lines of documents have at most 100 columns" {
@@ -50,6 +53,10 @@ prose() {
 
 @test "each source file that a document names is there" {
     nothing "$(prose files)" "missing"
+}
+
+@test "each function that CONTRIBUTING.md or a page of doc/internals names is there" {
+    nothing "$(python3 tests/meta/prose.py functions CONTRIBUTING.md doc/internals/*.md)" "missing"
 }
 
 @test "README.md has at most 150 lines, that of a folder at most 25" {

@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks on the language and the links of Markdown pages.
 
-Usage: prose.py lines|sentences|links|files|mean FILE...
+Usage: prose.py lines|sentences|links|files|functions|mean FILE...
 
   lines      lines of more than 100 columns, but for tables, URLs and what bench/ writes
   sentences  sentences of more than 40 words
   links      relative links to files or headings that are not there
   files      files of this tree that a page names as code, and tests that it names without their
              directory, if they are not there. Run it at the top
+  functions  functions that a page names as code, `like_this()`, if no source of this tree has them.
+             `foo_` stands for any name. Run it at the top
   mean       the mean number of words of a sentence, for each file and for all; tables excepted
 
 Prints FILE:LINE: and what is wrong. Code between fences has lines, but no sentences or links.
 """
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -30,6 +33,8 @@ SOURCE = re.compile(
     r"`((?:agent|bench|client|cmd|common|examples|flush|lib|plugins|pmix|scripts|spank|tests)"
     r"/[\w./-]+\.(?:c|h|py|sh|bats|bash))`"
 )
+FUNCTION = re.compile(r"`(?!foo_)([a-z_][a-z0-9_]*)\(\)`")
+SOURCES = ("*.[ch]", "*.py", "*.sh", "*.bash", "scripts/**/*-elastic")
 TEST = re.compile(r"`(\w+\.bats|test_\w+\.py)`")
 ITEM = re.compile(r"\s*([-*+]|\d+\.)\s+")
 
@@ -155,6 +160,24 @@ def missing_files(path, text):
                 yield f"{path}:{number}: {name}: no such test"
 
 
+@functools.cache
+def functions():
+    """Names before a parenthesis in the sources."""
+    found = set()
+    for pattern in SOURCES:
+        for file in Path().glob(pattern if "/" in pattern else f"[!.b]*/**/{pattern}"):
+            found.update(re.findall(r"\b([a-z_][a-z0-9_]*)\(", file.read_text()))
+    return found
+
+
+def missing_functions(path, text):
+    for number, line, kind in visible(text):
+        if kind != "code":
+            for name in FUNCTION.findall(line):
+                if name not in functions():
+                    yield f"{path}:{number}: {name}(): no such function"
+
+
 def mean(paths):
     """Prints the words of sentences. What has less than three words is a label, and is left out."""
     every = []
@@ -180,6 +203,7 @@ CHECKS = {
     "sentences": long_sentences,
     "links": broken_links,
     "files": missing_files,
+    "functions": missing_functions,
 }
 
 
