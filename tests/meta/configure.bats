@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What configure refuses, and in which words.
+# Takes 25 s
 
 load helpers
 

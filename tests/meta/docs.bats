@@ -35,7 +35,7 @@ prose() {
     run -0 python3 tests/meta/prose.py files "$page"
     [[ $output == *"lib/none.c: no such file"*"no_such.bats: no such test" ]]
     run -0 python3 tests/meta/prose.py functions "$page"
-    [[ $output == *"page.md:4: no_such_one(): no such function" && $output != *world_destroy* ]]
+    [[ $output == *"page.md:3: no_such_one(): no such function" && $output != *world_destroy* ]]
 }
 
 @test "lines of documents have at most 100 columns" {

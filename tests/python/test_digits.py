@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Time limit: 900 s
+# Takes 25 s
 """examples/digits, through worlds of several sizes."""
 
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
+# Takes 35 s
 """Events in Python, against a stand-in for elasticrun that writes the real pages."""
 
 import importlib.util

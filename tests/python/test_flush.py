@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
+# Takes 55 s
 """elastic-flush: the newest complete snapshot becomes durable, and nothing else looks as if it were
 one, whatever lies in the run directory and whenever the program ends.
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
+# Takes 20 s
 """Live mode's way of a state from ranks that have it to those that lack it, over gloo."""
 
 import os

@@ -24,7 +24,7 @@
 #   connections without munge, of others, garbage, half a       here, with a job that trains meanwhile; each kind
 #     message, 10 000; a join of an earlier incarnation           alone: tests/unit/test_link_faults.c
 #   anything at all, for each parser                            tests/fuzz
-# Takes 120 s
+# Takes 110 s
 
 load helpers
 load elastic

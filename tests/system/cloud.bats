@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Nodes that Slurm powers up and down (scripts/testbed up --cloud), and elastic jobs that grow onto them.
-# Takes 70 s
+# Takes 155 s
 
 # Slurm 22.05 may take half a minute to see that the nodes of a batch job are up.
 

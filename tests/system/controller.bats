@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # slurmctld is away for 20 s while jobs grow: nothing is lost, and growth goes on.
-# Takes 120 s
+# Takes 125 s
 
 load helpers
 load elastic

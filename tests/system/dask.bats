@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Dask's adaptive cluster: its workers are replicas, and a preemptor takes some of them.
-# Takes 25 s
+# Takes 35 s
 
 load helpers
 load elastic

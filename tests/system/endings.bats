@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # However a base job ends, its extensions are gone within 10 s and nothing stays behind.
-# Takes 60 s
+# Takes 45 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # prolog.d and epilog.d: what a job leaves on its nodes and in the queue is gone when it has ended.
-# Takes 80 s
+# Takes 95 s
 
 load helpers
 load hook

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Agents, workers and daemons that die, stall or come back at the wrong moment.
+# Takes 20 s
 
 load helpers
 load elastic

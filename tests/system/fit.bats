@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fits: a model of a service is trained in its job, and its replicas are replaced by ones with the
 # new state. Processes are killed at every step.
-# Takes 120 s
+# Takes 100 s
 
 load helpers
 load elastic

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # examples/fit, by the commands of its README: a model of digits is trained, served, and trained
 # further. Its server, of which there is one here, is replaced under load.
-# Takes 40 s
+# Takes 30 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A fit goes on when slurmctld is away, when a node is lost or only silent, and when its job is requeued.
-# Takes 170 s
+# Takes 50 s
 
 load helpers
 load elastic

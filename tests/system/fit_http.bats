@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fits by HTTP: of our own form, and by OpenAI's client.
-# Takes 40 s
 
 load helpers
 load elastic

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a fit consists of is killed at each step that is persisted, in both modes: it ends as it would have. This is a sample with
 # each step, and each victim, of both modes. All pairs: scripts/soak --fit
-# Takes 150 s
+# Takes 120 s
 
 load helpers
 load elastic

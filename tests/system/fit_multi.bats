@@ -14,6 +14,7 @@ setup_file() {
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
     export SERVICE=f$$ TRAINER=t$$ STRANGER=s$$
     testbed_up --nodes 2 --cpus-per-node 8
+    own_home
     fit_file fit 3 'within: {start: 600s, fit: 600s, target: 600s}'
     begin_trainer -N2 -n2 -c2 --requeue
     sed -i -e "s|^  run: \[/usr/bin/python3, -S, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"

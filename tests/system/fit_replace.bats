@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How replicas come to the state of a fit, besides `replace: rolling` (fit.bats): `all` and `load`.
-# Takes 45 s
+# Takes 30 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fits whose training is a role of the job file: a gang of tasks, a server that is called, a world.
-# Takes 60 s
+# Takes 50 s
 
 load helpers
 load elastic

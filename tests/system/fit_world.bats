@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A fit whose training is a world of two nodes: its leader, one of its nodes, its job and its runner are lost meanwhile.
-# Takes 90 s
+# Takes 65 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What a job has in the memory of its nodes when it ends otherwise than well: the epilog makes it durable, and the job goes on from there.
-# Takes 90 s
+# Takes 110 s
 
 load helpers
 load elastic

@@ -3,7 +3,7 @@
 # Live mode: planned changes, in which the workers that stay keep their processes.
 #
 # $ELASTIC_TEST_RESIZES (12) changes in the first test; with 50 it takes two minutes and a half.
-# Takes 115 s
+# Takes 125 s
 
 load helpers
 load elastic

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode from C: examples/worlds meets by elastic_put() and elastic_get(), and talks over sockets of its own.
+# Takes 30 s
 
 load helpers
 load elastic

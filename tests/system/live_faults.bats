@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Live mode: workers, agents and nodes are lost at all moments, and the others go on.
-# Takes 110 s
+# Takes 115 s
 
 load helpers
 load elastic

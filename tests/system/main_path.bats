@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The main path: jobs grow, give nodes back, share a cluster and end well.
-# Takes 60 s
+# Takes 90 s
 
 load helpers
 load elastic

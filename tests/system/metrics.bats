@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Metrics of one job and of a site, for curl, promtool and Prometheus; the web page; a worker that
 # is slow; scripts around training. Most of the time is waiting for the slow one.
-# Takes 120 s
+# Takes 125 s
 
 load helpers
 load elastic

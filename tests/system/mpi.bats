@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Open MPI programs that know nothing of us, wired up by elasticrun's PMIx servers.
+# Takes 25 s
 
 load helpers
 load elastic

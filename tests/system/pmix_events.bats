@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Programs that know PMIx and nothing else of us: events between processes and from the job, signals to each other.
-# Takes 25 s
+# Takes 40 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # PMIx programs that do what they should not, and what befalls them: it harms nobody else.
-# Takes 50 s
+# Takes 70 s
 
 load helpers
 load elastic

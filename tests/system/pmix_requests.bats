@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Allocation requests at awkward moments: what other runtimes got wrong.
-# Takes 30 s
+# Takes 55 s
 
 load helpers
 load elastic

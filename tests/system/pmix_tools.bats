@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # PMIx's own tools, and queries, at a running job: as its user, and as another one.
+# Takes 20 s
 
 load helpers
 load elastic

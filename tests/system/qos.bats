@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A site with accounting, where QOS preempts QOS: extensions have the pool's, and leave for jobs of the others.
-# Takes 30 s
+# Takes 65 s
 
 # shellcheck disable=SC2030,SC2031,SC2034
 load helpers

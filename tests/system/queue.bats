@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What extensions do in the queue: where they may start, behind whom, and how many wait.
-# Takes 30 s
+# Takes 35 s
 
 load helpers
 load elastic

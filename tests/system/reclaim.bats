@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Notices of clouds that take a node away, over HTTP, as metadata services give them.
-# Takes 40 s
+# Takes 105 s
 
 load helpers
 load elastic

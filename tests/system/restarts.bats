@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What follows a failure of workers: how often they are started again, on which nodes, and when they are taken for hung.
-# Takes 120 s
+# Takes 150 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # examples/rl: a coordinator, learners in a world, collectors that come and go.
-# Takes 80 s
+# Takes 85 s
 
 load helpers
 load elastic

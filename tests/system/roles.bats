@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs of several programs: srun elasticrun --roles=FILE on the nodes of its step.
-# Takes 60 s
+# Takes 40 s
 
 load helpers
 load elastic

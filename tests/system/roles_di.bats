@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Logic learners of DI-engine: aggregators with their gangs on several nodes, found by name, and
 # over a takeover.
-# Takes 30 s
+# Takes 20 s
 
 load helpers
 load elastic

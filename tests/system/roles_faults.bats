@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Faults in jobs of several programs: of a task, of a gang, of an agent, of a node, of the leader.
 # A world trains beside the replicas.
-# Takes 120 s
+# Takes 105 s
 
 load helpers
 load elastic

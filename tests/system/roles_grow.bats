@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs of several programs: replicas in extension jobs, with what they need and where there is room.
-# Takes 60 s
+# Takes 50 s
 
 load helpers
 load elastic

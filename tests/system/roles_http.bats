@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The HTTP interface of a job with roles: on its nodes, by selastic proxy, for clients of
 # DI-orchestrator, and over a takeover.
-# Takes 15 s
+# Takes 25 s
 
 load helpers
 load elastic

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # sbatch --elastic-roles=FILE: the job file is checked before the job waits, travels with it, and is
 # what srun elasticrun runs.
-# Takes 30 s
+# Takes 35 s
 
 load helpers
 load elastic

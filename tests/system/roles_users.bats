@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Two jobs with roles, of two users, on one node: neither gets at the other one.
-# Takes 15 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Jobs of several programs, of which one is a world: the training that --elastic alone would run.
-# Takes 110 s
+# Takes 75 s
 
 load helpers
 load elastic

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A real haproxy with what lib/haproxy_text says, and elastic-router, which drives one by a table of
 # routes: replicas and routes change while requests come, and none fails. No Slurm.
-# Takes 60 s
+# Takes 65 s
 
 load helpers
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What an elastic job costs slurmctld, by its own count (sdiag). lib/look.c and tests/sim have the
 # rates; here is whether a question is one request, and whether nothing else asks.
-# Takes 150 s
+# Takes 160 s
 
 load helpers
 load elastic

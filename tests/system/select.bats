@@ -3,7 +3,7 @@
 # select/elastic_cons_tres on a testbed of 16 nodes: leaf switches s1 to s4 of four nodes, of which the
 # first two are of shape a, the others of shape b. All jobs have whole nodes, and nothing runs in them: the
 # form is simple, since in the realistic one each allocation starts a slurmstepd on each of its nodes.
-# Takes 40 s
+# Takes 65 s
 
 load helpers
 load select

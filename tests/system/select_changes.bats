@@ -4,7 +4,7 @@
 # created and deleted, hosts lack the plugin, and it is removed for good. Six nodes without switches, the first three of
 # shape a, the others of shape b; so shapes alone decide, and nodes that are created later count as well. The form is
 # simple: these tests start slurmctld and slurmd themselves, and nothing runs in the jobs.
-# Takes 60 s
+# Takes 80 s
 
 load helpers
 load select

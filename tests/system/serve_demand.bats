@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A service whose models are loaded when somebody asks the router for them, and go when nobody does.
-# Takes 75 s
+# Takes 80 s
 
 load helpers
 load elastic

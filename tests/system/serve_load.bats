@@ -3,7 +3,7 @@
 # A service that makes its servers load and unload models: the server of examples/serve by the Open
 # Inference Protocol, with real models, and a server that speaks vLLM's API of adapters. The latter
 # has a router in its job, which OpenAI's client asks, and Prometheus scrapes it.
-# Takes 60 s
+# Takes 70 s
 
 load helpers
 load elastic

@@ -3,7 +3,7 @@
 # A service under load while everything happens to it: hey asks 200 times a second, and each answer
 # of a second asker has to be one that was allowed then. The control, without shield, drain and
 # router, loses requests. STORM_SECONDS=300 is the long form (bench/serve --load).
-# Takes 60 s
+# Takes 65 s
 
 # shellcheck disable=SC2034
 BATS_TEST_TIMEOUT=3000

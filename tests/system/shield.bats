@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # libelastic-shield.so and the SIGTERM that Slurm itself sends. Other senders and programs: tests/unit/test_shield.c
-# Takes 7 s
 
 load helpers
 load elastic

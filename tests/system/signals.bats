@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Signals and ends under each ProctrackType (doc/internals/signals.md). Slurm does not signal the same processes with each.
-# Takes 65 s
+# Takes 100 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What common/slurm_jobs.c, slurm_nodes.c and slurm_site.c read from a real slurmctld, against what scontrol says.
-# Takes 50 s
+# Takes 65 s
 
 load helpers
 

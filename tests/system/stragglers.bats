@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # --elastic-straggler=replace at MAX: a worker on one node of each job really takes longer. Most of the
 # time is waiting until that is sure. tests/sim/scenarios/straggler_* have more.
-# Takes 110 s
+# Takes 95 s
 
 load helpers
 load elastic

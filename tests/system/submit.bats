@@ -3,7 +3,7 @@
 # job_submit/elastic: which elastic jobs and extensions are let in, and what is set on them.
 #
 # "Forged" submissions go round spank_elastic.so, or past its checks, as any user can.
-# Takes 60 s
+# Takes 75 s
 
 load helpers
 

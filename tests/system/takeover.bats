@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The leading agent is lost: another one of the base leads.
-# Takes 60 s
+# Takes 55 s
 
 load helpers
 load elastic

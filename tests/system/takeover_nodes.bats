@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The node of the leader is lost: another one of the base leads. While slurmctld is away:
 # tests/sim/scenarios/takeover_without_controller.sim.
-# Takes 50 s
+# Takes 25 s
 
 load helpers
 load elastic

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # scripts/testbed: what it promises in doc/internals/testbed.md.
 # shellcheck disable=SC2001,SC2030,SC2031 # each test is a subshell, and TB_DIR is its own
-# Takes 80 s
+# Takes 135 s
 
 load helpers
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How long extensions may run: as long as their base where that is possible, less where other jobs wait.
-# Takes 100 s
+# Takes 95 s
 
 load helpers
 load elastic

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Elastic jobs in a pool with wake=no: they grow onto nodes that are up, and Slurm powers no node up for them.
-# Takes 60 s
+# Takes 45 s
 
 
 load helpers

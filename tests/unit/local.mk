@@ -744,7 +744,8 @@ tests_unit_test_shield_SOURCES = tests/unit/test_shield.c tests/unit/support.h
 tests_unit_test_shield_LDADD = $(CMOCKA_LIBS)
 tests_unit_shield_program_SOURCES = tests/unit/shield_program.c
 tests_unit_shield_program_CFLAGS = $(PLAIN_FLAGS)
-tests_unit_shield_program_LINK = $(LINK)
+# A shared AddressSanitizer would have to come before the library that is preloaded.
+tests_unit_shield_program_LINK = $(CCLD) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 tests_unit_shield_program_LDADD = -lpthread
 
 UNIT_TESTS += tests/unit/test_store_client
