@@ -12,6 +12,7 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
@@ -23,6 +24,7 @@
 
 #define PACKET_SIZE 16384
 #define ASKED_SHARE 20 /* of the time */
+#define DEVICES_MAX 16 /* that are asked for one by one */
 
 struct question {
     struct nlmsghdr header;
@@ -258,6 +260,33 @@ static bool is_listener(const struct inet_diag_msg *socket, void *arg)
     return true;
 }
 
+/* A socket that is bound to a device (SO_BINDTODEVICE, which any user may set) is found only by who
+ * asks for that device. */
+static enum tcp_listener listener_on_device(const struct sockaddr_in6 *address,
+                                            struct listening *wanted)
+{
+    struct sockaddr_in6 nobody = {.sin6_addr = mapped(0)};
+    struct if_nameindex *list = if_nameindex();
+    int count = 0;
+    bool stranger = false, ours = false;
+
+    while (list != NULL && list[count].if_index != 0)
+        count++;
+    for (int i = 0; i < count && count <= DEVICES_MAX && !stranger; i++) {
+        struct question question = ask_for(address, &nobody);
+
+        question.request.id.idiag_if = list[i].if_index;
+        if (find(&question, is_listener, wanted) == FOUND) {
+            ours = ours || wanted->ours;
+            stranger = !wanted->ours;
+        }
+    }
+    if_freenameindex(list);
+    if (list == NULL || count > DEVICES_MAX)
+        return look(wanted);
+    return stranger ? TCP_STRANGER : ours ? TCP_OURS : TCP_NOBODY;
+}
+
 /* Where there is no such connection, the kernel answers with the socket that listens: others may
  * listen at other addresses, and at all, without getting it. It finds that in a hash table. Only a
  * kernel that has not answered yet is asked for all that listen: any user may have very many. */
@@ -271,7 +300,8 @@ static enum tcp_listener listener_of(const struct sockaddr_in6 *address, uid_t u
 
     if (answer == FOUND)
         return wanted.ours ? TCP_OURS : TCP_STRANGER;
-    return answer == NO_ENTRY && atomic_load(&has_module) ? TCP_NOBODY : look(&wanted);
+    return answer == NO_ENTRY && atomic_load(&has_module) ? listener_on_device(address, &wanted)
+                                                          : look(&wanted);
 }
 
 enum tcp_listener tcp_listener_at(const struct sockaddr_in6 *address)

@@ -374,8 +374,8 @@ static enum api_step refused(struct api_call *call, json_object *answer, struct 
     static const struct {
         const char *code;
         int status;
-    } codes[] = {{"unknown", 404}, {"epoch", 412}, {"limits", 409},
-                 {"state", 409},   {"bad", 400},   {"busy", 503}};
+    } codes[] = {{"unknown", 404}, {"denied", 403}, {"epoch", 412}, {"limits", 409},
+                 {"state", 409},   {"bad", 400},    {"busy", 503}};
     const char *code = json_get_string(answer, "code"),
                *message = json_get_string(answer, "message");
     int status = 500;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/leader/control.h"
 #include "agent/leader/leader_internal.h"
@@ -67,6 +68,14 @@ void control_shards(struct leader *leader, struct link *link, json_object *msg)
     control_say(link, said, true);
 }
 
+/* An operator of Slurm controls a job, but runs no programs as its user. */
+static bool may_run_programs(const struct link *link)
+{
+    uid_t uid = link_peer_uid(link);
+
+    return uid == geteuid() || uid == 0;
+}
+
 /* Another program for its shards: that of a job file, or else a command. */
 static void apply_program(struct leader *leader, struct link *link, const char *roles,
                           json_object *run)
@@ -96,7 +105,11 @@ void control_apply(struct leader *leader, struct link *link, json_object *msg)
     if (!is_ready(leader, link))
         return;
     if (roles != NULL || run != NULL) {
-        apply_program(leader, link, roles, run);
+        if (may_run_programs(link))
+            apply_program(leader, link, roles, run);
+        else
+            refuse_as(leader, link, "denied",
+                      "not permitted: a program is given by the user of the job, or by root");
         return;
     }
     leader_service_apply(leader);

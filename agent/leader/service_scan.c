@@ -191,7 +191,21 @@ static int look_at(int base, const char *name, struct service_found *found)
                : -1;
 }
 
-int service_scan(const char *repository, struct service_found *found, struct error *err)
+/* Copies are made by this user. Others may make a directory of that name before. */
+static int check_owner(int base, const char *repository, struct error *err)
+{
+    struct stat st;
+
+    if (fstat(base, &st) != 0)
+        return error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
+    if (st.st_uid == geteuid())
+        return 0;
+    return error_set(err, "%s: it belongs to uid %u, not to uid %u", error_path(repository).text,
+                     (unsigned int)st.st_uid, (unsigned int)geteuid());
+}
+
+int service_scan(const char *repository, bool copies, struct service_found *found,
+                 struct error *err)
 {
     int base = open(repository, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     const char *name;
@@ -201,6 +215,10 @@ int service_scan(const char *repository, struct service_found *found, struct err
     *found = (struct service_found){0};
     if (base < 0)
         return error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
+    if (copies && check_owner(base, repository, err) != 0) {
+        close(base);
+        return -1;
+    }
     why = read_why(base);
     if (why != NULL)
         rc = error_set(err, "%s", why);

@@ -18,8 +18,10 @@ struct service_found {
     int count, room;
 };
 
-/* -1 with err: the repository cannot be read; nothing is known then. */
-int service_scan(const char *repository, struct service_found *found, struct error *err);
+/* copies: it is the directory of our own copies, and must belong to this user. -1 with err: the
+ * repository cannot be read; nothing is known then. */
+int service_scan(const char *repository, bool copies, struct service_found *found,
+                 struct error *err);
 void service_found_clear(struct service_found *found);
 
 #endif

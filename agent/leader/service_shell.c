@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
+#include "agent/leader/model_copies.h"
 #include "common/log.h"
 
 void service_run_in(struct leader *leader, double seconds)
@@ -35,6 +36,7 @@ struct service_task *service_new_task(struct leader *leader, enum service_task_k
     task->term = own->term;
     memcpy(task->dir, own->dir, sizeof(task->dir));
     memcpy(task->repository, own->repository, sizeof(task->repository));
+    task->copies = model_copies_any(leader);
     task->job = leader->options->job;
     return task;
 }

@@ -77,7 +77,7 @@ static void work(uv_work_t *request)
         write_file(task);
         break;
     case SERVICE_TASK_SCAN:
-        task->rc = service_scan(task->repository, &task->found, &task->err);
+        task->rc = service_scan(task->repository, task->copies, &task->found, &task->err);
         break;
     case SERVICE_TASK_LOOK:
         service_dir_look(task->dir, task->name, &task->seen);

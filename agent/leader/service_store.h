@@ -23,6 +23,7 @@ struct service_task {
     uv_work_t work;
     enum service_task_kind kind;
     char dir[PATH_MAX], repository[PATH_MAX];
+    bool copies; /* the repository is the directory of our own copies */
     uint32_t job;
     char name[64];
     char **argv; /* own */

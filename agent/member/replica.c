@@ -157,7 +157,7 @@ static void blame_stranger(struct task *task, int status)
 
     if (status == 0 || recovery_is_final(status) || task->answers || r->ending)
         return;
-    port = replica_ports_stranger(r->ports, (int)(task - r->tasks), NULL);
+    port = replica_ports_in_the_way(r->ports, (int)(task - r->tasks));
     if (port == 0 && r->master_port != 0 && port_is_strange(r->master_port, NULL))
         port = r->master_port;
     if (port != 0)

@@ -28,8 +28,9 @@ json_object *replica_ports_json(const struct replica_ports *ports, int task);
 /* Does a program of another user get what is sent to that port of this address of the node (IPv4 or
  * IPv6; NULL: of any of its addresses)? */
 bool port_is_strange(int port, const char *address);
-/* The first one of a task that is so; 0: there is none. */
-int replica_ports_stranger(const struct replica_ports *ports, int task, const char *address);
+/* The first port of a task that has ended at which a program of another user listens, at any
+ * address, or which is bound only; 0: there is none. */
+int replica_ports_in_the_way(const struct replica_ports *ports, int task);
 
 /* Look at all ports of a task, at that address of the node. Returns the port for which the task has
  * to end, 0: there is none. probed: the port that a probe is going to ask, 0: none. A stranger

@@ -29,6 +29,10 @@ int shared_dir_make(const char *path, struct error *err)
         return error_prefix(err, "shared");
     if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         return error_set(err, "shared: %s: is no directory", path);
+    /* Whoever owns it can replace what the tasks put there, such as Dask's file of addresses. */
+    if (stat(path, &st) == 0 && st.st_uid != geteuid() && st.st_uid != 0)
+        return error_set(err, "shared: %s: it belongs to uid %u, who could replace what is in it",
+                         path, (unsigned int)st.st_uid);
     if (access(path, W_OK | X_OK) != 0)
         return error_set(err, "shared: %s: %s", path, strerror(errno));
     return 0;

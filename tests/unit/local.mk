@@ -683,6 +683,7 @@ tests_unit_test_output_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += \
     tests/unit/test_probe \
+    tests/unit/test_owned \
     tests/unit/test_replica_ports \
     tests/unit/test_replicas \
     tests/unit/test_worker_faults \
@@ -690,6 +691,9 @@ UNIT_TESTS += \
 tests_unit_test_probe_SOURCES = tests/unit/test_probe.c
 tests_unit_test_probe_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_probe_LDADD = tests/unit/libfixtures.a $(AGENT_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_owned_SOURCES = tests/unit/test_owned.c tests/unit/support.h
+tests_unit_test_owned_CPPFLAGS = $(AGENT_CPPFLAGS)
+tests_unit_test_owned_LDADD = $(AGENT_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_replica_ports_SOURCES = tests/unit/test_replica_ports.c
 tests_unit_test_replica_ports_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_replica_ports_LDADD = $(CORE_LIBS) $(LIBUV_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)

@@ -9,10 +9,11 @@
 
 /* Who listens at the node's address, and who at any other. */
 static enum tcp_listener outside, inside;
+static int looked_at = PORT;
 
 enum tcp_listener tcp_listener(int port)
 {
-    assert_int_equal(port, PORT);
+    assert_int_equal(port, looked_at);
     if (outside == TCP_STRANGER || inside == TCP_STRANGER)
         return TCP_STRANGER;
     return outside == TCP_OURS || inside == TCP_OURS ? TCP_OURS : TCP_NOBODY;
@@ -76,9 +77,37 @@ static void test_strangers(void **state)
     assert_true(withheld);
 }
 
+/* A port that another process has bound, and at which nobody listens. */
+static void test_bound_only(void **state)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6};
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    struct replica_ports *ports;
+
+    (void)state;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) != 0)
+        skip();
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    looked_at = ntohs(address.sin6_port);
+    ports = replica_ports_fixed(looked_at, NULL);
+    assert_non_null(ports);
+    assert_int_equal(replica_ports_in_the_way(ports, 0), looked_at);
+    outside = TCP_OURS; /* it is a process that the task has left */
+    assert_int_equal(replica_ports_in_the_way(ports, 0), 0);
+    outside = TCP_STRANGER;
+    assert_int_equal(replica_ports_in_the_way(ports, 0), looked_at);
+    outside = TCP_NOBODY;
+    close(fd);
+    assert_int_equal(replica_ports_in_the_way(ports, 0), 0);
+    replica_ports_destroy(ports);
+    looked_at = PORT;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_strangers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_strangers),
+                                       cmocka_unit_test(test_bound_only)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,6 +302,26 @@ static void who_listens_at_an_address(void **state)
     }
 }
 
+/* It gets the connections that come by that device. The kernel names it to nobody who does not ask
+ * for the device. */
+static void a_listener_on_a_device_is_seen(void **state)
+{
+    static const char device[] = "lo";
+    struct sockaddr_in6 address;
+    int port, client, fd = lone_listener(AF_INET, &port);
+
+    no_netlink = *state != NULL;
+    address = loopback(AF_INET, port);
+    if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, sizeof(device)) != 0)
+        skip();
+    assert_int_equal(listen(fd, 5), 0);
+    client = connect_to(AF_INET, port);
+    assert_int_equal(tcp_listener_at(&address), TCP_OURS);
+    close(client);
+    close(fd);
+    assert_int_equal(tcp_listener_at(&address), TCP_NOBODY);
+}
+
 /* Who listens at other addresses of the port does not get the connections. */
 static void a_stranger_elsewhere_does_not_count(void **state)
 {
@@ -382,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_connection_closed_at_once_is_nobodys),
         cmocka_unit_test(a_stranger_is_told_from_ourselves),
         cmocka_unit_test(who_listens_at_an_address),
+        cmocka_unit_test(a_listener_on_a_device_is_seen),
         cmocka_unit_test(a_stranger_elsewhere_does_not_count),
         cmocka_unit_test(addresses_of_this_machine),
         cmocka_unit_test(a_long_question_is_asked_seldom),

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Directories that a job file names, when another user has made them before: `shared`, and the
+ * copies of models. */
+#include "agent/leader/service_scan.h"
+#include "agent/member/shared_dir.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/support.h"
+
+#define OTHER 12345
+
+static char top[64], shared[128], copies[128], model[160];
+
+static int make(void **state)
+{
+    (void)state;
+    snprintf(top, sizeof(top), "/tmp/elastic-owned.XXXXXX");
+    if (mkdtemp(top) == NULL)
+        return -1;
+    snprintf(shared, sizeof(shared), "%s/shared", top);
+    snprintf(copies, sizeof(copies), "%s/copies", top);
+    snprintf(model, sizeof(model), "%s/m", copies);
+    return mkdir(shared, 0777) != 0 || mkdir(copies, 0777) != 0 || mkdir(model, 0777) != 0 ? -1 : 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    rmdir(model);
+    rmdir(copies);
+    rmdir(shared);
+    return rmdir(top);
+}
+
+static void is_said(const struct error *err)
+{
+    assert_non_null(strstr(err->text, "it belongs to uid 12345"));
+}
+
+static void test_shared(void **state)
+{
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(shared_dir_make(shared, &err), 0);
+    if (geteuid() != 0)
+        skip(); /* only root can give it away */
+    assert_int_equal(chown(shared, OTHER, (gid_t)-1), 0);
+    assert_int_equal(shared_dir_make(shared, &err), -1);
+    is_said(&err);
+}
+
+static void test_copies(void **state)
+{
+    struct service_found found;
+    struct error err = {""};
+
+    (void)state;
+    assert_int_equal(service_scan(copies, true, &found, &err), 0);
+    assert_int_equal(found.count, 1);
+    service_found_clear(&found);
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chown(copies, OTHER, (gid_t)-1), 0);
+    assert_int_equal(service_scan(copies, true, &found, &err), -1);
+    is_said(&err);
+    /* A repository is another's now and then. */
+    assert_int_equal(service_scan(copies, false, &found, &err), 0);
+    assert_int_equal(found.count, 1);
+    service_found_clear(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shared),
+                                       cmocka_unit_test(test_copies)};
+
+    return cmocka_run_group_tests(tests, make, drop);
+}
