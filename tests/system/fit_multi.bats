@@ -14,7 +14,6 @@ setup_file() {
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
     export SERVICE=f$$ TRAINER=t$$ STRANGER=s$$
     testbed_up --nodes 2 --cpus-per-node 8
-    own_home
     fit_file fit 3 'within: {start: 600s, fit: 600s, target: 600s}'
     begin_trainer -N2 -n2 -c2 --requeue
     sed -i -e "s|^  run: \[/usr/bin/python3, -S, $TB_WORK/fit.*|  trainer: $TRAINER@nobody|; /^  stage:/d" "$TB_WORK/fit.yaml"
@@ -140,7 +139,9 @@ PY
     run ! as_other touch "$TB_WORK/models/m/000001/new" "$TB_WORK/data/new"
     [[ $(fit_json | json_value 's["granted"], s["mode"], s["run"]["payer"], s["run"]["runner"]') == "True multi $TB_USER nobody" ]]
     [[ $(comment_of_trainer) == "mine elastic-trainer=$TRAINER payer=$TB_USER runner=nobody" ]]
-    run as_user selastic doctor --here
+    # It names one fit of all services of the user, and other tests have fits, too.
+    as_user sh -c "mkdir -p home/.slurm-elastic/services && ln -s ~/.slurm-elastic/services/$SERVICE home/.slurm-elastic/services/"
+    run as_user env HOME="$TB_WORK/home" selastic doctor --here
     [[ $output == *"fit 2 of $SERVICE has given nobody access to $TB_WORK/data/second"* ]]
     watch_table "$TB_HOME/seen" 3>&- &
     wait_for 20 grep -qx "3 3" "$TB_HOME/seen"

@@ -5,6 +5,7 @@ Each has had one request, so that it may stay. Prints after how many one was ref
 of MOST was, and keeps them.
 """
 
+import contextlib
 import socket
 import sys
 import time
@@ -14,14 +15,14 @@ REQUEST = b"GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 def get_one(port: int) -> socket.socket | None:
     """A connection that has had an answer, or None."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
-    try:
-        connection.sendall(REQUEST)
-        if connection.recv(4096):
-            return connection
-    except ConnectionError:
-        pass
-    connection.close()
+    # A refusal may come before connect() returns.
+    with contextlib.suppress(ConnectionError):
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(REQUEST)
+            if connection.recv(4096):
+                return connection
+        connection.close()
     return None
 
 
