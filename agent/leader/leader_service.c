@@ -173,6 +173,7 @@ static void scanned(void *owner, struct service_task *task)
 static void watch_repository(struct leader *leader)
 {
     struct leader_service *own = leader->of_roles.service;
+    struct service_task *task;
 
     model_copies_look(leader);
     if (own->scan != NULL || own->phase != PHASE_SERVES || service_holds(own->service) ||
@@ -186,7 +187,10 @@ static void watch_repository(struct leader *leader)
         own->scan_copies = !model_copies_run(leader);
         own->flushes = own->flush_found && !later;
         own->flush_found = own->flush_found && later;
-        service_begin(leader, service_new_task(leader, SERVICE_TASK_SCAN, scanned), &own->scan);
+        task = service_new_task(leader, SERVICE_TASK_SCAN, scanned);
+        if (task != NULL)
+            task->copies = model_copies_any(leader);
+        service_begin(leader, task, &own->scan);
         own->scans = leader_now(leader) + leader->options->roles->models.every;
     }
     service_run_in(leader, own->scans - leader_now(leader));

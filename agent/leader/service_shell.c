@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "agent/leader/leader_internal.h"
-#include "agent/leader/model_copies.h"
 #include "common/log.h"
 
 void service_run_in(struct leader *leader, double seconds)
@@ -36,7 +35,6 @@ struct service_task *service_new_task(struct leader *leader, enum service_task_k
     task->term = own->term;
     memcpy(task->dir, own->dir, sizeof(task->dir));
     memcpy(task->repository, own->repository, sizeof(task->repository));
-    task->copies = model_copies_any(leader);
     task->job = leader->options->job;
     return task;
 }
