@@ -34,6 +34,8 @@ has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 # The process of rank 3, by its log.
 rank_3() { tail -n 1 "$LOG.3" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
 
+rank_3_has_stepped() { [[ $(rank_3 2>/dev/null) =~ ^[0-9]+$ ]]; }
+
 has_sizes() { [[ $(sizes_of "$job") == "$1" ]]; }
 
 # loses_a_unit OPTION: of a training with sharded units, one of two units loses a node.
@@ -44,6 +46,7 @@ loses_a_unit() {
         "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun $PYTHON -u train_fsdp.py $1 --copy-every 0 --epochs $EPOCHS --dtype float64 --step-time 0.8 --log $TB_WORK/steps$1")
     LOG=$TB_WORK/steps$1
     wait_for 60 has_stepped_at 4
+    wait_for 60 rank_3_has_stepped # rank 0 says its step first
     as_user kill -KILL "$(rank_3)"
     wait_for 60 has_sizes 2,4,2,4
     steps_are_fast
