@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +49,15 @@ static int bound_to(int port, bool reuse)
     int fd = bound_socket(AF_INET6, port, reuse);
 
     return fd >= 0 || errno == EADDRINUSE ? fd : bound_socket(AF_INET, port, reuse);
+}
+
+bool port_is_bound(int port)
+{
+    int fd = bound_to(port, true), reason = errno;
+
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && reason == EADDRINUSE;
 }
 
 int port_outside(int low, int high, uint32_t number)

@@ -4,6 +4,7 @@
 #ifndef ELASTIC_PORT_H
 #define ELASTIC_PORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/error.h"
@@ -30,6 +31,10 @@ int port_hold(int *port, struct error *err);
 /* So many of them, one after the other: *first is the lowest, their descriptors are in fds[count].
  * -1 with err: none is held. */
 int port_hold_block(int count, int *first, int *fds, struct error *err);
+
+/* Is that port bound by a socket, of whoever's process, so that a server with SO_REUSEADDR cannot
+ * listen there? Connections that have ended are not in its way. */
+bool port_is_bound(int port);
 
 /* Listen on a free port of 127.0.0.1, for programs of this node. Returns the descriptor, -1 with
  * err. */

@@ -2,10 +2,7 @@
 /* The ports of the tasks of a replica on this node (replica_ports.h). */
 #include "agent/member/replica_ports.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <uv.h>
@@ -139,26 +136,7 @@ bool port_is_strange(int port, const char *address)
 }
 
 /* A socket that is bound, and does not listen, is in no list. It stands in the way of a server all
- * the same. Connections that have ended do not, with SO_REUSEADDR. */
-static bool is_bound(int port)
-{
-    const struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    const struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
-    bool both = fd >= 0, bound;
-
-    if (!both)
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    bound = fd >= 0 &&
-            (both ? bind(fd, (const struct sockaddr *)&any, sizeof(any))
-                  : bind(fd, (const struct sockaddr *)&ipv4, sizeof(ipv4))) != 0 &&
-            errno == EADDRINUSE;
-    if (fd >= 0)
-        close(fd);
-    return bound;
-}
-
+ * the same. */
 int replica_ports_in_the_way(const struct replica_ports *ports, int task)
 {
     const int *list = replica_ports_of(ports, task);
@@ -166,7 +144,7 @@ int replica_ports_in_the_way(const struct replica_ports *ports, int task)
     for (int i = 0; i < ports->names; i++) {
         enum tcp_listener listener = tcp_listener(list[i]);
 
-        if (listener == TCP_STRANGER || (listener == TCP_NOBODY && is_bound(list[i])))
+        if (listener == TCP_STRANGER || (listener == TCP_NOBODY && port_is_bound(list[i])))
             return list[i];
     }
     return 0;

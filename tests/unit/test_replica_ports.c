@@ -2,6 +2,9 @@
 /* agent/member/replica_ports: when a task ends for a stranger at one of its ports, and when not. */
 #include "agent/member/replica_ports.c"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "tests/unit/support.h"
 
 #define ADDRESS "192.0.2.1"
@@ -29,19 +32,6 @@ bool tcp_to_ipv6(struct sockaddr_in6 *address)
 {
     (void)address;
     return true;
-}
-
-int port_hold(int *port, struct error *err)
-{
-    *port = 0;
-    return error_set(err, "not asked for here");
-}
-
-int port_hold_block(int count, int *first, int *fds, struct error *err)
-{
-    (void)count;
-    (void)fds;
-    return port_hold(first, err);
 }
 
 /* What follows when a stranger comes to the node's address, where the task has listened before at
