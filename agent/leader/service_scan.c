@@ -191,34 +191,29 @@ static int look_at(int base, const char *name, struct service_found *found)
                : -1;
 }
 
-/* Copies are made by this user. Others may make a directory of that name before. */
-static int check_owner(int base, const char *repository, struct error *err)
+/* Copies are made by this user. Others may make a directory, or a link, of that name before. */
+static int open_repository(const char *repository, bool copies, struct error *err)
 {
     struct stat st;
+    int fd;
 
-    if (fstat(base, &st) != 0)
-        return error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
-    if (st.st_uid == geteuid())
-        return 0;
-    return error_set(err, "%s: it belongs to uid %u, not to uid %u", error_path(repository).text,
-                     (unsigned int)st.st_uid, (unsigned int)geteuid());
+    if (copies)
+        return entry_open_own(AT_FDCWD, repository, S_IFDIR, &st, err);
+    fd = open(repository, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 ? fd : error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
 }
 
 int service_scan(const char *repository, bool copies, struct service_found *found,
                  struct error *err)
 {
-    int base = open(repository, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    int base = open_repository(repository, copies, err), rc = 0;
     const char *name;
     char *why;
     DIR *list;
 
     *found = (struct service_found){0};
     if (base < 0)
-        return error_set(err, "%s: %s", error_path(repository).text, strerror(errno));
-    if (copies && check_owner(base, repository, err) != 0) {
-        close(base);
         return -1;
-    }
     why = read_why(base);
     if (why != NULL)
         rc = error_set(err, "%s", why);

@@ -13,7 +13,7 @@
 
 #define OTHER 12345
 
-static char top[64], shared[128], copies[128], model[160];
+static char top[64], shared[128], copies[128], link_to_it[128], model[160];
 
 static int make(void **state)
 {
@@ -23,6 +23,7 @@ static int make(void **state)
         return -1;
     snprintf(shared, sizeof(shared), "%s/shared", top);
     snprintf(copies, sizeof(copies), "%s/copies", top);
+    snprintf(link_to_it, sizeof(link_to_it), "%s/link", top);
     snprintf(model, sizeof(model), "%s/m", copies);
     return mkdir(shared, 0777) != 0 || mkdir(copies, 0777) != 0 || mkdir(model, 0777) != 0 ? -1 : 0;
 }
@@ -63,6 +64,10 @@ static void test_copies(void **state)
     assert_int_equal(service_scan(copies, true, &found, &err), 0);
     assert_int_equal(found.count, 1);
     service_found_clear(&found);
+    /* A link leads to what is this user's, but was meant for something else. */
+    assert_int_equal(symlink(copies, link_to_it), 0);
+    assert_int_equal(service_scan(link_to_it, true, &found, &err), -1);
+    assert_int_equal(unlink(link_to_it), 0);
     if (geteuid() != 0)
         skip();
     assert_int_equal(chown(copies, OTHER, (gid_t)-1), 0);
