@@ -137,22 +137,23 @@ static int carry_out(struct promoting *promoting, int dir)
 }
 
 /* A number that changes when something in the directory does; *newest is when something has last.
- * 0: it is of somebody else, who could let the job wait. */
+ * 0: it is not there, or of somebody else, who could let the job wait. */
 static uint64_t content_of(int dir, const char *name, time_t *newest)
 {
     struct stat st, base;
     int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
-    DIR *list = NULL;
-    uint64_t sum = 0;
+    uint64_t sum = 1;
     const char *file;
+    DIR *list;
 
-    if (fd >= 0 && (fstat(dir, &base) != 0 || !checkpoints_trust(&st, &base))) {
+    if (fd < 0)
+        return 0;
+    if (fstat(dir, &base) != 0 || !checkpoints_trust(&st, &base)) {
         close(fd);
         return 0;
     }
-    sum = fd >= 0;
-    list = fd >= 0 ? entry_list(fd) : NULL;
-    if (fd >= 0 && st.st_mtime > *newest)
+    list = entry_list(fd);
+    if (st.st_mtime > *newest)
         *newest = st.st_mtime;
     while (list != NULL && (file = entry_next(list)) != NULL) {
         if (fstatat(fd, file, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -162,8 +163,7 @@ static uint64_t content_of(int dir, const char *name, time_t *newest)
     }
     if (list != NULL)
         closedir(list);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return sum;
 }
 

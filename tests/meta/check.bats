@@ -216,23 +216,32 @@ with_times() {
     [[ ! -e $left ]]
 }
 
-@test "when it is ended, it ends its tests, too" {
-    fake waits "echo \$\$ >$tree/pid.new; mv $tree/pid.new $tree/pid; sleep 300; echo 'ok 1 - waited'"
-    env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" --quick unit 3>&- >/dev/null 2>&1 &
-    check=$!
+# A program has written its number.
+pid_is_there() {
     for ((i = 0; i < 200; i++)); do
         [[ ! -e $tree/pid ]] || break
         sleep 0.1
     done
-    kill -TERM "$check"
-    status=0
-    wait "$check" || status=$?
-    ((status == 130))
+}
+
+pid_has_gone() {
     for ((i = 0; i < 100; i++)); do
         kill -0 "$(<"$tree/pid")" 2>/dev/null || break
         sleep 0.1
     done
     run -1 kill -0 "$(<"$tree/pid")"
+}
+
+@test "when it is ended, it ends its tests, too" {
+    fake waits "echo \$\$ >$tree/pid.new; mv $tree/pid.new $tree/pid; sleep 300; echo 'ok 1 - waited'"
+    env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" --quick unit 3>&- >/dev/null 2>&1 &
+    check=$!
+    pid_is_there
+    kill -TERM "$check"
+    status=0
+    wait "$check" || status=$?
+    ((status == 130))
+    pid_has_gone
 }
 
 @test "when it is ended, what runs beside it ends, too" {
@@ -243,17 +252,10 @@ with_times() {
     chmod +x "$tree/bin/shellcheck"
     PATH=$tree/bin:$PATH "$tree/scripts/check" --quick shellcheck 3>&- >/dev/null 2>&1 &
     check=$!
-    for ((i = 0; i < 200; i++)); do
-        [[ ! -e $tree/pid ]] || break
-        sleep 0.1
-    done
+    pid_is_there
     kill -TERM "$check"
     wait "$check" || true
-    for ((i = 0; i < 100; i++)); do
-        kill -0 "$(<"$tree/pid")" 2>/dev/null || break
-        sleep 0.1
-    done
-    run -1 kill -0 "$(<"$tree/pid")"
+    pid_has_gone
 }
 
 @test "the tests with sanitizers run beside the others, and count" {

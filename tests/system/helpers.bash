@@ -93,12 +93,6 @@ PY
     chmod -R a+rX "$TB_HOME/python"
 }
 
-# A home of this file's own: selastic doctor looks at all services of a user, those of other files, too.
-own_home() {
-    export TB_USER_HOME=$TB_WORK/home
-    install -d -o "$TB_USER" -m 0700 "$TB_USER_HOME"
-}
-
 # Processes that Slurm ends have a minute to say and save what they should, not ten seconds.
 long_kill_wait() {
     sed -i 's/^KillWait=.*/KillWait=60/' "$TB_DIR/etc/slurm.conf"
