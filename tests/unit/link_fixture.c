@@ -21,6 +21,7 @@
 #include <sodium.h>
 
 #include "common/log.h"
+#include "tests/unit/own_network.h"
 #include "tests/unit/support.h"
 
 /* --- munged ----------------------------------------------------------------------------------- */
@@ -741,7 +742,7 @@ static void interrupted(int signal)
     _exit(128 + signal);
 }
 
-/* Jobs of system tests have ports of that size, too. */
+/* Where the network is not our own, other tests and jobs of system tests have ports of that size. */
 static bool all_are_free(void)
 {
     int port = port_first, fd = 0;
@@ -778,6 +779,7 @@ void scene_begin(int argc, char **argv)
     const char *reason = NULL;
 
     log_init("test");
+    own_network();
     take_ports();
     signal(SIGTERM, interrupted);
     signal(SIGINT, interrupted);

@@ -19,6 +19,7 @@ tests_unit_libfixtures_a_SOURCES = \
     tests/unit/event_fixture.h \
     tests/unit/link_fixture.c \
     tests/unit/link_fixture.h \
+    tests/unit/own_network.h \
     tests/unit/plan_fixture.c \
     tests/unit/plan_fixture.h \
     tests/unit/selastic_fixture.c \
@@ -662,7 +663,7 @@ tests_unit_test_node_room_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_memory_SOURCES = tests/unit/test_memory.c tests/unit/support.h
 tests_unit_test_memory_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_memory_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_port_SOURCES = tests/unit/test_port.c tests/unit/support.h
+tests_unit_test_port_SOURCES = tests/unit/test_port.c tests/unit/own_network.h tests/unit/support.h
 tests_unit_test_port_CPPFLAGS = $(AGENT_CPPFLAGS)
 tests_unit_test_port_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_supervise_SOURCES = tests/unit/test_supervise.c tests/unit/support.h

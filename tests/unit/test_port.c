@@ -10,6 +10,7 @@
 
 #include "agent/port.h"
 #include "common/tcp_sockets.h"
+#include "tests/unit/own_network.h"
 #include "tests/unit/support.h"
 
 static int bind_to(int port, int reuse)
@@ -246,5 +247,6 @@ int main(void)
         cmocka_unit_test(test_reserved_ports_are_outside),
     };
 
+    own_network();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
