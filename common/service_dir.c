@@ -17,6 +17,7 @@
 #include "lib/json_get.h"
 #include "lib/json_text.h"
 #include "lib/number.h"
+#include "lib/roles.h"
 
 #define TERMS_DIR   "terms"
 #define TERM_MAX    999999999
@@ -44,6 +45,9 @@ int service_dir_path(char *path, size_t size, const char *name, struct error *er
 {
     size_t len;
 
+    if (!role_is_name(name))
+        return error_set(err, "'%s' is no name of a service; " ROLE_NAME_FORM,
+                         error_value(name).text);
     if (service_dir_all(path, size, err) != 0)
         return -1;
     len = strlen(path);

@@ -32,7 +32,8 @@
 /* A job that has not written leader.json for so long does not run the service any more. */
 #define SERVICE_SILENT 40
 
-/* The directory that holds those of all services, or that of a service. -1 with err. */
+/* The directory that holds those of all services, or that of a service. -1 with err: also if there
+ * is no service of such a name, as of one with '/' in it. */
 int service_dir_all(char *path, size_t size, struct error *err);
 int service_dir_path(char *path, size_t size, const char *name, struct error *err);
 

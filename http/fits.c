@@ -9,6 +9,7 @@
 #include "common/capture.h"
 #include "lib/fit_view.h"
 #include "lib/json_get.h"
+#include "lib/roles.h"
 
 #define PROGRAM_MS 60000
 #define TEXT_MAX   ((size_t)16 << 20)
@@ -108,10 +109,12 @@ static void on_answer(json_object *answer, void *arg)
         return;
     }
     service = json_get_string(answer, "service");
-    if (type != NULL && strcmp(type, "shards") == 0 && service != NULL)
-        run_program(ticket, service);
-    else
+    if (type == NULL || strcmp(type, "shards") != 0 || service == NULL)
         refuse(ticket, 404, "the job runs no service, so there are no trainings of one");
+    else if (!role_is_name(service))
+        refuse(ticket, 502, "what the leader names is no service");
+    else
+        run_program(ticket, service);
 }
 
 static void ask(struct ticket *ticket)

@@ -382,7 +382,7 @@ char **fit_request_command(const struct fit_request *request, const char *servic
         [FIT_CHECKPOINTS] = "show",
     };
     char number[24];
-    /* "--": a service may have any name. */
+    /* "--": none of them is an option. */
     char *head[] = {"elastic-fit", (char *)(uintptr_t)words[request->verb], "--json", NULL};
     char *tail[] = {"--", (char *)(uintptr_t)service, request->id > 0 ? number : NULL, NULL};
     char **command = NULL;

@@ -182,6 +182,11 @@ struct roles *roles_create(const json_object *tree, roles_where *where, void *ar
                            struct error *err);
 void roles_destroy(struct roles *roles); /* accepts NULL */
 
+/* Is it a name of a role, a template or a service: [a-z][a-z0-9-]{0,30}? */
+#define ROLE_NAME_MAX  31
+#define ROLE_NAME_FORM "write 1 to 31 small letters, digits and '-', a letter first"
+bool role_is_name(const char *text);
+
 /* The index of the role of that name; -1: there is none. */
 int roles_find(const struct roles *roles, const char *name);
 /* The index of the role that leads; of a service, whose job ends when it is ended: of any one. */

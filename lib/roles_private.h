@@ -133,12 +133,6 @@ int roles_check_map(const struct roles_reader *reader, const struct roles_part *
 
 /* ---- lib/role_values.c ----------------------------------------------------------------------- */
 
-#define ROLE_NAME_MAX  31
-#define ROLE_NAME_FORM "write 1 to 31 small letters, digits and '-', a letter first"
-
-/* Is it [a-z][a-z0-9-]{0,30}? */
-bool role_is_name(const char *text);
-
 /* Set the field of a key in base (struct roles or struct role). What was there is freed. Returns -1
  * with base unchanged. Not for kinds from ROLES_KIND_ROLE_NAMES on. */
 int role_value_set(const struct roles_reader *reader, const struct roles_part *part,

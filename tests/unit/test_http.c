@@ -1080,6 +1080,8 @@ static void test_trainings(void **state)
 
     serve_well(test);
     assert_int_equal(get(test, "GET /v1/fits/7", "", "the job runs no service"), 404);
+    test->leader.service = "../adapters";
+    assert_int_equal(get(test, "GET /v1/fits/7", "", "what the leader names is no service"), 502);
     test->leader.service = "adapters";
     assert_int_equal(get(test, "GET /v1/fits/7", "", "\"words\":\"show --json -- adapters 7\""),
                      200);
