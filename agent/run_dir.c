@@ -121,13 +121,26 @@ static bool is_left(const char *dir)
     return left;
 }
 
+/* The next name; NULL: there is none, or the start of a job has waited for enough of them. */
+static struct dirent *next_name(DIR *dir, const char *root, int *seen)
+{
+    struct dirent *entry = dir != NULL ? readdir(dir) : NULL;
+
+    if (entry == NULL || ++*seen <= RUN_DIR_NAMES_MAX)
+        return entry;
+    log_debug("%s has more than %d names: what killed agents have left is looked for no further",
+              root, RUN_DIR_NAMES_MAX);
+    return NULL;
+}
+
 /* Flush what killed agents of this user have left on this node. */
 static void sweep_root(const char *root, const struct conf *conf, uint32_t job, const char *node)
 {
     DIR *dir = opendir(root); /* only root may where the prolog has made it */
     struct dirent *entry;
+    int seen = 0;
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    while ((entry = next_name(dir, root, &seen)) != NULL) {
         struct snapshot_run run;
         char path[PATH_SIZE];
 
@@ -147,10 +160,11 @@ static void sweep(const char *root, const struct conf *conf, uint32_t job, const
     char prefix[PATH_SIZE], path[PATH_SIZE];
     DIR *dir = opendir(root);
     struct dirent *entry;
+    int seen = 0;
 
     sweep_root(root, conf, job, node);
     snprintf(prefix, sizeof(prefix), OWN_ROOT, (unsigned)getuid());
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    while ((entry = next_name(dir, root, &seen)) != NULL) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
             snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path) ||
             !is_own_directory(path))

@@ -16,10 +16,14 @@
 
 #define RUN_DIR_FALLBACK "/dev/shm"
 
+/* Where everybody may make files there may be millions: names that are looked at. */
+#define RUN_DIR_NAMES_MAX 100000
+
 /* Take, or make, the run directory of this member's own job, and hold its lock until this process
  * ends. Run directories of this user on this node whose agent has died are flushed and removed.
  * Those of this job are done before this call returns, which takes at most epilog_flush seconds for
- * each; the others are done in the background. Returns the path (new string), or NULL with err. */
+ * each; the others are done in the background. They are looked for among the first
+ * RUN_DIR_NAMES_MAX names. Returns the path (new string), or NULL with err. */
 char *run_dir_make(const struct conf *conf, uint32_t job, uint32_t restarts, const char *node,
                    struct error *err);
 

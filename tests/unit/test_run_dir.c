@@ -3,6 +3,8 @@
  * whether its agent has died. */
 #include "tests/unit/support.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -206,12 +208,46 @@ static void test_names_that_another_user_has_taken(void **state)
     conf_destroy(conf);
 }
 
+static bool is_endless;
+static long names_read;
+
+/* In the place of libc's, for what is linked into this program. */
+struct dirent *readdir(DIR *dir)
+{
+    static struct dirent one = {.d_name = "x"};
+    struct dirent *(*libc)(DIR *) = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir");
+
+    if (!is_endless)
+        return libc(dir);
+    return ++names_read <= 100L * RUN_DIR_NAMES_MAX ? &one : NULL;
+}
+
+static void test_millions_of_names_of_others(void **state)
+{
+    struct conf *conf = make_conf();
+    struct error err = {""};
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        is_endless = true;
+        if (run_dir_make(conf, 12, 0, "n1", &err) == NULL)
+            _exit(2);
+        _exit(names_read > 2 && names_read <= 4L * (RUN_DIR_NAMES_MAX + 1) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    dir_remove(path, NULL);
+    conf_destroy(conf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_takes_it_for_dead),
         cmocka_unit_test(test_another_agent_lives),
         cmocka_unit_test(test_names_that_another_user_has_taken),
+        cmocka_unit_test(test_millions_of_names_of_others),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);
