@@ -27,7 +27,7 @@ struct admission_env {
     size_t count;
 };
 
-/* The value of an entry, NULL if there is none. */
+/* The value of an entry, NULL if there is none among the first ADMISSION_ENV_COUNT. */
 const char *admission_env_get(const struct admission_env *env, const char *name);
 
 /* slurmd hands that environment to each prolog and epilog. One that is too large for the kernel
@@ -36,7 +36,7 @@ const char *admission_env_get(const struct admission_env *env, const char *name)
 #define ADMISSION_ENV_ENTRY ((size_t)96 << 10) /* bytes; the kernel takes 128 KiB */
 #define ADMISSION_ENV_ALL   ((size_t)256 << 10)
 /* Entries, empty ones too: each question about a job looks at all of them, under slurmctld's
- * locks. */
+ * locks. Where job_submit/elastic is not used, jobs have as many as they like. */
 #define ADMISSION_ENV_COUNT ((size_t)1000)
 int admission_check_env(const struct admission_env *env, struct error *err);
 

@@ -18,7 +18,7 @@ static const char *entry_value(const char *entry, const char *name)
 
 const char *admission_env_get(const struct admission_env *env, const char *name)
 {
-    for (size_t i = 0; i < env->count; i++) {
+    for (size_t i = 0; i < env->count && i < ADMISSION_ENV_COUNT; i++) {
         const char *value = env->entries[i] ? entry_value(env->entries[i], name) : NULL;
         if (value)
             return value;

@@ -899,6 +899,23 @@ static void an_environment_that_no_prolog_could_have_is_refused(void **state)
     }
 }
 
+/* slurmctld has the locks for all jobs meanwhile. */
+static void no_question_looks_at_more_entries_than_a_job_may_have(void **state)
+{
+    char other[] = "SPANK_x=1", extends[] = EXTEND "12";
+    char *entries[ADMISSION_ENV_COUNT + 1];
+    const struct admission_env env = {entries, ADMISSION_ENV_COUNT + 1};
+
+    (void)state;
+    for (size_t i = 0; i < ADMISSION_ENV_COUNT; i++)
+        entries[i] = other;
+    entries[ADMISSION_ENV_COUNT] = extends;
+    assert_int_equal(admission_role(&env), ADMISSION_RIGID);
+    entries[ADMISSION_ENV_COUNT - 1] = extends;
+    assert_int_equal(admission_role(&env), ADMISSION_EXTENSION);
+    assert_int_equal(admission_base_of(&env), 12);
+}
+
 static void a_base_is_not_marked_as_an_extension(void **state)
 {
     static const char *const env[ENV_MAX] = {ELASTIC "2:8"};
@@ -1357,6 +1374,7 @@ int main(void)
         cmocka_unit_test(what_a_user_may_not_have_meant_is_said),
         cmocka_unit_test(fallback_nodes_are_replaced_beyond_max),
         cmocka_unit_test(an_environment_that_no_prolog_could_have_is_refused),
+        cmocka_unit_test(no_question_looks_at_more_entries_than_a_job_may_have),
         cmocka_unit_test(a_base_is_not_marked_as_an_extension),
         cmocka_unit_test(it_says_how_many_nodes_are_too_many_for_a_while),
         cmocka_unit_test(whether_others_may_replace_an_extension_its_pool_decides),
