@@ -63,7 +63,7 @@ static void print_metrics(const struct survey_row *rows, int count, struct metri
 {
     struct metrics_job *jobs = text_need(calloc((size_t)count + 1, sizeof(*jobs)));
     struct metrics_writer writer = {.out = stdout, .format = METRICS_PROMETHEUS};
-    int answered = 0;
+    int answered = 0, shown;
     for (int i = 0; i < count; i++) {
         if (rows[i].answer == NULL)
             continue;
@@ -71,10 +71,11 @@ static void print_metrics(const struct survey_row *rows, int count, struct metri
                                                 .user = user_name(rows[i].job.info->uid),
                                                 .answer = rows[i].answer};
     }
-    int shown = metrics_jobs_fit(jobs, answered, TEXT_MAX);
+    char *text = text_need(metrics_jobs_text(jobs, answered, TEXT_MAX, &shown));
     all->shown = shown;
     all->silent = count - shown;
-    metrics_jobs(&writer, jobs, shown);
+    fputs(text, stdout);
+    free(text);
     metrics_site(&writer, all);
     metrics_end(&writer);
     for (int i = 0; i < answered; i++)

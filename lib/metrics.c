@@ -464,12 +464,20 @@ static void begin_job(struct metrics_writer *writer, const struct metrics_job *j
     writer->common_count = job->user != NULL ? 2 : 1;
 }
 
-void metrics_jobs(struct metrics_writer *writer, const struct metrics_job *jobs, int count)
+/* Of a stream in memory. most SIZE_MAX: of any. */
+static bool is_full(const struct metrics_writer *writer, size_t most)
+{
+    return most != SIZE_MAX && ftello(writer->out) > (off_t)most;
+}
+
+/* Until there are more bytes than most. */
+static void put_jobs(struct metrics_writer *writer, const struct metrics_job *jobs, int count,
+                     size_t most)
 {
     char id[32];
 
     for (size_t k = 0; k < COUNT(numbers); k++)
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count && !is_full(writer, most); i++) {
             json_object *from = numbers[k].object != NULL
                                     ? member(jobs[i].answer, numbers[k].object)
                                     : jobs[i].answer;
@@ -478,48 +486,57 @@ void metrics_jobs(struct metrics_writer *writer, const struct metrics_job *jobs,
             sample(writer, &numbers[k].family, NULL, number(from, numbers[k].key));
         }
     for (size_t k = 0; k < COUNT(role_numbers); k++)
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count && !is_full(writer, most); i++) {
             begin_job(writer, &jobs[i], id);
             put_role_number(writer, jobs[i].answer, k);
         }
     for (size_t k = 0; k < COUNT(families); k++)
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count && !is_full(writer, most); i++) {
             begin_job(writer, &jobs[i], id);
             families[k](writer, jobs[i].answer);
         }
     writer->common_count = 0;
 }
 
-/* With the lines that all jobs share. */
-static size_t text_size(const struct metrics_job *job)
+void metrics_jobs(struct metrics_writer *writer, const struct metrics_job *jobs, int count)
+{
+    put_jobs(writer, jobs, count, SIZE_MAX);
+}
+
+/* The text of these jobs, of which more than most is of no use. NULL: out of memory. */
+static char *text_of(const struct metrics_job *jobs, int count, size_t most, size_t *size)
 {
     char *text = NULL;
-    size_t size = 0;
-    struct metrics_writer writer = {.out = open_memstream(&text, &size),
+    struct metrics_writer writer = {.out = open_memstream(&text, size),
                                     .format = METRICS_PROMETHEUS};
 
     if (writer.out == NULL)
-        return SIZE_MAX;
-    metrics_jobs(&writer, job, 1);
-    if (fclose(writer.out) != 0)
-        size = SIZE_MAX;
+        return NULL;
+    put_jobs(&writer, jobs, count, most);
+    if (fclose(writer.out) == 0)
+        return text;
     free(text);
-    return size;
+    return NULL;
 }
 
-int metrics_jobs_fit(struct metrics_job *jobs, int count, size_t most)
+/* With the lines that all jobs share. More than most is as good as any. */
+static size_t text_size(const struct metrics_job *job, size_t most)
+{
+    size_t size = 0;
+    char *text = text_of(job, 1, most, &size);
+
+    free(text);
+    return text != NULL ? size : SIZE_MAX;
+}
+
+/* Those who say no more than their share come first, in their order. Returns how many these are. */
+static int keep_short(struct metrics_job *jobs, int count, size_t share)
 {
     struct metrics_job *left = calloc((size_t)count + 1, sizeof(*left));
-    size_t *sizes = calloc((size_t)count + 1, sizeof(*sizes)), all = 0, share;
     int kept = 0, gone = 0;
 
-    for (int i = 0; sizes != NULL && i < count; i++) {
-        sizes[i] = text_size(&jobs[i]);
-        all = all + sizes[i] < all ? SIZE_MAX : all + sizes[i];
-    }
-    share = all <= most ? SIZE_MAX : most / (size_t)count;
-    for (int i = 0; left != NULL && sizes != NULL && i < count; i++) {
-        if (sizes[i] <= share)
+    for (int i = 0; left != NULL && i < count; i++) {
+        if (text_size(&jobs[i], share) <= share)
             jobs[kept++] = jobs[i];
         else
             left[gone++] = jobs[i];
@@ -527,8 +544,20 @@ int metrics_jobs_fit(struct metrics_job *jobs, int count, size_t most)
     if (gone > 0)
         memcpy(jobs + kept, left, (size_t)gone * sizeof(*left));
     free(left);
-    free(sizes);
     return kept;
+}
+
+char *metrics_jobs_text(struct metrics_job *jobs, int count, size_t most, int *shown)
+{
+    size_t size = 0;
+    char *text = text_of(jobs, count, most, &size);
+
+    *shown = count;
+    if (text == NULL || size <= most)
+        return text;
+    free(text);
+    *shown = keep_short(jobs, count, most / (size_t)count);
+    return text_of(jobs, *shown, SIZE_MAX, &size);
 }
 
 void metrics_site(struct metrics_writer *writer, const struct metrics_site *site)

@@ -23,10 +23,10 @@ struct metrics_job {
 /* Family by family, each with all jobs. */
 void metrics_jobs(struct metrics_writer *writer, const struct metrics_job *jobs, int count);
 
-/* If the text of all would be longer than so many bytes, who says more than its share has to go, as
- * what is longer is of no use to anybody. Those that stay come first, in their order. Returns how
- * many these are. */
-int metrics_jobs_fit(struct metrics_job *jobs, int count, size_t most);
+/* The same for Prometheus, as a new string. If the text of all is longer than so many bytes, who
+ * says more than its share has to go, as what is longer is of no use to anybody. Those that are
+ * shown come first, in their order. NULL: out of memory. */
+char *metrics_jobs_text(struct metrics_job *jobs, int count, size_t most, int *shown);
 
 /* All elastic jobs that Slurm knows. */
 struct metrics_site {

@@ -5,6 +5,7 @@
  * With --print or --print=openmetrics the whole text of the sample is printed, for promtool. */
 #include "lib/metrics.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -383,6 +384,30 @@ static void test_hostile_lists(void **state)
     free(text);
 }
 
+static int streams;
+
+/* In the place of libc's, for what is linked into this program. */
+FILE *open_memstream(char **text, size_t *size)
+{
+    FILE *(*libc)(char **, size_t *) = (FILE * (*)(char **, size_t *))
+        dlsym(RTLD_NEXT, "open_memstream");
+
+    streams++;
+    return libc(text, size);
+}
+
+static char *text_of_jobs(const struct metrics_job *jobs, int count)
+{
+    char *text = NULL;
+    size_t size;
+    struct metrics_writer writer = {.out = open_memstream(&text, &size),
+                                    .format = METRICS_PROMETHEUS};
+
+    metrics_jobs(&writer, jobs, count);
+    fclose(writer.out);
+    return text;
+}
+
 /* More text than a look may print would be no text at all. So whoever says more than its share
  * goes, and its neighbours stay. */
 static void test_too_much_text(void **state)
@@ -392,7 +417,9 @@ static void test_too_much_text(void **state)
     struct metrics_job jobs[] = {{.id = 1, .user = "ada", .answer = little},
                                  {.id = 2, .user = "bob", .answer = much},
                                  {.id = 3, .user = "eve", .answer = little}};
-    char *text;
+    char *text, *shorter;
+    size_t most;
+    int shown;
 
     (void)state;
     for (int i = 0; i < 64; i++) {
@@ -406,15 +433,25 @@ static void test_too_much_text(void **state)
     }
     json_object_object_add(inner, "roles", roles);
     json_object_object_add(much, "roles", inner);
-    text = text_of(jobs, 3, METRICS_PROMETHEUS);
-    assert_int_equal(metrics_jobs_fit(jobs, 3, 2 * strlen(text)), 3);
-    assert_int_equal(metrics_jobs_fit(jobs, 3, strlen(text) / 2), 2);
+    text = text_of_jobs(jobs, 3);
+    most = strlen(text);
+    streams = 0;
+    shorter = metrics_jobs_text(jobs, 3, most, &shown);
+    assert_int_equal(streams, 1); /* what fits is written once */
+    assert_int_equal(shown, 3);
+    assert_string_equal(shorter, text);
+    free(shorter);
+    shorter = metrics_jobs_text(jobs, 3, most / 2, &shown);
+    assert_int_equal(shown, 2);
     assert_int_equal(jobs[0].id, 1);
     assert_int_equal(jobs[1].id, 3);
     assert_int_equal(jobs[2].id, 2);
+    assert_true(strlen(shorter) <= most / 2);
+    assert_null(strstr(shorter, "bob"));
     free(text);
-    text = text_of(jobs, 2, METRICS_PROMETHEUS);
-    assert_null(strstr(text, "bob"));
+    text = text_of_jobs(jobs, 2);
+    assert_string_equal(shorter, text);
+    free(shorter);
     free(text);
     json_object_put(little);
     json_object_put(much);
