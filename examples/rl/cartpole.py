@@ -104,12 +104,25 @@ def _secret_path():
 def make_secret():
     """The text that all requests carry: other users of the node can connect to the port, too."""
     path = _secret_path()
+    draft = f"{path}.{secrets.token_hex(8)}"
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_hex(16))
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_hex(16))
+        os.link(draft, path)  # whole, or not at all
     except FileExistsError:
         pass  # this coordinator has been started again
-    with open(path, encoding="ascii") as file:
+    finally:
+        os.unlink(draft)
+    return read_secret()
+
+
+def read_secret():
+    """Raises PermissionError if the file is somebody else's, or others may read it."""
+    path = _secret_path()
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii") as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise PermissionError(f"{path} is not this user's alone")
         return file.read()
 
 
@@ -141,8 +154,7 @@ class Coordinator:
 
     def _ask(self, path, arrays):
         if self._secret is None:
-            with open(_secret_path(), encoding="ascii") as file:
-                self._secret = file.read()
+            self._secret = read_secret()
         (at,) = roles.wait("coordinator", 1, timeout=1)
         request = urllib.request.Request(
             f"http://{at.address}:{at.ports['data']}{path}",

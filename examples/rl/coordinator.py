@@ -20,6 +20,7 @@ from slurm_elastic import roles
 
 HELD = 20.0  # seconds that a request waits at most for what it asks for
 LARGEST = 1 << 24  # bytes of a request
+ATONCE = 256  # connections, each of which has a thread
 
 
 def parse_arguments():
@@ -147,25 +148,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """
 
     protocol_version = "HTTP/1.1"
-    timeout = 60
+    timeout = 10  # seconds for each part of a request
     training = None
     secret = None
 
     def do_GET(self):
-        self._answer(None)
+        if self._is_ours():
+            self._answer(None)
 
     def do_POST(self):
+        """What strangers send is not even read: it has no place in memory."""
         length = self.headers.get("Content-Length", "")
+        if not self._is_ours():
+            return
         if not length.isdigit() or int(length) > LARGEST:
             self.send_error(413)
         else:
             self._answer(self.rfile.read(int(length)))
 
-    def _answer(self, body):
+    def _is_ours(self):
         given = self.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self.secret}".encode()):
-            self.send_error(401)
-            return
+        if hmac.compare_digest(given.encode(), f"Bearer {self.secret}".encode()):
+            return True
+        self.send_error(401)  # which ends the connection
+        return False
+
+    def _answer(self, body):
         try:
             status, arrays = self._call(body)
         except (KeyError, ValueError) as error:
@@ -196,7 +204,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
+    """Connections beyond ATONCE are closed: collectors try again."""
+
     request_queue_size = 128
+
+    def __init__(self, *args):
+        self._room = threading.BoundedSemaphore(ATONCE)
+        super().__init__(*args)
+
+    def process_request(self, request, client_address):
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request, client_address):
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request, client_address):
         pass  # a collector that Slurm has killed

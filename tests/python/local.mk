@@ -24,6 +24,7 @@ PYTHON_TESTS = \
     tests/python/test_ray.py \
     tests/python/test_rendezvous.py \
     tests/python/test_reshard.py \
+    tests/python/test_rl.py \
     tests/python/test_roles.py \
     tests/python/test_s3.py \
     tests/python/test_sampler.py \
