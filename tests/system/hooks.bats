@@ -823,6 +823,39 @@ answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
     [ "$(cat "$OUT")" = "show hostnames n[1-2]" ]
 }
 
+# Between its begin and its first command of Slurm, the epilog waits for elastic-runs: here as long as the test wants.
+@test "a process of a user that gets slurmd's number after its end names no commands for root" {
+    unshare --pid --fork --mount-proc test -w /proc/sys/kernel/ns_last_pid || skip 'no process can have a chosen number'
+    stub :
+    export EVIL=$WORK/evil
+    printf '#!/bin/sh\n: >%s/waits\nuntil [ -e %s/goes ]; do sleep 0.05; done\n' "$WORK" "$WORK" >"$STUB/elastic-runs"
+    printf '#!/bin/sh\necho "$(id -u) $1" >>%s\n' "$OUT" >"$STUB/elastic-fit"
+    install -d -m 755 "$WORK"/slurm/{sbin,bin} "$EVIL"/{sbin,bin}
+    install -m 755 /bin/bash "$WORK/slurm/sbin/slurmd"
+    install -m 755 /bin/bash "$EVIL/sbin/slurmd"
+    printf '#!/bin/sh\necho "$(id -u) stolen" >>%s\n' "$OUT" >"$EVIL/bin/chroot"
+    chmod 755 "$STUB"/elastic-{runs,fit} "$EVIL/bin/chroot"
+    # The process with the number 1 ends the others.
+    unshare --pid --fork --mount-proc --kill-child bash -c '
+        wait_until() { local i; for ((i = 0; i < 600; i++)); do ! "$@" || return 0; sleep 0.05; done; return 1; }
+        is_evil() { [[ $(readlink "/proc/$slurmd/exe") == "$EVIL/sbin/slurmd" ]]; }
+        "$WORK/slurm/sbin/slurmd" -c "hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=; :" &
+        slurmd=$!
+        wait_until test -e "$WORK/waits"
+        kill -KILL "$slurmd"
+        wait "$slurmd"
+        for ((i = 0; i < 20; i++)); do
+            echo $((slurmd - 1)) >/proc/sys/kernel/ns_last_pid
+            (exec setpriv --reuid="$USER_ID" --regid=65534 --clear-groups "$EVIL/sbin/slurmd" -c "while :; do sleep 1; done") &
+            [[ $! != "$slurmd" ]] || break
+        done
+        wait_until is_evil || exit 77
+        : >"$WORK/goes"
+        wait_until test -s "$OUT"' || { (($? == 77)) && skip 'the number went to another process'; }
+    cat "$OUT"
+    [ "$(cat "$OUT")" = "$USER_ID revoke" ]
+}
+
 @test "without slurm.conf's directory elastic.conf is that of /etc/slurm, as in configless Slurm" {
     mkdir -p /etc/slurm
     unshare --mount bash -ec '
