@@ -6,21 +6,26 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
 #include "cmd/command.h"
 #include "cmd/options.h"
 #include "cmd/terminal_text.h"
+#include "common/monotonic.h"
 #include "fit/fit_command.h"
 #include "fit/grant.h"
 #include "lib/fit.h"
@@ -256,6 +261,65 @@ static void say_as_json(const struct error *err)
     print_json(json, true);
 }
 
+/* ---- access that is over --------------------------------------------------------------------- */
+
+#define REVOKE_WAIT_MS 10000 /* for what is taken back before a command … */
+#define REVOKE_LIMIT   600   /* … and seconds that it may go on after that */
+
+/* In a process of its own, with nothing of the terminal's. What it says goes to the other one. */
+static _Noreturn void take_back(int out)
+{
+    struct error err = {""};
+    int taken, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    alarm(REVOKE_LIMIT);
+    if (grant_revoke_all(NULL, (double)time(NULL), &taken, &err) != 0)
+        fprintf(stderr, "%s: access of trainers cannot be taken back: %s\n",
+                program_invocation_short_name, err.text);
+    _exit(0);
+}
+
+/* Until it has ended, or the time is over: a file system may never answer. */
+static void wait_for_it(int fd, pid_t pid)
+{
+    long long end = monotonic_ms() + REVOKE_WAIT_MS, left;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    char text[1024];
+    ssize_t length = -1;
+
+    while (length != 0 && (left = end - monotonic_ms()) > 0)
+        if (poll(&polled, 1, (int)left) > 0 && (length = read(fd, text, sizeof(text))) > 0)
+            fwrite(text, 1, (size_t)length, stderr);
+    if (length == 0)
+        waitpid(pid, NULL, 0);
+    else
+        fprintf(stderr,
+                "%s: access of trainers that is over is not taken back yet: a file system does not "
+                "answer, or it is much; that goes on\n",
+                program_invocation_short_name);
+}
+
+static void take_back_what_is_over(void)
+{
+    int ends[2];
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    pid = fork();
+    if (pid == 0)
+        take_back(ends[1]);
+    close(ends[1]);
+    if (pid > 0)
+        wait_for_it(ends[0], pid);
+    close(ends[0]);
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
 static int say(const struct fit_arguments *arguments, int status, const struct error *err)
 {
     char *clean = text_clean(err->text, 0);
@@ -272,7 +336,7 @@ int main(int argc, char **argv)
     struct fit_arguments arguments;
     struct error err = {""};
     size_t command;
-    int rc, taken;
+    int rc;
 
     setlocale(LC_CTYPE, "");
     if (read_arguments(&arguments, &command, argc, argv, &err) != 0)
@@ -283,9 +347,8 @@ int main(int argc, char **argv)
         error_set(&err, "libsodium cannot be used");
         return say(&arguments, FIT_EXIT_FAILED, &err);
     }
-    if (commands[command].of_user && grant_revoke_all(NULL, (double)time(NULL), &taken, &err) != 0)
-        fprintf(stderr, "%s: access of trainers cannot be taken back: %s\n",
-                program_invocation_short_name, err.text);
+    if (commands[command].of_user)
+        take_back_what_is_over();
     rc = commands[command].run(&arguments, &err);
     if (rc != 0)
         return say(&arguments, rc > 0 ? rc : FIT_EXIT_FAILED, &err);

@@ -362,6 +362,36 @@ PY
     [[ $output == "came to their end" ]]
 }
 
+@test "selastic fit does not wait for a file system that never answers" {
+    [[ -e /dev/fuse ]] || skip 'no FUSE here'
+    export HOME=$WORK/home
+    install -d -m 700 -o "$USER_ID" "$HOME"
+    as_user mkdir -p "$HOME/.slurm-elastic/services/s/fits/000001" "$HOME/data"
+    as_user tee "$HOME/.slurm-elastic/services/s/fits/000001/grant.json" >/dev/null <<JSON
+{"uid": 1, "user": "daemon", "until": 1, "job": 1, "paths": [{"path": "$HOME/data", "reach": "read"}]}
+JSON
+    run timeout -s KILL 100 unshare --mount bash -c '
+        python3 - "$HOME/data" "$USER_ID" <<PY &
+import ctypes, os, sys, time
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fd},rootmode=40000,user_id={sys.argv[2]},group_id=65534,allow_other"
+if ctypes.CDLL(None).mount(b"test", sys.argv[1].encode(), b"fuse", 6, options.encode()):
+    os._exit(77)
+os.read(fd, 65536)  # all that is asked waits from here on
+open(os.environ["OUT"], "w").close()
+time.sleep(1000)
+PY
+        fuse=$!
+        echo "$fuse" >>"$WORK/pids"
+        until [[ -e $OUT ]]; do kill -0 "$fuse" || exit 77; sleep 0.05; done
+        as_user "$LIBEXEC/elastic-fit" list s
+        echo "came to its end"
+        kill -KILL "$fuse"'
+    echo "$output"
+    ((status != 77)) || skip 'FUSE cannot be mounted'
+    [[ ${lines[0]} == *"is not taken back yet: a file system does not answer"* && ${lines[-1]} == "came to its end" ]]
+}
+
 @test "after a job a user keeps its snapshot in memory and nothing else, and not more than a share" {
     export -f in_memory wait_for no_sweep sweeps
     unshare --mount bash -ec '
