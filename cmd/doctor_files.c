@@ -127,13 +127,28 @@ static void look_at_script(const char *file, struct doctor_hook *hook)
     }
 }
 
+/* Would this user see what is there? */
+static bool can_look(const char *pattern)
+{
+    char dir[PATH_MAX], *slash;
+    snprintf(dir, sizeof(dir), "%.*s", (int)strcspn(pattern, "*?["), pattern);
+    slash = strrchr(dir, '/');
+    if (slash == NULL)
+        return false;
+    slash[slash == dir ? 1 : 0] = '\0';
+    return access(dir, R_OK | X_OK) == 0 || errno == ENOENT;
+}
+
 void doctor_files_hook(const char *config, const char *name, struct doctor_hook *hook)
 {
     char pattern[PATH_MAX];
     *hook = (struct doctor_hook){.executable = false};
     for (int n = 0; doctor_config_value(config, name, n, pattern, sizeof(pattern)); n++) {
         glob_t found;
-        if (pattern[0] == '\0' || glob(pattern, 0, NULL, &found) != 0)
+        int rc = pattern[0] != '\0' ? glob(pattern, 0, NULL, &found) : GLOB_ABORTED;
+        if (rc == GLOB_NOMATCH && hook->none[0] == '\0' && can_look(pattern))
+            snprintf(hook->none, sizeof(hook->none), "%.500s", pattern);
+        if (rc != 0)
             continue;
         for (size_t i = 0; i < found.gl_pathc; i++)
             look_at_script(found.gl_pathv[i], hook);
@@ -155,25 +170,111 @@ bool doctor_files_missing(const char *libexec, char *path, size_t size)
     return false;
 }
 
-bool doctor_files_writable(const char *libexec, const char *plugins, char *path, size_t size)
+/* ---- who may change them --------------------------------------------------------------------- */
+
+struct risk_search {
+    const char *config;
+    struct doctor_risk *risk;
+};
+
+/* "SlurmdUser = root(0)" */
+static bool is_user(const char *config, const char *key, uid_t uid)
 {
+    char value[128], *number;
+    doctor_config_value(config, key, 0, value, sizeof(value));
+    number = strrchr(value, '(');
+    return number != NULL && strtoul(number + 1, NULL, 10) == uid;
+}
+
+static bool is_ordinary(const char *config, uid_t uid)
+{
+    return config != NULL && uid != 0 && !is_user(config, "SlurmUser", uid) &&
+           !is_user(config, "SlurmdUser", uid);
+}
+
+/* In a directory with the sticky bit nobody changes what others have there. */
+static bool is_writable(const struct stat *st)
+{
+    if (!S_ISDIR(st->st_mode))
+        return (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    return (st->st_mode & S_ISVTX) == 0 &&
+           ((st->st_mode & S_IWOTH) != 0 || ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0));
+}
+
+static void look_at_one(const struct risk_search *search, const char *path)
+{
+    struct doctor_risk *risk = search->risk;
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return;
+    if (risk->writable[0] == '\0' && is_writable(&st))
+        snprintf(risk->writable, sizeof(risk->writable), "%.500s", path);
+    if (risk->owned[0] == '\0' && is_ordinary(search->config, st.st_uid)) {
+        snprintf(risk->owned, sizeof(risk->owned), "%.500s", path);
+        risk->owner = st.st_uid;
+    }
+}
+
+/* Without links. The file itself may be one, which is in a directory of its own. */
+static void look_at_above(const struct risk_search *search, const char *path)
+{
+    char above[PATH_MAX], real[PATH_MAX], *slash;
+    snprintf(above, sizeof(above), "%s", path);
+    slash = strrchr(above, '/');
+    if (slash == NULL)
+        return;
+    slash[slash == above ? 1 : 0] = '\0';
+    if (realpath(above, real) == NULL)
+        return;
+    look_at_one(search, real);
+    while ((slash = strrchr(real, '/')) != NULL && slash[1] != '\0') {
+        slash[slash == real ? 1 : 0] = '\0';
+        look_at_one(search, real);
+    }
+}
+
+static void look_at_all(const struct risk_search *search, const char *pattern)
+{
+    char real[PATH_MAX];
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        look_at_one(search, found.gl_pathv[i]);
+        look_at_above(search, found.gl_pathv[i]);
+        if (realpath(found.gl_pathv[i], real) != NULL)
+            look_at_above(search, real);
+    }
+    globfree(&found);
+}
+
+static void look_at_hooks(const struct risk_search *search, const char *name)
+{
+    char pattern[PATH_MAX];
+    for (int n = 0; doctor_config_value(search->config, name, n, pattern, sizeof(pattern)); n++)
+        look_at_all(search, pattern);
+}
+
+/* elasticrun is beside selastic. */
+void doctor_files_risk(const char *libexec, const char *plugins, const char *config,
+                       struct doctor_risk *risk)
+{
+    const struct risk_search search = {config, risk};
+    char own[PATH_MAX], pattern[PATH_MAX + 32], *slash;
+    *risk = (struct doctor_risk){.owner = 0};
     const char *const patterns[][2] = {
         {libexec, "/*"}, {libexec, "/*/50-elastic"}, {plugins, "/*elastic*.so"}};
-    bool writable = false;
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns) && !writable; i++) {
-        glob_t found;
-        struct stat st;
-        snprintf(path, size, "%s%s", patterns[i][0], patterns[i][1]);
-        if (glob(path, 0, NULL, &found) != 0)
-            continue;
-        for (size_t k = 0; k < found.gl_pathc && !writable; k++) {
-            writable = lstat(found.gl_pathv[k], &st) == 0 && !S_ISLNK(st.st_mode) &&
-                       (st.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-            snprintf(path, size, "%s", found.gl_pathv[k]);
-        }
-        globfree(&found);
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+        snprintf(pattern, sizeof(pattern), "%.4000s%s", patterns[i][0], patterns[i][1]);
+        look_at_all(&search, pattern);
     }
-    return writable;
+    if (realpath("/proc/self/exe", own) != NULL && (slash = strrchr(own, '/')) != NULL) {
+        *slash = '\0';
+        snprintf(pattern, sizeof(pattern), "%s/*elastic*", own);
+        look_at_all(&search, pattern);
+    }
+    look_at_hooks(&search, "Prolog");
+    look_at_hooks(&search, "Epilog");
 }
 
 int doctor_files_mode(const char *path)

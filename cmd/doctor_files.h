@@ -3,6 +3,7 @@
 #ifndef SELASTIC_DOCTOR_FILES_H
 #define SELASTIC_DOCTOR_FILES_H
 
+#include <sys/types.h>
 #include <time.h>
 
 #include "lib/doctor.h"
@@ -17,9 +18,18 @@ bool doctor_files_node(void);
 /* Which of the scripts that Slurm starts as Prolog or Epilog starts ours. */
 void doctor_files_hook(const char *config, const char *name, struct doctor_hook *hook);
 
-/* The first of our programs that is not there; that others than its owner may change. */
+/* The first of our programs that is not there. */
 bool doctor_files_missing(const char *libexec, char *path, size_t size);
-bool doctor_files_writable(const char *libexec, const char *plugins, char *path, size_t size);
+
+/* Programs, plugins, hooks that slurm.conf names, and directories above them: the first that others
+ * than its owner may change, and the first of neither root nor a user of Slurm's. Empty: none.
+ * Without config nobody knows the users of Slurm's, and none is. */
+struct doctor_risk {
+    char writable[512], owned[512];
+    uid_t owner;
+};
+void doctor_files_risk(const char *libexec, const char *plugins, const char *config,
+                       struct doctor_risk *risk);
 int doctor_files_mode(const char *path); /* -1: not there */
 
 /* Of this user's services. */

@@ -36,8 +36,8 @@ struct doctor_look {
     struct doctor_facts facts;
     /* What facts borrows. */
     char *config, *partitions, *qos, *association, *plugstack_text, *conf_path, *state_dir, *python;
-    char libexec[PATH_BYTES], plugstack[PATH_BYTES], state_unsafe[PATH_BYTES], program[PATH_BYTES],
-        writable[PATH_BYTES];
+    char libexec[PATH_BYTES], plugstack[PATH_BYTES], state_unsafe[PATH_BYTES], program[PATH_BYTES];
+    struct doctor_risk risk;
     char snapshot_why[256], munge_error[256], pmix_error[256];
     struct error config_error, conf_error;
     struct conf *conf;
@@ -224,8 +224,12 @@ static void look_at_programs(struct doctor_look *look)
     snprintf(fit, sizeof(fit), "%s/elastic-fit", look->libexec);
     if (doctor_files_missing(look->libexec, look->program, sizeof(look->program)))
         look->facts.program_missing = look->program;
-    if (doctor_files_writable(look->libexec, SLURM_PLUGINS, look->writable, sizeof(look->writable)))
-        look->facts.program_writable = look->writable;
+    doctor_files_risk(look->libexec, SLURM_PLUGINS, look->config, &look->risk);
+    if (look->risk.writable[0] != '\0')
+        look->facts.program_writable = look->risk.writable;
+    if (look->risk.owned[0] != '\0')
+        look->facts.program_owned = look->risk.owned;
+    look->facts.program_owner = look->risk.owner;
     look->facts.flush_mode = doctor_files_mode(flush);
     look->facts.fit_mode = doctor_files_mode(fit);
 }

@@ -36,6 +36,7 @@ enum doctor_spank_line doctor_spank_line(const char *text, char *path, size_t si
 struct doctor_hook {
     char found[512];  /* the one that starts ours; empty: there is none */
     char broken[512]; /* a link that leads nowhere; empty: there is none */
+    char none[512];   /* a pattern that no file matches; empty: there is none */
     bool executable;  /* found is */
 };
 
@@ -87,9 +88,13 @@ struct doctor_facts {
 
     bool node; /* this host is a node: a slurmd runs here */
     struct doctor_hook prolog, epilog;
-    const char *program_missing;  /* path of the first; NULL: all are there */
-    const char *program_writable; /* that others than its owner can change; NULL: none */
-    int flush_mode, fit_mode;     /* of elastic-flush, elastic-fit; -1: not known */
+    const char *program_missing; /* path of the first; NULL: all are there */
+    /* Programs, plugins, what Slurm starts as Prolog or Epilog, and directories above them: the
+     * first that others than its owner can change, and the first of an ordinary user. NULL: none.
+     */
+    const char *program_writable, *program_owned;
+    unsigned int program_owner; /* who that is */
+    int flush_mode, fit_mode;   /* of elastic-flush, elastic-fit; -1: not known */
 
     enum doctor_conf_state conf_state;
     const char *conf_path, *conf_error;

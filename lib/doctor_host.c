@@ -92,6 +92,12 @@ static void hook_rule(const struct doctor_hook *hook, const char *name, const ch
         doctor_what(f, "%s runs %s, a link that leads nowhere", name, hook->broken);
         doctor_remedy(f, "remove it, or: cp --remove-destination %s/elastic-hook %s",
                       facts->libexec, hook->broken);
+    } else if (hook->none[0] != '\0') {
+        f = doctor_add(doctor, DOCTOR_MISTAKE, "hook-none",
+                       "Slurm drains each node where it finds no script to run");
+        doctor_what(f, "%s=%s: no file has such a name", name, hook->none);
+        doctor_remedy(f, "remove it from slurm.conf, or: cp %s/elastic-hook to such a name",
+                      facts->libexec);
     } else if (hook->found[0] == '\0') {
         f = doctor_add(doctor, DOCTOR_MISTAKE, "hook-missing", missing);
         doctor_what(f, "%s (%s) does not start 50-elastic", name,
@@ -169,6 +175,12 @@ static void programs_rule(const struct doctor_facts *facts, struct doctor *docto
                        "whoever writes it runs as root on the nodes");
         doctor_what(f, "%s can be changed by others than its owner", facts->program_writable);
         doctor_remedy(f, "chmod go-w %s", facts->program_writable);
+    }
+    if (facts->program_owned != NULL) {
+        f = doctor_add(doctor, DOCTOR_MISTAKE, "program-owner",
+                       "whoever owns it, or a directory above it, runs as root on the nodes");
+        doctor_what(f, "%s belongs to user %u", facts->program_owned, facts->program_owner);
+        doctor_remedy(f, "chown root: %s", facts->program_owned);
     }
 }
 

@@ -152,6 +152,11 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     mistaken spank-absent 'echo "optional $TB_WORK/none/spank_elastic.so" >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken spank-not-named ': >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken hook-broken 'ln -s /nonexistent/50-elastic "$TB_DIR/etc/epilog.d/60-gone"' 'rm "$TB_DIR/etc/epilog.d/60-gone"'
+    mistaken hook-none 'in_slurm_conf "s|^Epilog=.*|Epilog=$TB_DIR/etc/none.d/*|"' as_before
+    mistaken program-writable 'chmod o+w "$TB_DIR/etc/epilog.d"' 'chmod o-w "$TB_DIR/etc/epilog.d"'
+    if ((UID == 0)); then
+        mistaken program-owner 'chown nobody "$TB_DIR/etc/epilog.d"' 'chown root "$TB_DIR/etc/epilog.d"'
+    fi
     hook=$TB_DIR/etc/epilog.d/50-elastic
     # shellcheck disable=SC2034
     own=$(readlink -f "$hook")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # prolog.d and epilog.d against users who want more than their share of a node. No Slurm runs: the
 # tests call the scripts as slurmd does, in a mount namespace of their own.
-# Takes 155 s
+# Takes 170 s
 
 bats_require_minimum_version 1.8.0
 

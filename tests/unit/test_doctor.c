@@ -77,8 +77,8 @@ static struct doctor_facts good_site(const struct conf *conf)
         .plugstack = "/etc/slurm/plugstack.conf",
         .plugstack_text = PLUGSTACK,
         .node = true,
-        .prolog = {"/etc/slurm/prolog.d/50-elastic", "", true},
-        .epilog = {"/etc/slurm/epilog.d/50-elastic", "", true},
+        .prolog = {"/etc/slurm/prolog.d/50-elastic", "", "", true},
+        .epilog = {"/etc/slurm/epilog.d/50-elastic", "", "", true},
         .flush_mode = 0711,
         .fit_mode = 0711,
         .conf_state = DOCTOR_CONF_GOOD,
@@ -117,6 +117,9 @@ CHANGE(prolog_missing, f->prolog.found[0] = '\0')
 CHANGE(epilog_missing, f->epilog.found[0] = '\0')
 CHANGE(epilog_mode, f->epilog.executable = false)
 CHANGE(prolog_broken, snprintf(f->prolog.broken, 64, "/etc/slurm/prolog.d/60-gone"))
+CHANGE(prolog_none, f->prolog.found[0] = '\0';
+       snprintf(f->prolog.none, sizeof(f->prolog.none), "/etc/slurm/prolog.d/*"))
+CHANGE(owned, f->program_owned = "/opt/slurm-elastic"; f->program_owner = 1000)
 CHANGE(program_missing, f->program_missing = "/usr/libexec/slurm-elastic/elastic-flush")
 CHANGE(flush_readable, f->flush_mode = 0755)
 CHANGE(granted,
@@ -186,6 +189,8 @@ static const struct row {
      "PrologEpilogTimeout=45"},
     {"hook-limit", "EpilogTimeout = 50\n", NULL, "epilog_flush = 40\n" CONF, NULL, DOCTOR_MISTAKE,
      "EpilogTimeout=65"},
+    {"hook-none", NULL, NULL, NULL, prolog_none, DOCTOR_MISTAKE, "elastic-hook"},
+    {"program-owner", NULL, NULL, NULL, owned, DOCTOR_MISTAKE, "chown root: /opt/slurm-elastic"},
     {"program-missing", NULL, NULL, NULL, program_missing, DOCTOR_MISTAKE, "make install"},
     {"program-mode", NULL, NULL, NULL, flush_readable, DOCTOR_MISTAKE, "chmod 711"},
     {"trainer-access", NULL, NULL, NULL, granted, DOCTOR_NOTE,
@@ -341,7 +346,7 @@ static void test_login_node(void **unused)
     struct doctor_facts facts = good_site(conf);
     struct doctor doctor;
     facts.node = false;
-    facts.prolog = facts.epilog = (struct doctor_hook){"", "/etc/slurm/prolog.d/x", false};
+    facts.prolog = facts.epilog = (struct doctor_hook){.broken = "/etc/slurm/prolog.d/x"};
     facts.snapshot_state = DOCTOR_SNAPSHOT_ABSENT;
     doctor_examine(&facts, false, &doctor);
     assert_int_equal(doctor.count, 0);
