@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A site with accounting, where QOS preempts QOS: extensions have the pool's, and leave for jobs of the others.
-# Takes 65 s
+# Takes 75 s
 
 # shellcheck disable=SC2030,SC2031,SC2034
 load helpers
@@ -134,6 +134,26 @@ ids() {
     on_testbed sacctmgr -i --quiet modify user "$TB_USER" set MaxSubmitJobs=-1
     echo "$output"
     [[ $output == *association* && $output == *pool-qos* && $output == *qos-grace* ]]
+}
+
+# It may make calls for the job's user, as scontrol lets it, but not become that user.
+@test "an operator tells a service what to do, but gives it no program" {
+    local file=$TB_WORK/serve.yaml service=q$$ # services outlive jobs and testbeds
+    as_user mkdir "$TB_WORK/models"
+    cat >"$file" <<YAML
+service: $service
+models: {repository: $TB_WORK/models, every: 1h}
+roles:
+  server: {kind: shards, shards: 1, run: [sleep, "1000"], ports: [http], ready: told, capacity: 10M}
+YAML
+    chmod 0644 "$file"
+    job=$(submit -N1 --exclusive -t 5 --wrap "srun elasticrun --roles=$file")
+    wait_for 60 as_other games selastic apply "$job"
+    run -1 as_other games selastic apply "$job" --file "$file"
+    as_user scancel "$job"
+    wait_for 30 job_is "$job" CANCELLED
+    as_user sh -c "rm -rf ~/.slurm-elastic/services/$service"
+    [[ $output == *"not permitted: a program is given by the user of the job, or by root" ]]
 }
 
 @test "mails of an elastic job say its sizes, its extensions send none, and others are passed on as they are" {
