@@ -16,12 +16,14 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_generators.py \
     client/python/slurm_elastic/_left_behind.py \
     client/python/slurm_elastic/_listeners.py \
+    client/python/slurm_elastic/_manifest.py \
     client/python/slurm_elastic/_membership.py \
     client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_mesh.py \
     client/python/slurm_elastic/_mistakes.py \
     client/python/slurm_elastic/_nccl.py \
     client/python/slurm_elastic/_nodes.py \
+    client/python/slurm_elastic/_opened.py \
     client/python/slurm_elastic/_packed.py \
     client/python/slurm_elastic/_parts.py \
     client/python/slurm_elastic/_progress.py \

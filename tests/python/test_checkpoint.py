@@ -3,6 +3,7 @@
 """The latest checkpoint is complete, whatever happens while one is written."""
 
 import contextlib
+import functools
 import io
 import itertools
 import multiprocessing
@@ -24,6 +25,11 @@ import tap
 from slurm_elastic import checkpoint
 
 SIZE = 20000
+
+
+def read(path):
+    with checkpoint.open_checkpoint(path) as found:
+        return checkpoint.read_state(found)
 
 
 def run(code, *arguments, **options):
@@ -62,61 +68,25 @@ class Saving(Base):
             slurm_elastic.save(6, self.directory, keep=0)
         self.assertEqual(slurm_elastic.load_latest(self.directory), 5)
 
-    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
-    def test_what_a_stranger_exchanges_after_the_look_is_not_read(self):
-        slurm_elastic.save({"step": 1}, self.directory)
-        path = slurm_elastic.latest_checkpoint(self.directory)
-        slurm_elastic.save({"step": 2}, self.directory)
-        with checkpoint.pinned(path) as found:
-            os.rename(path, self.directory / "away")
-            shutil.copytree(self.directory / "00000002", path)
-            self.assertEqual(pickle.loads((found / "state.pickle").read_bytes()), {"step": 1})
-        os.chown(path, 54321, 54321)
-        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "belongs to uid 54321"):
-            checkpoint.load_from(path)
-        os.symlink("00000002", self.directory / "link")
-        self.assertEqual(checkpoint.load_from(self.directory / "link"), {"step": 2})
-        os.chown(self.directory / "link", 54321, 54321, follow_symlinks=False)
-        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "belongs to uid 54321"):
-            checkpoint.load_from(self.directory / "link")
-
-    def test_a_checkpoint_in_which_others_may_write_is_not_read(self):
-        slurm_elastic.save({"step": 1}, self.directory)
-        path = self.directory / "00000001"
-        path.chmod(0o770)
-        self.directory.chmod(0o700)
-        self.assertEqual(checkpoint.load_from(path), {"step": 1})
-        self.directory.chmod(0o750)
-        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "chmod go-w"):
-            checkpoint.load_from(path)
-
     def test_a_manifest_that_is_no_file_is_not_waited_for(self):
         slurm_elastic.save({"step": 1}, self.directory)
-        planted = self.directory / "00000000"
-        planted.mkdir()
-        os.mkfifo(planted / "complete.json")
-        self.assertEqual(slurm_elastic.load_latest(self.directory), {"step": 1})
-        (planted / "complete.json").unlink()
-        with open(planted / "complete.json", "wb") as file:
-            file.truncate(1 << 40)
-        self.assertEqual(slurm_elastic.load_latest(self.directory), {"step": 1})
-
-    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
-    def test_what_a_stranger_has_put_there_is_not_read(self):
-        slurm_elastic.save({"n": 1}, self.directory)
-        own, planted = self.directory / "00000001", self.directory / "00000002"
-        shutil.copytree(own, planted)
         os.unlink(self.directory / "latest")
-        for each in (planted, planted / "complete.json", planted / "state.pickle"):
-            os.chown(each, 54321, 54321)
-            with contextlib.redirect_stderr(io.StringIO()) as said:
-                self.assertEqual(slurm_elastic.latest_checkpoint(self.directory), own)
-            self.assertIn(f"{planted} is not complete: it belongs to uid 54321", said.getvalue())
-            os.chown(each, 0, 0)
-        # Who goes on in the directory of somebody else trusts him.
-        os.chown(self.directory, 54321, 54321)
-        os.chown(planted, 54321, 54321)
-        self.assertEqual(slurm_elastic.latest_checkpoint(self.directory), planted)
+        planted = self.directory / "planted"
+        planted.mkdir()
+        manifest = planted / "complete.json"
+        for make in (
+            lambda: os.mkfifo(manifest),
+            lambda: manifest.touch() or os.truncate(manifest, 1 << 40),
+            lambda: manifest.write_text("[" * 100000),
+            lambda: manifest.write_text("[]"),
+        ):
+            make()
+            for name in ("00000000", "00000002"):
+                os.rename(planted, self.directory / name)
+                with contextlib.redirect_stderr(io.StringIO()):
+                    self.assertEqual(slurm_elastic.load_latest(self.directory), {"step": 1})
+                os.rename(self.directory / name, planted)
+            manifest.unlink()
 
     def test_only_rank_0_writes(self):
         self.assertIsNone(slurm_elastic.save(1, self.directory, rank=3))
@@ -193,6 +163,283 @@ class Saving(Base):
             "assert slurm_elastic.load_latest(sys.argv[1])['model']['bias'].shape == (2,)"
         )
         self.assertEqual(run(code, self.directory).returncode, 0)
+
+
+STRANGER, USER = 54321, 54322  # nobody's uids
+
+
+@unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+class Strangers(Base):
+    """In a directory in which others may write, and below one."""
+
+    def setUp(self):
+        super().setUp()
+        self.parent = self.directory
+        self.parent.chmod(0o755)
+        self.directory = self.parent / "shared"
+        self.directory.mkdir()
+        self.directory.chmod(0o1777)
+        checkpoint._said.clear()
+
+    def as_user(self, function):
+        """In a process of the user who saves and loads. Returns what the function does, as text."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                os.setgroups([])
+                os.setresgid(USER, USER, USER)
+                os.setresuid(USER, USER, USER)
+                os.chdir("/")
+                with open(writer, "w") as said, contextlib.redirect_stderr(said):
+                    print(repr(function()), file=said)
+                status = 0
+            except BaseException as error:
+                os.write(writer, f"{type(error).__name__}: {error}".encode())
+            finally:
+                os._exit(status)
+        os.close(writer)
+        with open(reader) as file:
+            said = file.read()
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, said)
+        return said
+
+    def save(self, n):
+        return self.as_user(lambda: slurm_elastic.save({"n": n}, self.directory).name)
+
+    def load(self):
+        return self.as_user(lambda: slurm_elastic.load_latest(self.directory))
+
+    def plant(self, name, uid=STRANGER):
+        path = self.directory / name
+        path.mkdir()
+        (path / "file").mkdir()
+        os.chown(path, uid, uid)
+        return path
+
+    def copy(self, path, to, uid):
+        shutil.copytree(path, to, symlinks=True)
+        for each in (to, *to.rglob("*")):
+            os.chown(each, uid, uid, follow_symlinks=False)
+        return to
+
+    def test_what_they_have_put_there_is_not_read(self):
+        self.save(1)
+        own = self.directory / "00000001"
+        planted = self.copy(own, self.directory / "00000002", STRANGER)
+        os.unlink(self.directory / "latest")
+        said = self.load()
+        self.assertIn("{'n': 1}", said)
+        self.assertIn(f"{planted} of uid {STRANGER} is left aside", said)
+        shutil.rmtree(planted)
+        planted = self.copy(own, planted, USER)
+        for each in (planted / "complete.json", planted / "state.pickle"):
+            os.chown(each, STRANGER, STRANGER)
+            said = self.load()
+            self.assertIn("{'n': 1}", said)
+            self.assertIn(f"{planted} is not complete: {each} belongs to uid {STRANGER}", said)
+            os.chown(each, USER, USER)
+
+    def test_what_only_they_have_put_there_is_as_nothing(self):
+        self.save(1)
+        self.copy(self.directory / "00000001", self.directory / "00000002", STRANGER)
+        shutil.rmtree(self.directory / "00000001")
+        os.unlink(self.directory / "latest")
+        self.assertIn("None\n", self.load())
+
+    def test_the_owner_of_the_directory_counts_where_nobody_else_can_have_put_it(self):
+        self.save(1)
+        theirs = self.parent / "theirs"
+        self.copy(self.directory, theirs, STRANGER)
+        theirs.chmod(0o755)
+        for each in (theirs / "00000001").rglob("*"):
+            each.chmod(0o644)
+        (theirs / "00000001").chmod(0o755)
+
+        def load(path=theirs):
+            try:
+                return slurm_elastic.load_latest(path)
+            except slurm_elastic.CheckpointError as error:
+                return str(error)
+
+        self.assertIn("{'n': 1}", self.as_user(load))
+        self.parent.chmod(0o1777)
+        said = self.as_user(load)
+        self.assertIn(f"{theirs / '00000001'} of uid {STRANGER} is left aside", said)
+        self.assertIn("others can have put it there. Copy it to go on from it", said)
+        self.parent.chmod(0o755)
+        # A link of somebody else's may lead anywhere.
+        os.symlink(theirs, self.directory / "link")
+        by_link = functools.partial(load, self.directory / "link")
+        self.assertIn("{'n': 1}", self.as_user(by_link))
+        self.directory.chmod(0o777)
+        self.assertIn("is left aside", self.as_user(by_link))
+        # What is the user's own there is gone on from.
+        self.parent.chmod(0o1777)
+        self.copy(theirs / "00000001", theirs / "00000002", USER)
+        self.assertIn("{'n': 1}", self.as_user(load))
+
+    def test_what_is_exchanged_after_the_look_is_not_read(self):
+        path = slurm_elastic.save({"n": 1}, self.directory)
+        with checkpoint.open_latest(self.directory) as found:
+            os.rename(path, self.directory / "away")
+            self.copy(self.directory / "away", path, STRANGER)
+            os.truncate(path / "state.pickle", 0)
+            self.assertEqual(checkpoint.read_state(found), {"n": 1})
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, f"belongs to uid {STRANGER}"):
+            read(path)
+
+    def test_load_reads_what_was_compared(self):
+        """The other one is of the same user, but nobody has looked at it."""
+        slurm_elastic.save({"n": 1}, self.directory)
+        path = slurm_elastic.save({"n": 2}, self.directory)
+        compare = checkpoint._corrupt
+
+        def exchange(found):
+            damage = compare(found)
+            os.rename(path, self.directory / "away")
+            os.rename(self.directory / "00000001", path)
+            return damage
+
+        with mock.patch.object(checkpoint, "_corrupt", exchange):
+            self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 2})
+
+    def test_links(self):
+        path = slurm_elastic.save({"n": 1}, self.directory)
+        link = self.directory / "link"
+        os.symlink(path.name, link)
+        self.assertEqual(read(link), {"n": 1})
+        os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, f"belongs to uid {STRANGER}"):
+            read(link)
+        os.rename(path / "state.pickle", path / "other")
+        os.symlink("other", path / "state.pickle")
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 1})
+        os.chown(path / "state.pickle", STRANGER, STRANGER, follow_symlinks=False)
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, f"belongs to uid {STRANGER}"):
+            slurm_elastic.load_latest(self.directory)
+
+    def test_where_others_may_write_nothing_is_read(self):
+        path = slurm_elastic.save({"n": 1}, self.directory)
+        for each, mode in ((path, 0o707), (path / "state.pickle", 0o666)):
+            path.chmod(0o705)
+            each.chmod(mode)
+            self.directory.chmod(0o700)
+            self.assertEqual(read(path), {"n": 1})
+            self.directory.chmod(0o705)
+            with self.assertRaisesRegex(slurm_elastic.CheckpointError, f"chmod go-w {each}"):
+                read(path)
+
+    def test_a_link_latest_of_theirs_says_nothing_and_hinders_nothing(self):
+        for n in (1, 2):
+            self.save(n)
+        os.unlink(self.directory / "latest")
+        os.symlink("00000001", self.directory / "latest")
+        os.chown(self.directory / "latest", STRANGER, STRANGER, follow_symlinks=False)
+        self.assertIn("{'n': 2}", self.load())
+        said = self.save(3)
+        self.assertIn("'00000003'", said)
+        self.assertIn(f"latest is left aside: uid {STRANGER} has put it there", said)
+        self.assertIn("{'n': 3}", self.load())
+        self.assertEqual(self.names(), ["00000002", "00000003", "latest"])
+
+    def test_names_that_they_have_taken_hinder_nothing(self):
+        self.save(1)
+        taken = ["00000002", "9" * 18, "9" * 19, "9" * 255, "٣" * 100]
+        for name in taken:
+            self.plant(name)
+        (self.directory / "00000003").touch()
+        (self.directory / "00000004").mkdir()
+        for name in ("00000003", "00000004"):
+            os.chown(self.directory / name, STRANGER, STRANGER)
+
+        def save():
+            for name in ("", "latest-"):
+                name = f".new-{name}{os.uname().nodename}-{os.getpid()}"
+                os.mkdir(self.directory / name)
+                # As if a stranger had: it is not removed.
+                strange.append(name)
+            return slurm_elastic.save({"n": 2}, self.directory).name
+
+        strange = []
+        stranger = checkpoint.Directory.stranger
+        with mock.patch.object(
+            checkpoint.Directory,
+            "stranger",
+            lambda self, name: STRANGER if name in strange else stranger(self, name),
+        ):
+            self.assertIn("'00000005'", self.as_user(save))
+        self.assertIn("{'n': 2}", self.load())
+        self.save(3)
+        self.assertEqual(os.readlink(self.directory / "latest"), "00000006")
+        self.assertLessEqual({*taken, "00000003", "00000004"}, {*self.names()})
+
+    def test_own_numbers_have_a_bound_too(self):
+        self.save(1)
+        for name in ("9" * 19, "9" * 255, "0000000٣", "7"):
+            self.plant(name, USER)
+        self.assertIn("'00000002'", self.save(2))
+        self.assertIn("{'n': 2}", self.load())
+
+    def test_a_directory_that_is_exchanged_while_it_is_written_is_none(self):
+        slurm_elastic.save({"n": 1}, self.directory)
+        with self.assertRaisesRegex(OSError, "is another directory than the one that was written"):
+            with slurm_elastic.new_checkpoint(self.directory) as path:
+                (path / "state.pickle").write_bytes(pickle.dumps({"n": 2}))
+                os.rename(path, self.directory / "away")
+                self.copy(self.directory / "away", path, STRANGER)
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 1})
+
+    def test_the_directory_may_be_renamed_meanwhile(self):
+        """What somebody else puts in its place gets nothing."""
+        with slurm_elastic.new_checkpoint(self.directory) as path:
+            (path / "state.pickle").write_bytes(pickle.dumps({"n": 1}))
+            away = self.directory.with_name("away")
+            os.rename(self.directory, away)
+            victim = self.directory / ".new-mine"
+            victim.mkdir(parents=True)
+        self.assertEqual(slurm_elastic.load_latest(away), {"n": 1})
+        self.assertEqual(os.listdir(self.directory), [victim.name])
+
+    def test_who_may_write_is_said_once(self):
+        for mode, parent, line in (
+            (0o700, 0o755, None),
+            (0o1777, 0o755, None),
+            (0o700, 0o1777, None),
+            (0o777, 0o755, f"other users may write in {self.directory}, and so remove"),
+            (0o770, 0o755, f"other users may write in {self.directory}, and so remove"),
+            (0o700, 0o777, f"other users may write in {self.parent}, and so rename or remove"),
+        ):
+            with self.subTest(mode=oct(mode), parent=oct(parent)):
+                os.chown(self.directory, USER, STRANGER)
+                os.chmod(self.directory, mode)
+                os.chmod(self.parent, parent)
+
+                def save():
+                    for n in (1, 2):
+                        slurm_elastic.save({"n": n}, self.directory)
+                    slurm_elastic.load_latest(self.directory)
+
+                said = self.as_user(save).splitlines()[:-1]
+                self.assertEqual(len(said), 0 if line is None else 1, said)
+                self.assertIn(line or "", "".join(said))
+                self.assertTrue(line is None or f"chmod +t {line.split()[5][:-1]}" in said[0])
+        os.chmod(self.parent, 0o755)
+        # A group with nobody else in it.
+        import grp
+        import pwd
+
+        user = pwd.struct_passwd(("u", "x", USER, USER, "", "/", "/bin/sh"))
+        group = grp.struct_group(("u", "x", USER, []))
+        os.chown(self.directory, USER, USER)
+        os.chmod(self.directory, 0o770)
+        with mock.patch("pwd.getpwuid", lambda uid: user), mock.patch(
+            "grp.getgrgid", lambda gid: group
+        ):
+            self.assertEqual(self.as_user(save), "None\n")
+            group = grp.struct_group(("u", "x", USER, ["v"]))
+            self.assertIn("other users may write", self.as_user(save))
 
 
 def save_on(directory, n, output):

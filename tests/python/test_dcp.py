@@ -132,13 +132,13 @@ for number, size in enumerate(sizes):
 FAILS = (
     BEGIN
     + """
-import errno, pathlib
+import errno
 how = sys.argv[4]
 enter(0, 3)
 objects = build(1)
 step(objects)
 slurm_elastic.save(objects, dcp=True)
-is_dir = pathlib.Path.is_dir
+open_checkpoint = checkpoint.open_checkpoint
 def fail(*arguments):
     if how == "killed":
         os._exit(0)
@@ -148,7 +148,7 @@ def fail(*arguments):
     raise error
 if process == 1:
     if how == "elsewhere":
-        pathlib.Path.is_dir = lambda self: ".new-" not in self.name and is_dir(self)
+        checkpoint.open_checkpoint = lambda path: open_checkpoint(path.with_name("elsewhere"))
     else:
         FileSystemWriter.write_data = fail
 try:
@@ -164,7 +164,7 @@ except RuntimeError as error:
 else:
     sys.exit("no error")
 if how != "killed":
-    pathlib.Path.is_dir = is_dir
+    checkpoint.open_checkpoint = open_checkpoint
     FileSystemWriter.write_data = original
     dist.barrier()
     assert names() == ["00000001", "latest"], names()
@@ -286,12 +286,13 @@ class Alone(Base):
         self.assertTrue(torch.equal(other["model"].weight, objects["model"].weight))
 
     def test_a_part_that_is_missing_is_found(self):
-        from slurm_elastic import _dcp
+        from slurm_elastic import _dcp, checkpoint
 
         path = slurm_elastic.save(self.objects(), self.directory, dcp=True)
-        self.assertEqual(_dcp._missing_part(path), "")
-        (path / "__0_0.distcp").unlink()
-        self.assertEqual(_dcp._missing_part(path), "__0_0.distcp")
+        with checkpoint.open_checkpoint(path) as found:
+            self.assertEqual(_dcp._missing_part(found), "")
+            (path / "__0_0.distcp").unlink()
+            self.assertEqual(_dcp._missing_part(found), "__0_0.distcp")
         with self.assertRaisesRegex(slurm_elastic.CheckpointError, "__0_0.distcp"):
             slurm_elastic.load_latest(self.directory, into=self.objects(), dcp=True)
 

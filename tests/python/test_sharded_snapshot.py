@@ -4,6 +4,7 @@
 checkpoints, and a world of another size reads them.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ from unittest import mock
 import processes
 import tap
 from slurm_elastic import _sharded_snapshot, checkpoint
+from slurm_elastic._opened import open_base
 
 FLUSH = pathlib.Path(os.environ.get("top_builddir", "."), "flush/elastic-flush").absolute()
 
@@ -160,6 +162,10 @@ class Sets(unittest.TestCase):
         if complete:
             (path / "complete.json").write_text(json.dumps({"format": 1, "files": files}))
 
+    def find(self):
+        with open_base(self.base) as base:
+            return _sharded_snapshot.find(base, "12")
+
     def test_the_newest_whole_set_comes_first(self):
         for name in (".flushed-12.0.1.5-n", ".flushed-12.0.1.10-n", ".flushed-12.1.1.2-n"):
             self.part("n1", name + "1", 0, 1)
@@ -169,7 +175,7 @@ class Sets(unittest.TestCase):
         self.part("n1", ".flushed-13.0.1.1-n1", 0, 1, 2)  # of another job
         self.part("n1", ".flushed-12.3.1.1-n1", 0, 1, size=2)  # of another number of ranks
         self.part("n2", ".flushed-12.3.1.1-n2", 2, size=3)
-        found = _sharded_snapshot.find(self.base, "12")
+        found = self.find()
         self.assertEqual(
             [each.key for each in found], [(3, 1, 1), (1, 1, 2), (0, 1, 10), (0, 1, 5)]
         )
@@ -181,7 +187,59 @@ class Sets(unittest.TestCase):
             self.part("n1", name, 0, size=1)
         self.part("n2", ".flushed-12.0.1.5-n2", size=1)
         (self.base / ".parts" / "n2" / ".flushed-12.0.1.5-n2" / "part-1-of-1").write_bytes(b"")
-        self.assertEqual(_sharded_snapshot.find(self.base, "12"), [])
+        (self.base / ".parts" / "file").touch()
+        os.mkfifo(self.base / ".parts" / "n2" / ".flushed-12.0.1.6-n2")
+        self.assertEqual(self.find(), [])
+        # Of so many ranks nobody makes a list.
+        self.part("n1", ".flushed-12.0.1.7-n1", 0, size=999999999)
+        self.part("n1", ".flushed-" + "9" * 200 + ".0.1.7-n1", 0, size=1)
+        self.part("n1", ".flushed-12.0.1." + "9" * 200 + "-n1", 0, size=1)
+        self.assertEqual(self.find(), [])
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+    def test_what_strangers_have_made_is_passed_over(self):
+        self.part("n1", ".flushed-12.0.1.1-n1", 0, size=1)
+        for at, key in (("", 2), ("/{}", 3), ("/{}/part-00000-of-00001", 4)):
+            name = f".flushed-12.0.1.{key}-n1"
+            self.part(f"n{key}", name, 0, size=1)
+            os.chown(f"{self.base}/.parts/n{key}{at.format(name)}", 54321, 54321)
+        self.part("n1", ".flushing-12.0.1.9-n1-1", 0)
+        self.assertEqual([each.key for each in self.find()], [(0, 1, 1)])
+        with open_base(self.base) as base:
+            self.assertNotEqual(_sharded_snapshot._is_being_written(base, "12", 1), 0)
+            os.chown(self.base / ".parts/n1/.flushing-12.0.1.9-n1-1", 54321, 54321)
+            self.assertEqual(_sharded_snapshot._is_being_written(base, "12", 1), 0)
+        os.chown(self.base / ".parts", 54321, 54321)
+        self.assertEqual(self.find(), [])
+        # elastic-flush has taken another name.
+        os.rename(self.base / ".parts", self.base / ".parts-0123abcd")
+        self.assertEqual(self.find(), [])
+        os.chown(self.base / ".parts-0123abcd", 0, 0)
+        self.assertEqual([each.key for each in self.find()], [(0, 1, 1)])
+
+    def test_what_is_read_is_what_was_compared(self):
+        """Another part, of which the manifest knows nothing, is put in its place in between."""
+        self.part("n1", ".flushed-12.0.1.1-n1", 0, size=1)
+        directory = self.base / ".parts/n1/.flushed-12.0.1.1-n1"
+        part = directory / "part-00000-of-00001"
+        text = json.loads((directory / "complete.json").read_text())
+        text["blake2b"] = {part.name: hashlib.blake2b(b"abc", digest_size=32).hexdigest()}
+        (directory / "complete.json").write_text(json.dumps(text))
+        is_damaged = _sharded_snapshot._is_damaged
+
+        def exchange(*arguments):
+            damaged = is_damaged(*arguments)
+            (self.base / "other").write_bytes(b"xyz")
+            os.replace(self.base / "other", part)
+            return damaged
+
+        with mock.patch.object(checkpoint, "checkpoint_dir", lambda: self.base), mock.patch.object(
+            _sharded_snapshot, "_is_damaged", exchange
+        ):
+            mapped, said = _sharded_snapshot._map_all(self.find()[0], 0, 1)
+            self.assertEqual(([bytes(each.numpy()) for each in mapped], said), ([b"abc"], ""))
+            mapped, said = _sharded_snapshot._map_all(self.find()[0], 0, 1)
+        self.assertEqual((mapped, said), ([], f"{part} is damaged"))
 
     def test_an_earlier_run_is_waited_for(self):
         self.part("n1", ".flushing-12.0.1.5-n1-4711", 0)
@@ -195,22 +253,25 @@ class Sets(unittest.TestCase):
                     self.base / ".parts" / "n1" / ".flushed-12.0.1.5-n1",
                 )
 
-        with mock.patch("time.sleep", sleep):
-            _sharded_snapshot._wait_for_flushes(self.base, "12", 0)
+        with mock.patch("time.sleep", sleep), open_base(self.base) as base:
+            _sharded_snapshot._wait_for_flushes(base, "12", 0)
             self.assertEqual(looks, [])
-            _sharded_snapshot._wait_for_flushes(self.base, "12", 1)
+            _sharded_snapshot._wait_for_flushes(base, "12", 1)
         self.assertEqual(len(looks), 3)
         # Whoever writes is dead.
         self.part("n2", ".flushing-12.0.1.5-n2-4711", 1)
-        with mock.patch("time.sleep", looks.append):
-            _sharded_snapshot._wait_for_flushes(self.base, "12", 1)
+        with mock.patch("time.sleep", looks.append), open_base(self.base) as base:
+            _sharded_snapshot._wait_for_flushes(base, "12", 1)
         self.assertLess(len(looks), 3 + _sharded_snapshot.IDLE + 2)
 
     def test_a_checkpoint_removes_older_sets(self):
         for name in (".flushed-12.0.1.5-n", ".flushed-12.0.2.7-n", ".flushed-13.0.1.5-n"):
             self.part("n1", name + "1", 0)
-        with mock.patch.object(checkpoint, "_key", lambda path: ("12", 0, 2, 6.0)):
-            _sharded_snapshot.drop_older(self.base / "00000001")
+        (self.base / "00000001").mkdir()
+        with mock.patch.object(
+            checkpoint, "key_of", lambda found: ("12", 0, 2, 6.0)
+        ), checkpoint.open_checkpoint(self.base / "00000001") as newest:
+            _sharded_snapshot.drop_older(newest)
         left = {path.name for path in self.base.glob(".parts/*/*")}
         self.assertEqual(left, {".flushed-12.0.2.7-n1", ".flushed-13.0.1.5-n1"})
 

@@ -12,12 +12,14 @@ process group of its own, since two threads must not use one group at once.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import warnings
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from . import _events, _s3, _world, checkpoint
+from ._opened import Directory
 from ._torch_compat import failures_reach_all_ranks, local
 
 LEAST = (2, 6)  # of PyTorch: before, optimizers' states could not be resharded for all placements
@@ -187,26 +189,34 @@ def _write_parts(ranks: _Ranks, state: Dict[str, Any], path: Optional[Path]) -> 
     path = ranks.from_first(path)
     if path is None:
         return ""
-    missing = f"{path.parent} is another directory than rank 0's: all nodes must see one"
-    failure = ranks.first_failure("" if path.is_dir() else missing)
-    if failure:
-        return failure
-    try:
-        with warnings.catch_warnings(), failures_reach_all_ranks():
-            warnings.filterwarnings("ignore", message=".*in a single process")
-            dcp.save(state, storage_writer=dcp.FileSystemWriter(path), process_group=ranks.group)
-    except (Exception, dcp.api.CheckpointException) as error:
-        return _words(error)
+    failure = ""
+    with contextlib.ExitStack() as stack:
+        try:
+            new = stack.enter_context(checkpoint.open_checkpoint(path))
+        except FileNotFoundError:
+            failure = f"{path.parent} is another directory than rank 0's: all nodes must see one"
+        except (OSError, checkpoint.CheckpointError) as error:
+            failure = str(error)
+        failure = ranks.first_failure(failure)
+        if failure:
+            return failure
+        try:
+            with warnings.catch_warnings(), failures_reach_all_ranks():
+                warnings.filterwarnings("ignore", message=".*in a single process")
+                writer = dcp.FileSystemWriter(new.pin)
+                dcp.save(state, storage_writer=writer, process_group=ranks.group)
+        except (Exception, dcp.api.CheckpointException) as error:
+            return _words(error)
     return ""
 
 
-def _missing_part(path: Path) -> str:
+def _missing_part(new: Directory) -> str:
     """What DCP says that it has written, and is not here."""
     from torch.distributed.checkpoint import FileSystemReader
 
-    stored = FileSystemReader(path).read_metadata().storage_data or {}
+    stored = FileSystemReader(new.pin).read_metadata().storage_data or {}
     names = sorted({each.relative_path for each in stored.values()})
-    return next((each for each in names if not (path / each).is_file()), "")
+    return next((each for each in names if not (new.pin / each).is_file()), "")
 
 
 def _write(
@@ -214,15 +224,15 @@ def _write(
 ) -> Union[Path, str, None]:
     """On all ranks. Returns the path or the URL on rank 0. Raises OSError on all of them."""
     outcome = ""
-    written: List[str] = []
+    written: List[Place] = []
     if ranks.rank == 0:
         is_told = False
         try:
-            with checkpoint._new_checkpoint(place, keep, written, step) as path:
+            with checkpoint.new_directory(place, keep, written, step) as new:
                 is_told = True
-                failure = _write_parts(ranks, state, path)
+                failure = _write_parts(ranks, state, new.path)
                 if not failure:
-                    missing = _missing_part(path)
+                    missing = _missing_part(new)
                     failure = missing and f"{missing} is not on the file system that rank 0 sees"
                 if failure:
                     raise OSError(failure)
@@ -235,9 +245,7 @@ def _write(
     outcome = ranks.from_first(outcome)
     if outcome:
         raise OSError(f"no checkpoint: {outcome}")
-    if ranks.rank != 0:
-        return None
-    return written[0] if isinstance(place, str) else checkpoint._latest(place, verify=False)
+    return written[0] if ranks.rank == 0 else None
 
 
 class _Background:
@@ -301,9 +309,9 @@ def save(objects: Any, place: Place, keep: int, background: bool) -> Union[Path,
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def is_one(path: Path) -> bool:
+def is_one(found: Directory) -> bool:
     """Whether save() here has written a checkpoint."""
-    return (path / _METADATA).is_file()
+    return found.has(_METADATA)
 
 
 def _find(ranks: _Ranks, directory: Optional[checkpoint.PathLike]) -> Optional[Path]:
@@ -333,16 +341,16 @@ def load(
     path = _find(ranks, directory)
     if path is None:
         return None
-    if not is_one(path):
-        raise checkpoint.CheckpointError(f"{path} was not written by save(dcp=True)")
-    state = _state_of(objects)
-    try:
-        with warnings.catch_warnings(), failures_reach_all_ranks():
-            warnings.filterwarnings("ignore", message=".*in a single process")
-            with checkpoint.pinned(path) as pin:
-                dcp.load(state, storage_reader=dcp.FileSystemReader(pin))
-    except (Exception, dcp.api.CheckpointException) as error:
-        raise checkpoint.CheckpointError(f"{path}: {_words(error)}") from error
+    with checkpoint.open_checkpoint(path) as opened:
+        if not is_one(opened):
+            raise checkpoint.CheckpointError(f"{path} was not written by save(dcp=True)")
+        state = _state_of(objects)
+        try:
+            with warnings.catch_warnings(), failures_reach_all_ranks():
+                warnings.filterwarnings("ignore", message=".*in a single process")
+                dcp.load(state, storage_reader=dcp.FileSystemReader(opened.pin))
+        except (Exception, dcp.api.CheckpointException) as error:
+            raise checkpoint.CheckpointError(f"{path}: {_words(error)}") from error
     _put(objects, state)
     loaded: Dict[str, Any] = objects
     return loaded

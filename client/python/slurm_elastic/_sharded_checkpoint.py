@@ -9,6 +9,7 @@ A world of any size reads the parts. load_latest() finds the newest as it finds 
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -16,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 from . import _events, _packed, _sharded_snapshot, _torch_compat, checkpoint
+from ._opened import Directory
 from ._sharding import Sharding, replicated
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 _PARTS = "sharded_parts"  # in state.pt: how many there are
 
 
-def _part(path: Path, rank: int) -> str:
-    return str(path / f"part-{rank:05d}")
+def _part(rank: int) -> str:
+    return f"part-{rank:05d}"
 
 
 def save(state: State, sharding: Sharding, keep: int) -> None:
@@ -50,20 +52,22 @@ def _write(state: State, sharding: Sharding, keep: int) -> str:
     """On rank 0. Returns what is wrong, "" if all is well."""
     is_told = False
     try:
-        with checkpoint.new_checkpoint(keep=keep) as path:
+        with checkpoint.new_directory(checkpoint.place_of(None), keep) as new:
             whole = {
                 "model": replicated(state.model),
                 **state._beside_the_model(),
                 _PARTS: dist.get_world_size(),
             }
-            torch.save(whole, str(path / "state.pt"))
+            with new.create("state.pt") as file:
+                _torch_compat.save(whole, file)
             is_told = True
-            failure = _write_part(sharding, path, 0)
+            failure = _write_part(sharding, new.path, 0)
             if failure:
                 raise OSError(failure)
-        newest = checkpoint.latest_checkpoint()
+        newest = checkpoint.open_latest()
         if newest is not None:
-            _sharded_snapshot.drop_older(newest)
+            with newest:
+                _sharded_snapshot.drop_older(newest)
     except BaseException:
         if not is_told:
             _write_part(sharding, None, 0)
@@ -81,7 +85,8 @@ def _write_part(sharding: Sharding, path: Optional[Path], rank: int) -> str:
     failure = ""
     if place[0] is not None:
         try:
-            torch.save(sharding.parts(), _part(place[0], rank))
+            with checkpoint.open_checkpoint(place[0]) as new, new.create(_part(rank)) as file:
+                _torch_compat.save(sharding.parts(), file)
         except Exception as error:  # torch.save() raises RuntimeError for a full disk
             failure = f"rank {rank}: {error}"
     failures = [""] * dist.get_world_size()
@@ -96,25 +101,33 @@ def load_latest(state: State, sharding: Sharding) -> str:
 
     Raises ValueError for a checkpoint of a state that was not sharded.
     """
-    path = checkpoint.latest_checkpoint()
-    found = _sharded_snapshot.choose(path)
-    if found is not None:
-        _packed.read(state, sharding, _sharded_snapshot.contents(found))
-    if path is None or found is not None:
-        _events.training()
-        return "" if found is None else "snapshot"
-    saved = checkpoint.load_from(path)
+    newest = checkpoint.open_latest()
+    with contextlib.ExitStack() as stack:
+        if newest is not None:
+            stack.enter_context(newest)
+        contents = _sharded_snapshot.choose(newest)
+        if contents is not None:
+            _packed.read(state, sharding, contents)
+        elif newest is not None:
+            _read(state, sharding, newest)
+    _events.training()
+    return "snapshot" if contents is not None else "checkpoint" if newest is not None else ""
+
+
+def _read(state: State, sharding: Sharding, found: Directory) -> None:
+    saved = checkpoint.read_state(found)
     if _PARTS not in saved:
-        raise ValueError(f"{path} is of a state that was not sharded: this one is")
+        raise ValueError(f"{found.path} is of a state that was not sharded: this one is")
     with torch.no_grad():
         for name, tensor in replicated(state.model).items():
             tensor.copy_(saved["model"][name])
         state._load_beside_the_model(saved)
-        with checkpoint.pinned(path) as pin:
-            sharding.read(
-                [_torch_compat.load_mapped(_part(pin, rank)) for rank in range(saved[_PARTS])]
-            )
-    return "checkpoint"
+        sharding.read([_mapped(found, rank) for rank in range(saved[_PARTS])])
+
+
+def _mapped(found: Directory, rank: int) -> Any:
+    with found.file(_part(rank)) as file:
+        return _torch_compat.load_mapped(file)
 
 
 def refuse(saved: Any) -> None:

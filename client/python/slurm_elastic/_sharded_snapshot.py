@@ -9,33 +9,48 @@ one node has flushed makes nothing needless that another one has:
 
     CHECKPOINT/.parts/NODE/.flushed-JOB.RESTARTS.GENERATION.STEP-NODE
 
+Where another user has taken the name .parts, they are in .parts-XXXXXXXX.
+
 The newest set of which all parts are there is read by a world of any size.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
-import shutil
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import torch
 import torch.distributed as dist
 
-from . import _events, _flat, _snapshot, _world, checkpoint
+from . import _events, _flat, _manifest, _snapshot, _world, checkpoint
+from ._opened import Directory, NotTrustedError, open_base
 
 if TYPE_CHECKING:
     from ._buddy_copies import Copying
 
 PARTS = ".parts"
 LOOK, IDLE, LOOKS_MOST = 1.0, 30, 600  # seconds; looks in which nothing has changed; looks
-_PART = re.compile(r"part-(\d{5,})-of-(\d{5,})")
-_NAME = re.compile(r"\.(flushed|flushing)-(\d+)\.(\d+)\.(\d+)\.(\d+)-.+")
+_PART = re.compile(r"part-([0-9]{5,9})-of-([0-9]{5,9})")
+_NUMBER = r"([0-9]{1,19})"
+_NAME = re.compile(rf"\.(flushed|flushing)-{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}-.+")
+_PLACE = re.compile(r"\.parts(-[0-9a-f]{8})?")
 
 Key = Tuple[int, int, int]  # restarts, generation, step: the larger one is newer
 
@@ -131,36 +146,70 @@ class Found(NamedTuple):
 
     key: Key
     paths: List[Path]
+    """Below the directory of checkpoints."""
 
 
-def _directories(base: Path, job: str, kind: str) -> List[Tuple[Key, Path]]:
-    found = []
-    for path in (base / PARTS).glob(f"*/.{kind}-{job}.*"):
-        match = _NAME.fullmatch(path.name)
-        if match is not None and match[2] == job:
-            found.append(((int(match[3]), int(match[4]), int(match[5])), path))
-    return found
+def _open(above: Directory, name: str) -> Optional[Directory]:
+    """None: it is no directory, not there any more, or a stranger's."""
+    try:
+        return above.directory(name)
+    except NotTrustedError as error:
+        checkpoint.say_once(f"left aside: {error}")
+    except OSError:
+        pass
+    return None
 
 
-def find(base: Path, job: str) -> List[Found]:
+def _nodes(base: Directory) -> Iterator[Directory]:
+    """The directories of nodes, each open while it is looked at."""
+    for name in filter(_PLACE.fullmatch, base.names()):
+        place = _open(base, name)
+        if place is None:
+            continue
+        with place:
+            for node in place.names():
+                found = _open(place, node)
+                if found is not None:
+                    with found:
+                        yield found
+
+
+def _keys(node: Directory, job: str, kind: str) -> Iterator[Tuple[Key, str]]:
+    """What there is of a job, by its name."""
+    for name in node.names():
+        match = _NAME.fullmatch(name)
+        if match is not None and match[1] == kind and match[2] == job:
+            yield (int(match[3]), int(match[4]), int(match[5])), name
+
+
+def _directories(base: Directory, job: str, kind: str) -> Iterator[Tuple[Key, Directory]]:
+    for node in _nodes(base):
+        for key, name in _keys(node, job, kind):
+            found = _open(node, name)
+            if found is not None:
+                with found:
+                    yield key, found
+
+
+def find(base: Directory, job: str) -> List[Found]:
     """All sets of a job of which each part is there, the newest first."""
     parts: Dict[Tuple[Key, int], Dict[int, Path]] = {}
     for key, directory in _directories(base, job, "flushed"):
-        if checkpoint._incomplete(directory, base) is not None:
+        if _manifest.incomplete(directory) is not None:
             continue
-        for name in os.listdir(directory):
+        for name in directory.names():
             match = _PART.fullmatch(name)
             if match is not None:
-                number, count = int(match[1]), int(match[2])
-                parts.setdefault((key, count), {})[number] = directory / name
+                path = (directory.path / name).relative_to(base.path)
+                parts.setdefault((key, int(match[2])), {})[int(match[1])] = path
     return [
         Found(key, [each for _, each in sorted(paths.items())])
         for (key, count), paths in sorted(parts.items(), reverse=True)
-        if set(paths) == set(range(count))
+        if len(paths) == count and max(paths) == count - 1
     ]
 
 
-def _is_being_written(base: Path, job: str, restarts: int) -> int:
+def _is_being_written(base: Directory, job: str, restarts: int) -> int:
     """A number that changes while parts of an earlier run are written; 0: none is."""
     seen = 0
     for key, directory in _directories(base, job, "flushing"):
@@ -168,11 +217,11 @@ def _is_being_written(base: Path, job: str, restarts: int) -> int:
             continue
         seen += 1
         with contextlib.suppress(OSError):
-            seen += sum(each.stat().st_size for each in directory.iterdir())
+            seen += sum(os.stat(each, dir_fd=directory.fd).st_size for each in directory.names())
     return seen
 
 
-def _wait_for_flushes(base: Path, job: str, restarts: int) -> None:
+def _wait_for_flushes(base: Directory, job: str, restarts: int) -> None:
     """A run that was put back into the queue may start while the parts before are written."""
     idle, before = 0, 0
     for _ in range(LOOKS_MOST if restarts else 0):
@@ -184,65 +233,87 @@ def _wait_for_flushes(base: Path, job: str, restarts: int) -> None:
         time.sleep(LOOK)
 
 
-def newer_than(path: Optional[Path]) -> List[Found]:
+def newer_than(newest: Optional[Directory]) -> List[Found]:
     """The sets of this job that are newer than a checkpoint, on rank 0. None: there is none."""
     incarnation = _world.incarnation()
     if incarnation is None:
         return []
     job, _, number = incarnation.partition(".")
-    base = checkpoint.checkpoint_dir()
-    _wait_for_flushes(base, job, int(number))
-    other = None if path is None else checkpoint._key(path)
-    return [
-        each
-        for each in find(base, job)
-        if other is None or other[0] != job or each.key > tuple(other[1:])
-    ]
+    try:
+        base = open_base(checkpoint.checkpoint_dir())
+    except OSError:
+        return []
+    with base:
+        _wait_for_flushes(base, job, int(number))
+        other = None if newest is None else checkpoint.key_of(newest)
+        return [
+            each
+            for each in find(base, job)
+            if other is None or other[0] != job or each.key > tuple(other[1:])
+        ]
 
 
-def _is_damaged(path: Path) -> bool:
+def _map(base: Directory, path: Path) -> torch.Tensor:
+    """A part in memory. What others put in its place is not what is seen there."""
+    with base.file(str(path)) as file:
+        size = os.fstat(file.fileno()).st_size
+        return torch.from_file(f"/proc/self/fd/{file.fileno()}", size=size, dtype=torch.uint8)
+
+
+def _is_damaged(base: Directory, path: Path, content: torch.Tensor) -> bool:
     """Whether a part is not what its manifest says."""
     try:
-        digests = json.loads((path.parent / "complete.json").read_text())["blake2b"]
-        return bool(checkpoint._digest(path) != digests[path.name])
-    except (OSError, ValueError, KeyError, TypeError):
+        with base.below(str(path.parent)) as directory:
+            digest = _manifest.read(directory)[0]["blake2b"][path.name]
+        found = hashlib.blake2b(memoryview(content.numpy()), digest_size=32)
+        return bool(found.hexdigest() != digest)
+    except _manifest.UNUSABLE:
         return True
 
 
-def choose(path: Optional[Path]) -> Optional[Found]:
-    """The newest set that is newer than a checkpoint and is not damaged. A collective call."""
+def _map_all(found: Found, rank: int, size: int) -> Tuple[List[torch.Tensor], str]:
+    """All parts, and which one is damaged of those at which this rank looks."""
+    mapped: List[torch.Tensor] = []
+    path = Path()
+    try:
+        with open_base(checkpoint.checkpoint_dir()) as base:
+            for path in found.paths:
+                mapped.append(_map(base, path))
+            for path, content in [*zip(found.paths, mapped)][rank::size]:
+                if _is_damaged(base, path, content):
+                    return [], f"{base.path / path} is damaged"
+    except OSError as error:
+        return [], f"{path} cannot be read: {error}"
+    return mapped, ""
+
+
+def choose(newest: Optional[Directory]) -> Optional[List[Any]]:
+    """The contents of the newest set that is newer than a checkpoint and is not damaged.
+
+    They are mapped into memory. A collective call.
+    """
     rank, size = dist.get_rank(), dist.get_world_size()
-    offered: List[Any] = [newer_than(path) if rank == 0 else None]
+    offered: List[Any] = [newer_than(newest) if rank == 0 else None]
     dist.broadcast_object_list(offered, 0)
     for found in offered[0]:
+        mapped, mine = _map_all(Found(*found), rank, size)
         damaged: List[Any] = [None] * size
-        mine = next((str(each) for each in found.paths[rank::size] if _is_damaged(each)), "")
         dist.all_gather_object(damaged, mine)
         what = next((each for each in damaged if each), "")
         if not what:
-            return Found(*found)
+            return [_flat.view(each) for each in mapped]
         if rank == 0:
-            print(
-                f"slurm_elastic: {what} is damaged: its snapshot is not used",
-                file=sys.stderr,
-                flush=True,
-            )
+            checkpoint.say(f"{what}: its snapshot is not used")
     return None
 
 
-def contents(found: Found) -> List[Any]:
-    """Of all parts, mapped into memory."""
-    return [
-        _flat.view(torch.from_file(str(each), size=each.stat().st_size, dtype=torch.uint8))
-        for each in found.paths
-    ]
-
-
-def drop_older(path: Path) -> None:
+def drop_older(newest: Directory) -> None:
     """Remove the sets of this job that a new checkpoint has made needless."""
-    other = checkpoint._key(path)
+    other = checkpoint.key_of(newest)
     if other is None:
         return
-    for key, directory in _directories(path.parent, other[0], "flushed"):
-        if key <= tuple(other[1:]):
-            shutil.rmtree(directory, ignore_errors=True)
+    with contextlib.suppress(OSError), open_base(newest.path.parent) as base:
+        for node in _nodes(base):
+            for key, name in _keys(node, other[0], "flushed"):
+                if key <= tuple(other[1:]):
+                    node.remove(name)

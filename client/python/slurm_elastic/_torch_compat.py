@@ -15,7 +15,7 @@ import contextlib
 import importlib.util
 import operator
 import sys
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List
 
 from . import _left_behind
 
@@ -115,10 +115,22 @@ def forget_unscaling(scaler: Any) -> None:
     getattr(scaler, "_per_optimizer_states", {}).clear()
 
 
-# ---- torch.load ----------------------------------------------------------------------------------
+# ---- torch.save, torch.load ----------------------------------------------------------------------
 
 
-def load(path: str, map_location: Any) -> Any:
+def _path_of(file: BinaryIO) -> str:
+    """Of an open file, for functions that take no file, or are faster with a path."""
+    return f"/proc/self/fd/{file.fileno()}"
+
+
+def save(state: Any, file: BinaryIO) -> None:
+    """torch.save() to a new file."""
+    import torch
+
+    torch.save(state, _path_of(file))
+
+
+def load(file: BinaryIO, map_location: Any) -> Any:
     """torch.load() of anything that torch.save() has written.
 
     weights_only is there since 1.13. Its default became True in 2.6, which refuses optimizer states
@@ -131,17 +143,17 @@ def load(path: str, map_location: Any) -> Any:
     options: Dict[str, Any] = {"map_location": map_location}
     if "weights_only" in inspect.signature(torch.load).parameters:
         options["weights_only"] = False
-    return torch.load(path, **options)
+    return torch.load(_path_of(file), **options)
 
 
-def load_mapped(path: str) -> Any:
+def load_mapped(file: BinaryIO) -> Any:
     """The same of a file of which only some is needed: it is mapped into memory, not read.
 
     mmap is there since 2.1.
     """
     import torch
 
-    return torch.load(path, map_location="cpu", weights_only=False, mmap=True)
+    return torch.load(_path_of(file), map_location="cpu", weights_only=False, mmap=True)
 
 
 # ---- data loaders --------------------------------------------------------------------------------

@@ -22,40 +22,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import os
 import pickle
-import stat
+import re
 import sys
 from pathlib import Path
-from typing import (
-    Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Set,
-    TextIO,
-    Tuple,
-    Union,
-)
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
-from . import _events, _flat, _s3, _torch_compat, _world
+from . import _events, _flat, _manifest, _s3, _torch_compat, _world
+from ._manifest import Written, uses_digests, written_by
+from ._opened import Directory, NotTrustedError, danger, open_base
 from ._world import generation, incarnation, rank_and_size
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-_FORMAT = 1
-_MANIFEST = "complete.json"
-_MANIFEST_MAX = 16 << 20  # bytes
 _TEMPORARY = ".new-"
-# In the manifest, beside "files", whose values packages before this one read as sizes.
-_DIGESTS = "blake2b"
-_PIECE = 4 << 20
-_STATES = ("state.pt", "state.flat", "state.pickle")
+_NUMBER = re.compile(r"[0-9]{8,18}")
+# What a rename says if somebody else has taken the name: with a directory, a file, or for good.
+_TAKEN = (
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EPERM,
+    errno.EACCES,
+)
 
 
 class CheckpointError(RuntimeError):
@@ -72,7 +63,7 @@ def checkpoint_dir(default: PathLike = "checkpoint") -> Path:
     return Path(_world.value("ELASTIC_CHECKPOINT_DIR") or default)
 
 
-def _place(directory: Optional[PathLike]) -> Union[Path, str]:
+def place_of(directory: Optional[PathLike]) -> Union[Path, str]:
     """Where checkpoints are: a directory, or a URL of S3."""
     if directory is None:
         return _world.value("ELASTIC_CHECKPOINT_URL") or checkpoint_dir()
@@ -116,20 +107,21 @@ def save(
     if dcp:
         if rank is not None:
             raise ValueError("rank beside dcp=True: torch.distributed knows the ranks")
-        return _by_ranks().save(state, _place(directory), keep, background)
+        return _by_ranks().save(state, place_of(directory), keep, background)
     if background:
         raise ValueError("background=True goes with dcp=True only")
     if (rank_and_size()[0] if rank is None else rank) != 0:
         return None
-    place = _place(directory)
-    written: List[str] = []
-    with _new_checkpoint(place, keep, written) as path:
+    place = place_of(directory)
+    written: List[Union[Path, str]] = []
+    with new_directory(place, keep, written) as new:
         if "torch" in sys.modules:
-            sys.modules["torch"].save(state, str(path / "state.pt"))
+            with new.create("state.pt") as file:
+                _torch_compat.save(state, file)
         else:
-            with open(path / "state.pickle", "wb") as file:
+            with new.create("state.pickle") as file:
                 pickle.dump(state, file, protocol=4)
-    return written[0] if isinstance(place, str) else _latest(place, verify=False)
+    return written[0]
 
 
 def _by_ranks() -> Any:
@@ -147,51 +139,78 @@ def wait_for_save() -> None:
     _by_ranks().wait()
 
 
+_said: Set[str] = set()
+
+
 def say(line: str) -> None:
     print(f"slurm_elastic: {line}", file=sys.stderr, flush=True)
 
 
-def new_checkpoint(
-    directory: Optional[PathLike] = None, *, keep: int = 2
-) -> contextlib.AbstractContextManager[Path]:
+def say_once(line: str) -> None:
+    if line not in _said:
+        _said.add(line)
+        say(line)
+
+
+def _warn(base: Directory) -> None:
+    """Of what others can do to the checkpoints: once in a job, as a rule."""
+    if rank_and_size()[0] == 0:
+        with contextlib.suppress(OSError):
+            found = danger(base)
+            if found is not None:
+                say_once(found)
+
+
+@contextlib.contextmanager
+def new_checkpoint(directory: Optional[PathLike] = None, *, keep: int = 2) -> Iterator[Path]:
     """A directory to write any files into, which becomes the latest checkpoint when the block ends
     without an exception. For formats of one's own; one process at a time writes.
 
         with slurm_elastic.new_checkpoint() as path:
             numpy.savez(path / "model.npz", **parameters)
     """
-    return _new_checkpoint(_place(directory), keep, [])
+    with new_directory(place_of(directory), keep) as new:
+        yield new.path
 
 
 @contextlib.contextmanager
-def _new_checkpoint(
-    place: Union[Path, str], keep: int, written: List[str], step: Optional[int] = None
-) -> Iterator[Path]:
-    """`written` gets the URL of what was written to S3. step: of the state, now by default."""
+def new_directory(
+    place: Union[Path, str],
+    keep: int,
+    written: Optional[List[Union[Path, str]]] = None,
+    step: Optional[int] = None,
+) -> Iterator[Directory]:
+    """The same, open.
+
+    written  gets the path, or the URL on S3.
+    step     of the state; now by default.
+    """
     if keep < 1:
         raise ValueError(f"keep={keep}: must be at least 1")
+    written = [] if written is None else written
     if isinstance(place, str):
-        with _s3.new_directory() as temporary:
-            yield temporary
-            _seal(temporary, step)
+        with _s3.new_directory() as temporary, open_base(temporary) as new:
+            yield new
+            _seal(new, step)
             written.append(_s3.push(temporary, place, keep))
-            _drop_flushed(temporary)
+            _drop_flushed(new)
         return
     _wait_for_other()
-    base = place
-    base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _remove_leftovers(base)
-    temporary = base / f"{_TEMPORARY}{os.uname().nodename}-{os.getpid()}"
-    temporary.mkdir(mode=0o700)
-    try:
-        yield temporary
-        _seal(temporary, step)
-        number = _publish(base, temporary)
-    except BaseException:
-        remove_tree(temporary)
-        raise
-    _point_latest(base, number)
-    _prune(base, number, keep)
+    with open_base(place, make=True) as base:
+        _warn(base)
+        _remove_leftovers(base)
+        with base.make(f"{_TEMPORARY}{os.uname().nodename}-{os.getpid()}") as new:
+            _bad.discard(new.identity)
+            try:
+                yield new
+                _seal(new, step)
+                number = _publish(base, new)
+            except BaseException:
+                base.remove(new.path.name, new)
+                raise
+        _point_latest(base, number)
+        _prune(base, number, keep)
+        written.append(base.path / _name(number))
 
 
 def _wait_for_other() -> None:
@@ -204,43 +223,71 @@ def _wait_for_other() -> None:
         say(str(error))
 
 
-def _drop_flushed(newer: Path) -> None:
+def _drop_flushed(newer: Directory) -> None:
     """Remove what was flushed from the memory of nodes, of the same job, before this checkpoint."""
-    key = _key(newer)
-    base = _world.value("ELASTIC_CHECKPOINT_DIR")
-    if key is None or not _world.value("ELASTIC_CHECKPOINT_URL") or not base:
+    key = key_of(newer)
+    path = _world.value("ELASTIC_CHECKPOINT_DIR")
+    if key is None or not _world.value("ELASTIC_CHECKPOINT_URL") or not path:
         return
-    for number in _numbers(Path(base)):
-        path = Path(base) / _name(number)
-        before = _key(path)
-        if before is not None and before[0] == key[0] and before < key:
-            remove_tree(path)
+    with contextlib.suppress(OSError), open_base(Path(path)) as base:
+        for number in _numbers(base):
+            with contextlib.suppress(OSError), base.directory(_name(number)) as each:
+                before = key_of(each)
+                if before is not None and before[0] == key[0] and before < key:
+                    base.remove(_name(number))
 
 
-def _prune(base: Path, number: int, keep: int) -> None:
+def _prune(base: Directory, number: int, keep: int) -> None:
     """Remove checkpoints before this number that have `keep` newer usable ones.
 
     Whether a checkpoint is usable is judged by what this process knows.
     """
     usable = 0
     for each in _newest_first(base, _numbers(base)):
-        path = base / _name(each)
         if usable >= keep and each < number:
-            remove_tree(path)
-        elif str(path.absolute()) not in _bad and _incomplete(path) is None:
+            base.remove(_name(each))
+        elif _is_usable(base, _name(each)):
             usable += 1
+
+
+def _is_usable(base: Directory, name: str) -> bool:
+    try:
+        with base.directory(name) as found:
+            return found.identity not in _bad and _manifest.incomplete(found) is None
+    except OSError:
+        return False
 
 
 def _name(number: int) -> str:
     return f"{number:08d}"
 
 
-def _numbers(base: Path) -> List[int]:
-    """Numbers of the checkpoints, the newest first."""
-    try:
-        return sorted((int(n) for n in os.listdir(base) if n.isdecimal()), reverse=True)
-    except FileNotFoundError:
-        return []
+def _numbers(base: Directory) -> List[int]:
+    """Numbers of the checkpoints, the newest first; of those that strangers have made none."""
+    return sorted(
+        (int(n) for n in base.names() if _is_number(n) and base.stranger(n) is None), reverse=True
+    )
+
+
+def _is_number(name: str) -> bool:
+    return _NUMBER.fullmatch(name) is not None and _name(int(name)) == name
+
+
+def _pass_over_strangers(base: Directory) -> None:
+    """Say what others have put there.
+
+    Raises CheckpointError if there is nothing else, and the directory is somebody else's, too: then
+    it was named for what is in it.
+    """
+    found = {n: base.stranger(n) for n in sorted(base.names()) if _is_number(n)}
+    strange = [f"{base.path / name} of uid {uid}" for name, uid in found.items() if uid is not None]
+    if not strange:
+        return
+    more = f", and {len(strange) - 1} more" if len(strange) > 1 else ""
+    line = f"{strange[0]} is left aside{more}: only what is yours or root's is read{base.note}"
+    if len(strange) == len(found) and base.status.st_uid not in base.trusted:
+        raise CheckpointError(f"{line}. Copy it to go on from it")
+    say_once(line)
 
 
 def remove_tree(path: Path) -> None:
@@ -250,115 +297,44 @@ def remove_tree(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _flush(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _digest(path: Path) -> str:
-    found = hashlib.blake2b(digest_size=32)
-    with open(path, "rb", buffering=0) as file:
-        for piece in iter(lambda: file.read(_PIECE), b""):
-            found.update(piece)
-    return found.hexdigest()
-
-
-def _uses_digests() -> bool:
-    return os.environ.get("ELASTIC_CHECKPOINT_DIGEST") != "0"
-
-
-def _seal(path: Path, step: Optional[int]) -> None:
+def _seal(new: Directory, step: Optional[int]) -> None:
     """Flush all files to the disk, and write the list of them last.
 
     Digests are computed meanwhile, while the files are still in memory.
     """
-    import concurrent.futures
-
-    files: Dict[str, int] = {}
-    digests: Dict[str, concurrent.futures.Future[str]] = {}
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
-        for folder, _, names in os.walk(path):
-            for name in names:
-                file = Path(folder, name)
-                key = str(file.relative_to(path))
-                if _uses_digests():
-                    digests[key] = reader.submit(_digest, file)
-                _flush(file)
-                files[key] = file.stat().st_size
-            _flush(Path(folder))
-        found = {name: each.result() for name, each in digests.items()}
-    if not files:
-        raise ValueError("a checkpoint without files")
-    with open(path / _MANIFEST, "w") as manifest:
-        step = _events.step() if step is None else step
-        place = {"incarnation": incarnation(), "generation": generation(), "step": step}
-        json.dump(
-            {"format": _FORMAT, **place, "files": files, **({_DIGESTS: found} if found else {})},
-            manifest,
-        )
-        manifest.flush()
-        os.fsync(manifest.fileno())
-    _flush(path)
+    step = _events.step() if step is None else step
+    place = {"incarnation": incarnation(), "generation": generation(), "step": step}
+    _manifest.write(new, place)
 
 
-def _publish(base: Path, temporary: Path) -> int:
+def _publish(base: Directory, new: Directory) -> int:
     """Give the directory the next free number."""
+    taken = set(base.names())
     number = max(_numbers(base), default=0) + 1
     while True:
-        try:
-            os.rename(temporary, base / _name(number))
-            break
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            number += 1  # somebody else writes, too
-    _flush(base)
+        name = _name(number)
+        if name not in taken:
+            try:
+                base.rename(new.path.name, name)
+                break
+            except OSError as error:
+                if error.errno not in _TAKEN or not base.has(name):
+                    raise
+        number += 1  # somebody else writes, too
+    base.sync()
+    if not base.is_at(name, new):
+        raise OSError(f"{base.path / name} is another directory than the one that was written")
     return number
 
 
-class _Written(NamedTuple):
-    """By which world a checkpoint was written."""
-
-    job: str
-    restarts: int
-    generation: int
-
-
-def _open_manifest(path: Path) -> TextIO:
-    """Of a directory that anybody may have made: nobody waits for it, and it is not long."""
-    file = open(
-        path / _MANIFEST, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0)
-    )
-    status = os.fstat(file.fileno())
-    is_one = stat.S_ISREG(status.st_mode) and status.st_size <= _MANIFEST_MAX
-    if is_one and status.st_uid in _trusted(path.parent):
-        return file
-    file.close()
-    raise ValueError(f"{_MANIFEST} is no manifest, or another user's")
-
-
-def _written(path: Path) -> Optional[_Written]:
-    """The world that has written a checkpoint; None if unknown, or not of an elastic job."""
-    try:
-        with _open_manifest(path) as file:
-            manifest = json.load(file)
-        job, restarts = manifest["incarnation"].split(".")
-        return _Written(job, int(restarts), int(manifest["generation"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def _newest_first(base: Path, numbers: List[int]) -> List[int]:
+def _newest_first(base: Directory, numbers: List[int]) -> List[int]:
     """Checkpoints by their number, except those that a world wrote too late.
 
     A world wrote too late if a later world of the same job had written already. Such checkpoints
     come last.
     """
-    written = {number: _written(base / _name(number)) for number in sorted(numbers)}
-    newest: Dict[str, _Written] = {}
+    written = {number: _written(base, number) for number in sorted(numbers)}
+    newest: Dict[str, Written] = {}
     late = set()
     for number, each in written.items():
         if each is not None:
@@ -368,29 +344,34 @@ def _newest_first(base: Path, numbers: List[int]) -> List[int]:
     return sorted(written, key=lambda number: (number not in late, number), reverse=True)
 
 
-def _point_latest(base: Path, number: int) -> None:
-    link = base / f"{_TEMPORARY}latest-{os.uname().nodename}-{os.getpid()}"
-    with contextlib.suppress(FileNotFoundError):
-        link.unlink()
-    os.symlink(_name(number), link)
-    os.replace(link, base / "latest")
-    _flush(base)
+def _written(base: Directory, number: int) -> Optional[Written]:
+    with contextlib.suppress(OSError), base.directory(_name(number)) as found:
+        return written_by(found)
+    return None
 
 
-def _remove_leftovers(base: Path) -> None:
+def _point_latest(base: Directory, number: int) -> None:
+    link = base.link(_name(number), f"{_TEMPORARY}latest-{os.uname().nodename}-{os.getpid()}")
+    try:
+        base.replace(link, "latest")
+    except OSError:
+        base.remove(link)
+        uid = base.stranger("latest")
+        if uid is None:
+            raise
+        say_once(f"{base.path}/latest is left aside: uid {uid} has put it there")
+    base.sync()
+
+
+def _remove_leftovers(base: Directory) -> None:
     """Remove what a writer that was killed has left.
 
     A generation begins when the one before has ended. A process that still writes here is a
     mistake: it had better fail than replace what comes now.
     """
-    for name in os.listdir(base):
+    for name in base.names():
         if name.startswith(_TEMPORARY):
-            path = base / name
-            if path.is_dir() and not path.is_symlink():
-                remove_tree(path)
-            else:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+            base.remove(name)
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -405,176 +386,153 @@ def latest_checkpoint(directory: Optional[PathLike] = None) -> Optional[Path]:
     Raises CheckpointError if there are checkpoints and no complete one: a new start would lose
     them.
     """
+    found = open_latest(directory)
+    if found is None:
+        return None
+    with found:
+        return found.path
+
+
+def open_latest(directory: Optional[PathLike] = None) -> Optional[Directory]:
+    """The same, open: what is read from it is what was looked at. The caller closes it."""
     _events.loading()
-    place = _place(directory)
+    place = place_of(directory)
     if not isinstance(place, str):
-        return _latest(place, verify=_uses_digests())
+        return _latest(place)
     return _newer(_copy_of(place), None if directory is not None else _flushed())
 
 
-def _copy_of(url: str) -> Optional[Path]:
+def _copy_of(url: str) -> Optional[Directory]:
     """The copy of the latest checkpoint on S3; None if there is no checkpoint yet."""
     damage: Optional[str] = None
     for _ in range(2):  # a copy that was there already, and is damaged, is made again
         try:
-            copy = _s3.pull(url)
+            path = _s3.pull(url)
         except OSError as error:
             raise CheckpointError(str(error)) from error
-        damage = _corrupt(copy) if copy is not None and _uses_digests() else None
-        if copy is None or damage is None:
+        if path is None:
+            return None
+        copy = open_checkpoint(path)
+        damage = _corrupt(copy) if uses_digests() else None
+        if damage is None:
             return copy
-        print(f"slurm_elastic: {copy} is copied again: {damage}", file=sys.stderr, flush=True)
-        _bad.discard(str(copy.absolute()))
-        remove_tree(copy)
+        say(f"{path} is copied again: {damage}")
+        _bad.discard(copy.identity)
+        copy.close()
+        remove_tree(path)
     raise CheckpointError(f"{url}: the copy on this node is damaged each time: {damage}")
 
 
-def _flushed() -> Optional[Path]:
+def _flushed() -> Optional[Directory]:
     """What elasticrun has brought from the memory of nodes to the file system, if it is usable."""
     base = _world.value("ELASTIC_CHECKPOINT_DIR")
     try:
-        return _latest(Path(base), verify=_uses_digests()) if base else None
+        return _latest(Path(base)) if base else None
     except CheckpointError as error:
-        print(f"slurm_elastic: {error}", file=sys.stderr, flush=True)
+        say(str(error))
         return None
 
 
-def _key(path: Path) -> Optional[Tuple[str, int, int, float]]:
+Key = Tuple[str, int, int, float]
+
+
+def key_of(found: Directory) -> Optional[Key]:
     """Job, restarts, generation and step of a checkpoint; None if unknown."""
-    written = _written(path)
-    if written is None:
-        return None
-    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
-        step = json.loads((path / _MANIFEST).read_text())["step"]
-        return (*written, float("inf") if step is None else float(step))
-    return (*written, float("inf"))
+    written = written_by(found)
+    return None if written is None else (*written, _manifest.step(found))
 
 
-def _newer(far: Optional[Path], near: Optional[Path]) -> Optional[Path]:
+def _newer(far: Optional[Directory], near: Optional[Directory]) -> Optional[Directory]:
     """The checkpoint on S3, or the one that was flushed. Of two jobs the flushed one is ours."""
     if far is None or near is None:
         return far or near
-    there, here = _key(far), _key(near)
+    there, here = key_of(far), key_of(near)
     job = (incarnation() or "").split(".")[0]
-    if here is None or here[0] != job:
-        return far
-    return near if there is None or there[0] != job or here > there else far
+    is_near = (
+        here is not None and here[0] == job and (there is None or there[0] != job or here > there)
+    )
+    (far if is_near else near).close()
+    return near if is_near else far
 
 
-def _latest(base: Path, verify: bool) -> Optional[Path]:
+def _latest(path: Path) -> Optional[Directory]:
+    """The newest of a directory that can be used, open."""
+    try:
+        base = open_base(path)
+    except FileNotFoundError:
+        return None
+    with base:
+        _warn(base)
+        _pass_over_strangers(base)
+        return _newest_usable(base)
+
+
+def _newest_usable(base: Directory) -> Optional[Directory]:
     numbers = _numbers(base)
-    with contextlib.suppress(OSError, ValueError):
-        latest = int(os.readlink(base / "latest"))
+    latest = _pointed_to(base)
+    if latest is not None:
         numbers = [number for number in numbers if number <= latest]
     reasons: List[str] = []
     for number in _newest_first(base, numbers):
-        path = base / _name(number)
-        reason = _incomplete(path)
-        damage = None if reason is not None or not verify else _corrupt(path)
-        if reason is None and damage is None:
+        path = base.path / _name(number)
+        try:
+            found = base.directory(path.name)
+        except OSError as error:
+            reasons.append(f"{path} is not complete: {error}")
+            continue
+        reason = _unusable(found)
+        if reason is None:
             for skipped in reasons:
-                print(f"slurm_elastic: {skipped}: using {path}", file=sys.stderr, flush=True)
-            return path
-        reasons.append(
-            f"{path} is not complete: {reason}"
-            if reason is not None
-            else f"{path} is corrupt: {damage}"
-        )
+                say(f"{skipped}: using {path}")
+            return found
+        found.close()
+        reasons.append(f"{path} {reason}")
     if reasons:
         raise CheckpointError("; ".join(reasons))
     return None
 
 
-def _stranger(path: Path, base: Path, names: Iterable[str]) -> Optional[str]:
-    """Whose a checkpoint is, if neither the user's, nor root's, nor that of who owns the directory.
-
-    Who may write there is not trusted for that: to read a checkpoint may be to run a program. A
-    link of the user's own leads wherever he wants.
-    """
-    status = path.lstat()
-    found = {status.st_uid}
-    if not stat.S_ISLNK(status.st_mode):
-        found |= {(path / name).lstat().st_uid for name in names}
-    for uid in sorted(found - _trusted(base)):
-        return f"it belongs to uid {uid}: only what is yours, root's or of {base}'s owner is read"
+def _pointed_to(base: Directory) -> Optional[int]:
+    """The number that the link `latest` names. One that a stranger has made says nothing."""
+    if base.stranger("latest") is None:
+        with contextlib.suppress(OSError):
+            found = os.readlink("latest", dir_fd=base.fd)
+            return int(found) if re.fullmatch("[0-9]{1,18}", found) else None
     return None
 
 
-def _trusted(base: Path) -> Set[int]:
-    return {os.geteuid(), 0, base.stat().st_uid}
+def _unusable(found: Directory) -> Optional[str]:
+    reason = _manifest.incomplete(found)
+    if reason is not None:
+        return f"is not complete: {reason}"
+    damage = _corrupt(found) if uses_digests() else None
+    return None if damage is None else f"is corrupt: {damage}"
 
 
-def _open_trusted(path: Path) -> int:
-    """The directory of a checkpoint, open; or the one to which a link of the user's leads."""
-    flags, trusted = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, _trusted(path.parent)
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+def open_checkpoint(path: Path) -> Directory:
+    """The directory of a checkpoint. Raises CheckpointError if others may have written in it."""
     try:
-        status = os.fstat(fd)
-        if status.st_uid not in trusted:
-            raise CheckpointError(f"{path} belongs to uid {status.st_uid}")
-        if stat.S_ISLNK(status.st_mode):
-            return os.open(path.parent / os.readlink("", dir_fd=fd), flags)
-        if status.st_mode & 0o022 and path.parent.stat().st_mode & 0o077:
-            raise CheckpointError(f"{path}: other users may write in it; chmod go-w {path}")
-        return os.open(f"/proc/self/fd/{fd}", flags)
-    finally:
-        os.close(fd)
+        with open_base(path.parent) as base:
+            return base.directory(path.name)
+    except NotTrustedError as error:
+        raise CheckpointError(str(error)) from error
 
 
-@contextlib.contextmanager
-def pinned(path: Path) -> Iterator[Path]:
-    """The same checkpoint, by a name that leads to it whatever others put in its place meanwhile.
-
-    Raises CheckpointError if others than its owner may have put files into it.
-    """
-    fd = _open_trusted(path)
-    try:
-        yield Path(f"/proc/self/fd/{fd}")
-    finally:
-        os.close(fd)
+# By this process: manifests, and directories.
+_verified: Set[Tuple[int, int, int]] = set()
+_bad: Set[Tuple[int, int]] = set()
 
 
-def _incomplete(path: Path, base: Optional[Path] = None) -> Optional[str]:
-    """Why the checkpoint cannot be used; None if it can. base: the directory of checkpoints."""
-    try:
-        stranger = _stranger(path, base or path.parent, (_MANIFEST,))
-        if stranger is not None:
-            return stranger
-        text = (path / _MANIFEST).read_text()
-        if not text:
-            return f"{_MANIFEST} is empty"
-        manifest = json.loads(text)
-        if manifest["format"] != _FORMAT:
-            return f"format {manifest['format']!r}, this package reads {_FORMAT}"
-        for name, size in manifest["files"].items():
-            found = (path / name).stat().st_size
-            if found != size:
-                return f"{name} has {found} bytes of {size}"
-        return _stranger(path, base or path.parent, manifest["files"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return str(error)
-
-
-# By this process.
-_verified: Set[Tuple[str, int, int]] = set()
-_bad: Set[str] = set()
-
-
-def _corrupt(path: Path) -> Optional[str]:
+def _corrupt(found: Directory) -> Optional[str]:
     """What is wrong with the files of a complete checkpoint; None if nothing is."""
     try:
-        with open(path / _MANIFEST) as file:
-            status = os.fstat(file.fileno())
-            digests = json.load(file).get(_DIGESTS, {})
-        known = (str(path.absolute()), status.st_ino, status.st_mtime_ns)
-        if known in _verified:
-            return None
-        for name, digest in digests.items():
-            if _digest(path / name) != digest:
-                _bad.add(known[0])
-                return f"{name} is not what was written, its BLAKE2b is another"
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        content, known = _manifest.read(found)
+        damage = None if known in _verified else _manifest.damage(found, content)
+    except _manifest.UNUSABLE as error:
         return str(error)
+    if damage is not None:
+        _bad.add(found.identity)
+        return damage
     _verified.add(known)
     return None
 
@@ -606,35 +564,45 @@ def load_latest(
             raise ValueError(
                 "load_latest(): dcp=True goes with into={...}, and the other way round"
             )
-        state = _by_ranks().load(into, directory, _place(directory))
+        state = _by_ranks().load(into, directory, place_of(directory))
         _events.training()
         return state
-    path = latest_checkpoint(directory)
-    if path is None:
+    found = open_latest(directory)
+    if found is None:
         _events.training()
         return None
-    return load_from(path, map_location)
-
-
-def load_from(path: Path, map_location: Any = "cpu") -> Any:
-    """The state of that checkpoint, which latest_checkpoint() has returned."""
-    with pinned(path) as found:
-        state = _read_state(path, found, map_location)
+    with found:
+        state = read_state(found, map_location)
     _events.training()
     return state
 
 
-def _read_state(name: Path, path: Path, map_location: Any) -> Any:
-    if (path / "state.pt").exists():
-        return _torch_compat.load(str(path / "state.pt"), map_location)
-    if (path / "state.flat").exists():
-        with open(path / "state.flat", "rb") as file:
-            return _flat.read(file, map_location)
-    if (path / "state.pickle").exists():
-        with open(path / "state.pickle", "rb") as file:
-            return pickle.load(file)
-    if _by_ranks().is_one(path):
+def _pickled(file: BinaryIO, _: Any) -> Any:
+    return pickle.load(file)
+
+
+# How what save() writes, or snapshot(), is read.
+_STATES: Dict[str, Callable[[BinaryIO, Any], Any]] = {
+    "state.pt": _torch_compat.load,
+    "state.flat": _flat.read,
+    "state.pickle": _pickled,
+}
+
+
+def read_state(found: Directory, map_location: Any = "cpu") -> Any:
+    """What save() has written to a checkpoint."""
+    try:
+        for name, read in _STATES.items():
+            if found.has(name):
+                with found.file(name) as file:
+                    return read(file, map_location)
+    except NotTrustedError as error:
+        raise CheckpointError(str(error)) from error
+    if _by_ranks().is_one(found):
         raise CheckpointError(
-            f"{name} was written by save(dcp=True): read it by load_latest(into={{...}}, dcp=True)"
+            f"{found.path} was written by save(dcp=True): read it by "
+            "load_latest(into={...}, dcp=True)"
         )
-    raise CheckpointError(f"{name}: has none of {', '.join(_STATES)}: was not written by save()")
+    raise CheckpointError(
+        f"{found.path}: has none of {', '.join(_STATES)}: was not written by save()"
+    )
