@@ -205,13 +205,13 @@ int file_append(const char *path, const char *line, struct error *err)
     return close(fd) == 0 ? 0 : system_error(err, "append to", path);
 }
 
-/* The last component exists: it must belong to this user. */
-static int check_own_directory(const char *path, struct error *err)
+/* The last component exists: it must belong to this user. path is what it is called for people. */
+static int check_own_directory_at(int dir, const char *name, const char *path, struct error *err)
 {
     struct stat st;
     char reason[96];
 
-    if (lstat(path, &st) < 0)
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return system_error(err, "use the directory", path);
     if (!S_ISDIR(st.st_mode))
         return refuse(err, "use the directory", path,
@@ -221,6 +221,11 @@ static int check_own_directory(const char *path, struct error *err)
     snprintf(reason, sizeof(reason), "it belongs to uid %u, not to uid %u", (unsigned int)st.st_uid,
              (unsigned int)geteuid());
     return refuse(err, "use the directory", path, reason, EPERM);
+}
+
+static int check_own_directory(const char *path, struct error *err)
+{
+    return check_own_directory_at(AT_FDCWD, path, path, err);
 }
 
 /* mkdir for each component in turn; path is changed in between and put back. */
@@ -374,9 +379,10 @@ static bool is_right(const struct dir_removal *how, const struct stat *st)
 }
 
 /* Go on after a failure, so that as little as possible stays; err describes the first failure. */
-static int remove_tree(const char *path, const struct dir_removal *how, struct error *err)
+static int remove_tree(int dir, const char *name, const char *path, const struct dir_removal *how,
+                       struct error *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct removal removal = {.how = how, .err = err};
     struct stat st = {0};
 
@@ -390,17 +396,28 @@ static int remove_tree(const char *path, const struct dir_removal *how, struct e
         remove_below(&removal, fd, 1);
     else if (how->keep)
         cannot_remove(&removal);
-    if (!how->keep && rmdir(path) != 0 && errno != ENOENT)
+    if (!how->keep && unlinkat(dir, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
         cannot_remove(&removal);
     if (removal.rc < 0)
         errno = removal.reason;
     return removal.rc;
 }
 
+static int remove_so(int dir, const char *name, const char *path, const struct dir_removal *how,
+                     struct error *err)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return how->keep ? system_error(err, "empty", path) : 0;
+    if (check_own_directory_at(dir, name, path, err) < 0)
+        return -1;
+    return remove_tree(dir, name, path, how, err);
+}
+
 int dir_remove_so(const char *path, const struct dir_removal *how, struct error *err)
 {
     size_t len = strlen(path);
-    struct stat st;
     char *copy;
     int rc;
 
@@ -409,14 +426,14 @@ int dir_remove_so(const char *path, const struct dir_removal *how, struct error 
     copy = strndup(path, len);
     if (copy == NULL)
         return system_error(err, "remove", path);
-    if (lstat(copy, &st) < 0 && errno == ENOENT)
-        rc = how->keep ? system_error(err, "empty", copy) : 0;
-    else if (check_own_directory(copy, err) < 0)
-        rc = -1;
-    else
-        rc = remove_tree(copy, how, err);
+    rc = remove_so(AT_FDCWD, copy, copy, how, err);
     free(copy);
     return rc;
+}
+
+int dir_remove_at(int dir, const char *name, const char *path, struct error *err)
+{
+    return remove_so(dir, name, path, &(struct dir_removal){0}, err);
 }
 
 int dir_remove(const char *path, struct error *err)

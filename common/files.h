@@ -36,6 +36,8 @@ int dir_make(const char *path, struct error *err);
  * mounted inside is left alone. A missing directory is success. Anything but a directory of this
  * user is refused. */
 int dir_remove(const char *path, struct error *err);
+/* The same of an entry of an open directory. path is what it is called, for people. */
+int dir_remove_at(int dir, const char *name, const char *path, struct error *err);
 /* How else. */
 struct dir_removal {
     /* Once it is open: is it the right one? Another one stays (EPERM). NULL: each is. */

@@ -22,6 +22,9 @@
 
 struct directory {
     char *path;
+    /* That directory, since its states were listed: what is decided by the list is done there,
+     * wherever others let the path lead by then. -1: they were not, or it is not there. */
+    int base;
     int64_t number; /* of the state that is being written; 0: none */
     int fd;         /* of its directory */
 };
@@ -35,6 +38,7 @@ void *place_directory_open(const char *path, struct error *err)
         error_set(err, "out of memory");
         return NULL;
     }
+    own->base = -1;
     own->fd = -1;
     return own;
 }
@@ -45,6 +49,8 @@ static void close_directory(void *arg)
 
     if (own->fd >= 0)
         close(own->fd);
+    if (own->base >= 0)
+        close(own->base);
     free(own->path);
     free(own);
 }
@@ -54,7 +60,7 @@ static int failed(const struct directory *own, const char *name, struct error *e
     return error_set(err, "%s/%s: %s", error_path(own->path).text, name, strerror(errno));
 }
 
-static int open_base(const struct directory *own, struct error *err)
+static int open_path(const struct directory *own, struct error *err)
 {
     int fd = open(own->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int saved = errno;
@@ -63,6 +69,19 @@ static int open_base(const struct directory *own, struct error *err)
         error_set(err, "%s: %s", error_path(own->path).text, strerror(saved));
     errno = saved;
     return fd;
+}
+
+/* Somebody may have removed it since it was listed, when it was empty, and it was made again. */
+static bool is_listed(const struct directory *own)
+{
+    struct stat st;
+
+    return own->base >= 0 && fstat(own->base, &st) == 0 && st.st_nlink > 0;
+}
+
+static int open_base(const struct directory *own, struct error *err)
+{
+    return is_listed(own) ? fcntl(own->base, F_DUPFD_CLOEXEC, 0) : open_path(own, err);
 }
 
 /* ---- what is there --------------------------------------------------------------------------- */
@@ -80,14 +99,16 @@ static int64_t size_of(const char *file, void *arg)
 static int list_directory(void *arg, struct states *states, struct error *err)
 {
     struct directory *own = arg;
-    int rc, base = open_base(own, err);
+    int rc;
 
-    if (base < 0)
+    if (own->base >= 0)
+        close(own->base);
+    own->base = open_path(own, err);
+    if (own->base < 0)
         return errno == ENOENT ? 0 : -1;
-    rc = state_list_read(base, size_of, states, err);
+    rc = state_list_read(own->base, size_of, states, err);
     if (rc != 0)
         error_prefix(err, "%s", error_path(own->path).text);
-    close(base);
     return rc;
 }
 
@@ -213,36 +234,33 @@ static int finish_state(void *arg, const char *manifest, struct error *err)
     return rc;
 }
 
-/* By its path, as dir_remove() looks at the owner of each step. */
-static int remove_entry(const struct directory *own, const char *name, struct error *err)
+static int remove_entry(const struct directory *own, int base, const char *name, struct error *err)
 {
     char path[PATH_MAX];
 
-    if (snprintf(path, sizeof(path), "%s/%s", own->path, name) >= (int)sizeof(path))
-        return error_set(err, "%s: too long", error_path(own->path).text);
-    return dir_remove(path, err);
+    snprintf(path, sizeof(path), "%s/%s", own->path, name);
+    return dir_remove_at(base, name, path, err);
 }
 
 /* Somebody may have removed it meanwhile, and another writer may have begun one of its name. */
-static bool is_ours(const struct directory *own)
+static bool is_ours(const struct directory *own, int base)
 {
     struct stat ours, found;
-    int base = open_base(own, NULL);
-    bool same = base >= 0 && fstat(own->fd, &ours) == 0 &&
-                fstatat(base, partial_name(own->number).text, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
-                ours.st_dev == found.st_dev && ours.st_ino == found.st_ino;
 
-    if (base >= 0)
-        close(base);
-    return same;
+    return fstat(own->fd, &ours) == 0 &&
+           fstatat(base, partial_name(own->number).text, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == found.st_dev && ours.st_ino == found.st_ino;
 }
 
 static void give_up_state(void *arg)
 {
     struct directory *own = arg;
+    int base = own->number > 0 ? open_base(own, NULL) : -1;
 
-    if (own->number > 0 && is_ours(own))
-        remove_entry(own, partial_name(own->number).text, NULL);
+    if (base >= 0 && is_ours(own, base))
+        remove_entry(own, base, partial_name(own->number).text, NULL);
+    if (base >= 0)
+        close(base);
     own->number = 0;
 }
 
@@ -319,33 +337,37 @@ static int take_file(void *arg, int lane, const struct state *state, const struc
 }
 
 /* Without its manifest it is no state any more, whatever becomes of the rest. Root leaves alone
- * what dir_remove() would not remove. */
-static int remove_manifest(const struct directory *own, const struct state *state,
+ * what dir_remove_at() would not remove. */
+static int remove_manifest(const struct directory *own, int base, const struct state *state,
                            struct error *err)
 {
     struct stat st;
-    int rc = 0, dir, base = open_base(own, err);
+    int rc = 0, dir = entry_open_own(base, state->name, S_IFDIR, &st, err);
 
-    if (base < 0)
-        return -1;
-    dir = entry_open_own(base, state->name, S_IFDIR, &st, err);
     if (dir < 0)
-        rc = error_prefix(err, "%s", error_path(own->path).text);
-    else if (unlinkat(dir, STATE_MANIFEST, 0) != 0 && errno != ENOENT)
+        return error_prefix(err, "%s", error_path(own->path).text);
+    if (unlinkat(dir, STATE_MANIFEST, 0) != 0 && errno != ENOENT)
         rc = failed(own, state->name, err);
-    if (dir >= 0)
-        close(dir);
-    close(base);
+    close(dir);
     return rc;
 }
 
 static int remove_state(void *arg, const struct state *state, struct error *err)
 {
     struct directory *own = arg;
-    if (state->kind != STATE_IS_PARTIAL &&
-        (remove_manifest(own, state, err) != 0 || remove_entry(own, state->name, err) != 0))
+    int rc = 0, base = open_base(own, err);
+
+    if (base < 0)
         return -1;
-    return remove_entry(own, partial_name(state->number).text, err);
+    if (state->kind != STATE_IS_PARTIAL) {
+        rc = remove_manifest(own, base, state, err);
+        if (rc == 0)
+            rc = remove_entry(own, base, state->name, err);
+    }
+    if (rc == 0)
+        rc = remove_entry(own, base, partial_name(state->number).text, err);
+    close(base);
+    return rc;
 }
 
 const struct place_kind place_directory = {

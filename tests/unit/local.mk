@@ -436,6 +436,11 @@ tests_unit_test_checkpoints_SOURCES = tests/unit/test_checkpoints.c
 tests_unit_test_checkpoints_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 tests_unit_test_checkpoints_LDADD = common/libelasticcheckpoints.a $(COMMON_LIBS) $(UNIT_LIBS) $(JSONC_LIBS)
 
+UNIT_TESTS += tests/unit/test_state_place
+tests_unit_test_state_place_SOURCES = tests/unit/test_state_place.c
+tests_unit_test_state_place_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
+tests_unit_test_state_place_LDADD = $(STATE_LIBS) $(UNIT_LIBS)
+
 UNIT_TESTS += tests/unit/test_stop
 tests_unit_test_stop_SOURCES = tests/unit/test_stop.c
 tests_unit_test_stop_LDADD = common/libelasticcheckpoints.a $(UNIT_LIBS)
