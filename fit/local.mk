@@ -57,6 +57,8 @@ fit_libfit_a_SOURCES = \
     fit/steps.h \
     fit/steps_multi.c \
     fit/steps_multi.h \
+    fit/steps_serve.c \
+    fit/steps_serve.h \
     fit/trainer_link.h \
     fit/training.c \
     fit/training.h \
