@@ -21,7 +21,7 @@ def build(previous):
     torch.manual_seed(0)
     model = digits.build_model(torch.float32)
     if previous is not None:
-        model.load_state_dict(torch.load(Path(previous) / "weights.pt"))
+        model.load_state_dict(torch.load(Path(previous) / "weights.pt", weights_only=True))
     return model
 
 
