@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/entry.h"
@@ -99,13 +101,27 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     return complete;
 }
 
+bool checkpoints_is_stranger(int dir, const char *name)
+{
+    struct stat st, base;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && fstat(dir, &base) == 0 &&
+           !checkpoints_trust(&st, &base);
+}
+
+bool checkpoints_is_taken(int reason)
+{
+    return reason == EEXIST || reason == ENOTEMPTY || reason == ENOTDIR || reason == EISDIR ||
+           reason == ELOOP || reason == EPERM || reason == EACCES;
+}
+
 int64_t checkpoints_latest(int dir)
 {
     char target[32];
     ssize_t len = readlinkat(dir, "latest", target, sizeof(target));
     int64_t number;
 
-    if (len <= 0 || (size_t)len == sizeof(target))
+    if (len <= 0 || (size_t)len == sizeof(target) || checkpoints_is_stranger(dir, "latest"))
         return INT64_MAX;
     target[len] = '\0';
     number = snapshot_checkpoint_number(target);
@@ -147,4 +163,64 @@ void checkpoints_remove_leftovers(int dir, const char *node)
     }
     if (list != NULL)
         closedir(list);
+}
+
+/* ---- parts of a sharded state ---------------------------------------------------------------- */
+
+/* A directory in which nobody else writes. It is made if it is missing. */
+static int open_below(int dir, const char *name, const struct stat *base)
+{
+    struct stat st;
+    int fd;
+
+    if (mkdirat(dir, name, 0700) == 0)
+        fsync(dir);
+    else if (errno != EEXIST)
+        return -1;
+    fd = entry_open(dir, name, S_IFDIR, &st, NULL);
+    if (fd < 0 || (checkpoints_trust(&st, base) && (st.st_mode & 022) == 0 &&
+                   faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0))
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+/* One that was made before, so that there is not one for each snapshot. */
+static int open_spare(int base, const struct stat *st)
+{
+    char name[32];
+    DIR *list = entry_list(base);
+    const char *entry;
+    uint32_t random = 0;
+    int fd = -1;
+
+    while (list != NULL && fd < 0 && !stop_asked() && (entry = entry_next(list)) != NULL)
+        if (snapshot_is_parts_name(entry) && strcmp(entry, SNAPSHOT_PARTS) != 0)
+            fd = open_below(base, entry, st);
+    if (list != NULL)
+        closedir(list);
+    if (fd >= 0 || getrandom(&random, sizeof(random), 0) < 0)
+        return fd;
+    snprintf(name, sizeof(name), SNAPSHOT_PARTS "-%08" PRIx32, random);
+    return open_below(base, name, st);
+}
+
+int checkpoints_open_parts(int base, const char *node)
+{
+    struct stat st;
+    int parts, fd, reason;
+
+    if (fstat(base, &st) != 0)
+        return -1;
+    parts = open_below(base, SNAPSHOT_PARTS, &st);
+    if (parts < 0 && checkpoints_is_taken(errno))
+        parts = open_spare(base, &st);
+    if (parts < 0)
+        return -1;
+    fd = open_below(parts, node, &st);
+    reason = errno;
+    close(parts);
+    errno = reason;
+    return fd;
 }

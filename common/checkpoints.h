@@ -14,7 +14,7 @@
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key);
 
 /* The number that the link `latest` names. Checkpoints with a larger number were never announced,
- * and nobody reads them. INT64_MAX: there is no such link. */
+ * and nobody reads them. INT64_MAX: there is no such link, or only one of a stranger's. */
 int64_t checkpoints_latest(int dir);
 
 /* Does an entry of the directory make a snapshot needless? name is the entry's name. */
@@ -26,5 +26,15 @@ void checkpoints_remove_leftovers(int dir, const char *node);
 /* Is that by somebody who is trusted, in a directory of checkpoints (base)? Who else may write
  * there is not: to read a checkpoint may be to run a program. */
 bool checkpoints_trust(const struct stat *st, const struct stat *base);
+
+/* Has somebody made that entry of a directory of checkpoints who is not trusted? */
+bool checkpoints_is_stranger(int dir, const char *name);
+
+/* Has it failed, by its errno, since an entry has that name already? */
+bool checkpoints_is_taken(int reason);
+
+/* Open the directory BASE/.parts/NODE of an open BASE, or one like it if a stranger has taken the
+ * name .parts: .parts-XXXXXXXX. It is made if it is missing. -1 with errno. */
+int checkpoints_open_parts(int base, const char *node);
 
 #endif

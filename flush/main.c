@@ -289,7 +289,7 @@ static enum flush_result flush_buffer(const struct buffer *buffer, const struct 
         result = target_publish(target, snapshot, &name, err);
     if (result == FLUSH_DONE)
         error_set(err, "%" PRId64 " bytes in %s/%s", snapshot->bytes,
-                  error_path(snapshot->checkpoint).text, name);
+                  error_path(target_path(target)).text, name);
     target_close(target);
     return result;
 }

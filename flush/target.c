@@ -92,10 +92,42 @@ static int open_checkpoint(const char *path)
     return fd;
 }
 
+/* The parts of a sharded state have a directory of their own. What a stranger has made in its place
+ * says nothing of what is needed. */
+static int open_target(const char *path, const char *node)
+{
+    char *base = NULL;
+    int above, fd, reason;
+
+    if (!snapshot_is_parts_path(path, node, &base))
+        return open_checkpoint(path);
+    above = base != NULL ? open_checkpoint(base) : -1;
+    fd = above >= 0 ? checkpoints_open_parts(above, node) : -1;
+    reason = errno;
+    if (above >= 0)
+        close(above);
+    free(base);
+    errno = reason;
+    return fd;
+}
+
+/* Where it is; BASE/.parts-XXXXXXXX/NODE is not what it was called. */
+static char *path_of(int dir, const char *called)
+{
+    char link[48], path[PATH_MAX];
+    const char *parts = strstr(called, "/" SNAPSHOT_PARTS "/");
+    ssize_t len;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+    len = parts != NULL && dir >= 0 ? readlink(link, path, sizeof(path)) : -1;
+    return len > 0 && (size_t)len < sizeof(path) ? strndup(path, (size_t)len) : strdup(called);
+}
+
 struct target *target_open(const char *checkpoint, const struct snapshot_key *key, const char *node,
                            struct error *err)
 {
     struct target *target = calloc(1, sizeof(*target));
+    int reason;
 
     if (target == NULL) {
         error_set(err, "out of memory");
@@ -103,9 +135,10 @@ struct target *target_open(const char *checkpoint, const struct snapshot_key *ke
     }
     target->key = *key;
     target->fd = -1;
-    target->path = strdup(checkpoint);
+    target->dir = open_target(checkpoint, node);
+    reason = errno;
+    target->path = path_of(target->dir, checkpoint);
     target->block = malloc(BLOCK);
-    target->dir = open_checkpoint(checkpoint);
     snapshot_flushing_name(target->temporary, key, node, getpid());
     snapshot_flushed_name(target->flushed, key, node);
     if (target->dir >= 0 && target->path != NULL && target->block != NULL) {
@@ -113,7 +146,7 @@ struct target *target_open(const char *checkpoint, const struct snapshot_key *ke
         return target;
     }
     error_set(err, "cannot open the checkpoint directory %s: %s", error_path(checkpoint).text,
-              strerror(errno));
+              strerror(reason));
     target_close(target);
     return NULL;
 }
@@ -132,12 +165,18 @@ static enum flush_result covered(const struct target *target, const char *name, 
 enum flush_result target_begin(struct target *target, struct error *err)
 {
     char name[SNAPSHOT_NAME_SIZE] = "";
+    int rc;
 
     if (checkpoints_cover(target->dir, &target->key, name))
         return covered(target, name, err);
     if (stop_asked())
         return FLUSH_STOPPED;
-    if (mkdirat(target->dir, target->temporary, 0700) != 0)
+    rc = mkdirat(target->dir, target->temporary, 0700);
+    if (rc != 0 && errno == EEXIST) { /* somebody else has taken the name */
+        snapshot_other_name(target->temporary, randombytes_random());
+        rc = mkdirat(target->dir, target->temporary, 0700);
+    }
+    if (rc != 0)
         return failed(target, "make a directory", err);
     target->written = true;
     target->fd = openat(target->dir, target->temporary,
@@ -273,7 +312,7 @@ static enum flush_result rename_it(struct target *target, struct error *err)
 
     if (renameat(target->dir, target->temporary, target->dir, target->flushed) == 0)
         return FLUSH_DONE;
-    if (errno != EEXIST && errno != ENOTEMPTY)
+    if (!checkpoints_is_taken(errno))
         return failed(target, "rename", err);
     if (checkpoint_is_complete(target->dir, target->flushed, &has)) {
         if (snapshot_key_covers(&has, &target->key))
@@ -282,10 +321,14 @@ static enum flush_result rename_it(struct target *target, struct error *err)
                   has.job);
         return FLUSH_FAILED;
     }
-    /* Another process's removal of the directory has ended half-way. */
-    if (entry_remove(target->dir, target->flushed) != 0 ||
-        renameat(target->dir, target->temporary, target->dir, target->flushed) != 0)
-        return failed(target, "replace what is incomplete", err);
+    /* Another process's removal of the directory has ended half-way … */
+    if (entry_remove(target->dir, target->flushed) == 0 &&
+        renameat(target->dir, target->temporary, target->dir, target->flushed) == 0)
+        return FLUSH_DONE;
+    /* … or it is somebody else's. */
+    snapshot_other_name(target->flushed, randombytes_random());
+    if (renameat(target->dir, target->temporary, target->dir, target->flushed) != 0)
+        return failed(target, "rename", err);
     return FLUSH_DONE;
 }
 
@@ -309,6 +352,11 @@ enum flush_result target_publish(struct target *target, const struct snapshot *s
     target->written = false;
     *name = target->flushed;
     return sync_directory(target->dir) == 0 ? FLUSH_DONE : failed(target, "sync", err);
+}
+
+const char *target_path(const struct target *target)
+{
+    return target->path;
 }
 
 void target_close(struct target *target)

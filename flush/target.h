@@ -23,6 +23,9 @@ struct target;
 struct target *target_open(const char *checkpoint, const struct snapshot_key *key, const char *node,
                            struct error *err);
 
+/* Where the checkpoint directory is. */
+const char *target_path(const struct target *target);
+
 /* FLUSH_DONE: a directory under a temporary name is there to be filled. FLUSH_COVERED: err names
  * the newer checkpoint or snapshot. */
 enum flush_result target_begin(struct target *target, struct error *err);

@@ -119,9 +119,23 @@ void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_
              SNAPSHOT_NODE_MAX, node);
 }
 
+static bool is_random(const char *text)
+{
+    return strspn(text, DIGITS "abcdef") == 8 && text[8] == '\0';
+}
+
+/* No name of a node has a '+' in it. */
+void snapshot_other_name(char name[SNAPSHOT_NAME_SIZE], uint32_t random)
+{
+    size_t len = strcspn(name, "+");
+
+    snprintf(name + len, SNAPSHOT_NAME_SIZE - len, "+%08" PRIx32, random);
+}
+
 int snapshot_flushing_pid(const char *name, const char *node)
 {
     const char *at = name;
+    size_t len;
     int pid = 0;
 
     if (!take_text(&at, FLUSHING))
@@ -133,7 +147,10 @@ int snapshot_flushing_pid(const char *name, const char *node)
     }
     if (!take_text(&at, node) || !take_text(&at, "-"))
         return 0;
-    return number_parse(at, strlen(at), 1, INT_MAX, &pid) == 0 ? pid : 0;
+    len = strcspn(at, "+");
+    if (at[len] != '\0' && !is_random(at + len + 1))
+        return 0;
+    return number_parse(at, len, 1, INT_MAX, &pid) == 0 ? pid : 0;
 }
 
 bool snapshot_is_flushed_name(const char *name, uint32_t job)
@@ -165,6 +182,27 @@ int64_t snapshot_checkpoint_number(const char *name)
 bool snapshot_is_checkpoint_name(const char *name)
 {
     return take_text(&name, FLUSHED) || snapshot_checkpoint_number(name) >= 0;
+}
+
+bool snapshot_is_parts_name(const char *name)
+{
+    return take_text(&name, SNAPSHOT_PARTS) &&
+           (*name == '\0' || (take_text(&name, "-") && is_random(name)));
+}
+
+bool snapshot_is_parts_path(const char *path, const char *node, char **base)
+{
+    const char *last = strrchr(path, '/');
+    size_t len = strlen("/" SNAPSHOT_PARTS);
+    const char *parts;
+
+    if (last == NULL || strcmp(last + 1, node) != 0 || (size_t)(last - path) <= len)
+        return false;
+    parts = last - len;
+    if (strncmp(parts, "/" SNAPSHOT_PARTS, len) != 0)
+        return false;
+    *base = strndup(path, (size_t)(parts - path));
+    return true;
 }
 
 /* ---- manifests ------------------------------------------------------------------------------- */

@@ -102,6 +102,10 @@ void snapshot_flushing_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot
 void snapshot_flushed_name(char name[SNAPSHOT_NAME_SIZE], const struct snapshot_key *key,
                            const char *node);
 
+/* Another name like it, if somebody else has taken that: NAME+XXXXXXXX. It replaces one that was
+ * added before. */
+void snapshot_other_name(char name[SNAPSHOT_NAME_SIZE], uint32_t random);
+
 /* The id of the process that has made .flushing-...-PID on this node. 0: the name is another. */
 int snapshot_flushing_pid(const char *name, const char *node);
 
@@ -118,5 +122,15 @@ bool snapshot_is_flushing_name(const char *name, uint32_t job, uint32_t restarts
 
 /* Can it be the name of a checkpoint or of a flushed snapshot: 00000012, .flushed-...? */
 bool snapshot_is_checkpoint_name(const char *name);
+
+/* Within the checkpoint directory: parts of sharded states. */
+#define SNAPSHOT_PARTS ".parts"
+
+/* Is it that name, or .parts-XXXXXXXX, which is there if somebody else has taken that? */
+bool snapshot_is_parts_name(const char *name);
+
+/* Does a path name the directory of a node's parts: BASE/.parts/NODE? *base is a new string, NULL
+ * when out of memory. */
+bool snapshot_is_parts_path(const char *path, const char *node, char **base);
 
 #endif

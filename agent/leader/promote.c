@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "agent/leader/leader_internal.h"
 #include "agent/leader/post.h"
 #include "agent/leader/promote.h"
@@ -70,7 +72,8 @@ static int list(struct promoting *promoting, int dir)
     while (rc == 0 && (name = entry_next(entries)) != NULL) {
         bool ours = snapshot_is_flushed_name(name, promoting->job);
 
-        if (strlen(name) >= SNAPSHOT_NAME_SIZE || (!ours && snapshot_checkpoint_number(name) < 0))
+        if (strlen(name) >= SNAPSHOT_NAME_SIZE || (!ours && snapshot_checkpoint_number(name) < 0) ||
+            checkpoints_is_stranger(dir, name))
             continue;
         flushed += ours;
         rc = add_entry(promoting, name);
@@ -85,20 +88,36 @@ static int list(struct promoting *promoting, int dir)
 static int point_latest(int dir, const char *number)
 {
     char link[64];
+    int rc, reason;
 
     snprintf(link, sizeof(link), ".new-latest-%d", (int)getpid());
     unlinkat(dir, link, 0);
-    if (symlinkat(number, dir, link) != 0)
+    rc = symlinkat(number, dir, link);
+    if (rc != 0 && errno == EEXIST) { /* somebody else has taken the name */
+        snprintf(link, sizeof(link), ".new-latest-%08" PRIx32, randombytes_random());
+        rc = symlinkat(number, dir, link);
+    }
+    if (rc != 0)
         return -1;
     if (renameat(dir, link, dir, "latest") == 0)
         return 0;
+    reason = errno;
     unlinkat(dir, link, 0);
-    return -1;
+    errno = reason;
+    return checkpoints_is_stranger(dir, "latest") ? 0 : -1; /* nobody reads that one */
+}
+
+/* The next one that nobody has taken: strangers' do not count otherwise. */
+static void choose_number(int dir, int64_t number, char text[32])
+{
+    do {
+        snprintf(text, 32, "%08" PRId64, number++);
+    } while (faccessat(dir, text, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 static int give_number(int dir, const struct promotion *promotion, char number[32])
 {
-    snprintf(number, 32, "%08" PRId64, promotion->number);
+    choose_number(dir, promotion->number, number);
     if (point_latest(dir, number) != 0 || renameat(dir, promotion->chosen->name, dir, number) != 0)
         return -1;
     return fsync(dir) == 0 || errno == EINVAL ? 0 : -1;

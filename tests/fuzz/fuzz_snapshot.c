@@ -30,6 +30,18 @@ static void check_snapshot(const struct snapshot *snapshot)
     free(text);
 }
 
+static void check_parts(const char *text)
+{
+    char *base = NULL;
+
+    if (snapshot_is_parts_path(text, "n1", &base))
+        MUST(base != NULL && base[0] != '\0' && strncmp(text, base, strlen(base)) == 0);
+    else
+        MUST(base == NULL);
+    free(base);
+    MUST(!snapshot_is_parts_name(text) || !snapshot_is_checkpoint_name(text));
+}
+
 static void check_names(const char *text)
 {
     struct error err = {""};
@@ -38,12 +50,15 @@ static void check_names(const char *text)
     char name[SNAPSHOT_NAME_SIZE];
     int pid = snapshot_flushing_pid(text, "n1");
 
+    check_parts(text);
     MUST(pid >= 0 && (pid == 0 || !snapshot_is_checkpoint_name(text)));
     if (snapshot_run_parse(text, &run, &err) != 0) {
         fuzz_check_refusal(&err);
         return;
     }
     snapshot_flushing_name(name, &key, run.node, 77);
+    MUST(snapshot_flushing_pid(name, run.node) == 77);
+    snapshot_other_name(name, 1);
     MUST(snapshot_flushing_pid(name, run.node) == 77);
     snapshot_flushed_name(name, &key, run.node);
     MUST(snapshot_is_checkpoint_name(name) && strchr(name, '/') == NULL);

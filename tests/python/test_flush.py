@@ -16,6 +16,7 @@ import os
 import pathlib
 import pickle
 import random
+import re
 import resource
 import shutil
 import signal
@@ -30,6 +31,7 @@ import unittest
 
 import slurm_elastic
 import tap
+from slurm_elastic._opened import open_base
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 FLUSH = pathlib.Path(os.environ.get("top_builddir", "."), "flush/elastic-flush").absolute()
@@ -453,6 +455,66 @@ class Torn(Base):
             shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1")
             os.chown(each, 0, 0)
         self.flush(says="dropped")
+
+    def plant(self, path):
+        """A directory of somebody else's, which root's flush does not remove either."""
+        (path / "there").mkdir(parents=True)
+        os.chown(path, STRANGER, STRANGER)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+    def test_names_that_strangers_have_taken_hinder_nothing(self):
+        self.buffer(0)
+        self.checkpoint.mkdir(0o1777)
+        self.plant(self.checkpoint / ".flushed-12.0.3.1-n1")
+
+        def take():
+            self.plant(self.checkpoint / f".flushing-12.0.3.1-n1-{os.getpid()}")
+
+        line = self.flush(says="flushed", preexec_fn=take)
+        name = re.search(r"/(\.flushed-12\.0\.3\.1-n1\+[0-9a-f]{8})\n", line)[1]
+        self.assert_flushed(name, {"state.pt": b"state"})
+        self.flush(says=f"{name} is as new or newer")
+        self.assertEqual(sum(each.startswith(".flushing-") for each in self.names()), 1)
+        # A link `latest` of theirs says nothing of what counts.
+        (self.checkpoint / name).rename(self.checkpoint / "00000001")
+        os.symlink("00000000", self.checkpoint / "latest")
+        self.flush(says="flushed")
+        shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1", ignore_errors=True)
+        for path in self.checkpoint.glob(".flushed-*"):
+            shutil.rmtree(path)
+        os.chown(self.checkpoint / "latest", STRANGER, STRANGER, follow_symlinks=False)
+        self.flush(says="00000001 is as new or newer")
+
+    @tap.needs_torch
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+    def test_parts_of_a_stranger_cover_nothing(self):
+        parts = self.checkpoint / ".parts"
+        self.buffer(0, {"part-00000-of-00001": b"abc"}, checkpoint=str(parts / "n1"))
+        self.flush(says=f"in {parts}/n1/.flushed-12.0.3.1-n1")
+        self.flush(says="as new or newer")
+        self.assertEqual(parts.stat().st_mode & 0o777, 0o700)
+        # With all that the stranger has put there.
+        for path in (parts, *parts.rglob("*")):
+            os.chown(path, STRANGER, STRANGER)
+        line = self.flush(says=f"in {parts}-")
+        spare = pathlib.Path(re.search(r" in (.*)/n1/.flushed-12.0.3.1-n1\n", line)[1])
+        self.assertRegex(spare.name, r"^\.parts-[0-9a-f]{8}$")
+        self.flush(says=f"dropped: snapshot/0 of 12.0, generation 3, step 1: {spare}/n1/")
+        from slurm_elastic import _sharded_snapshot  # with PyTorch
+
+        with open_base(self.checkpoint) as base:
+            found = _sharded_snapshot.find(base, "12")
+        self.assertEqual(
+            [list(map(str, each.paths)) for each in found],
+            [[f"{spare.name}/n1/.flushed-12.0.3.1-n1/part-00000-of-00001"]],
+        )
+        # In a directory of one's own in which others may write, too; and beside a link.
+        os.chown(parts, 0, 0)
+        parts.chmod(0o777)
+        self.flush(says=f"dropped: snapshot/0 of 12.0, generation 3, step 1: {spare}/n1/")
+        shutil.rmtree(parts)
+        parts.symlink_to(self.directory)
+        self.flush(says=f"dropped: snapshot/0 of 12.0, generation 3, step 1: {spare}/n1/")
 
     def test_links_in_the_place_of_directories(self):
         elsewhere = self.directory / "elsewhere"

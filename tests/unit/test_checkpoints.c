@@ -118,9 +118,98 @@ static void test_links(void **state)
     assert_true(is_complete());
 }
 
+/* What strangers have put there says nothing. */
+static void test_latest(void **state)
+{
+    int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)state;
+    assert_true(checkpoints_latest(dir) == INT64_MAX);
+    assert_int_equal(symlinkat("00000007", dir, "latest"), 0);
+    assert_true(checkpoints_latest(dir) == 7);
+    assert_false(checkpoints_is_stranger(dir, "latest") || checkpoints_is_stranger(dir, "none"));
+    if (geteuid() == 0) {
+        assert_int_equal(fchownat(dir, "latest", OTHER_UID, OTHER_UID, AT_SYMLINK_NOFOLLOW), 0);
+        assert_true(checkpoints_is_stranger(dir, "latest"));
+        assert_true(checkpoints_latest(dir) == INT64_MAX);
+        assert_int_equal(fchown(dir, OTHER_UID, OTHER_UID), 0); /* he may remove all anyway */
+        assert_true(checkpoints_latest(dir) == 7);
+        assert_int_equal(fchown(dir, 0, 0), 0);
+    }
+    close(dir);
+}
+
+/* Where the parts of a node are. Free with free(). */
+static char *parts_of(int dir)
+{
+    char link[64], path[256] = "";
+    int fd = checkpoints_open_parts(dir, "n1");
+
+    assert_true(fd >= 0);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    assert_true(readlink(link, path, sizeof(path) - 1) > 0);
+    close(fd);
+    return strdup(path);
+}
+
+static void expect_parts(int dir, const char *name)
+{
+    char *found = parts_of(dir);
+
+    assert_string_equal(found, path_of(name));
+    free(found);
+}
+
+/* Returns the name. */
+static char *expect_spare(int dir, const char *before)
+{
+    char *found = parts_of(dir), *name = strstr(found, ".parts-");
+
+    assert_non_null(name);
+    assert_true(snapshot_is_parts_name(strtok(name, "/")));
+    if (before != NULL)
+        assert_string_equal(name, before);
+    name = strdup(name);
+    free(found);
+    return name;
+}
+
+static void test_parts(void **state)
+{
+    int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *spare;
+
+    (void)state;
+    expect_parts(dir, ".parts/n1");
+    expect_parts(dir, ".parts/n1");
+    assert_int_equal(chmod(path_of(".parts"), 0777), 0);
+    spare = expect_spare(dir, NULL);
+    assert_int_equal(chmod(path_of(".parts"), 0700), 0);
+    expect_parts(dir, ".parts/n1");
+    assert_int_equal(unlinkat(dir, ".parts/n1", AT_REMOVEDIR) | rmdir(path_of(".parts")), 0);
+    assert_int_equal(symlinkat("1", dir, ".parts"), 0);
+    free(expect_spare(dir, spare));
+    assert_int_equal(unlinkat(dir, ".parts", 0), 0);
+    put(".parts", "");
+    free(expect_spare(dir, spare));
+    if (geteuid() == 0) {
+        assert_int_equal(unlinkat(dir, ".parts", 0), 0);
+        expect_parts(dir, ".parts/n1");
+        assert_int_equal(chown(path_of(".parts"), OTHER_UID, OTHER_UID), 0);
+        free(expect_spare(dir, spare));
+        assert_int_equal(chown(path_of(spare), OTHER_UID, OTHER_UID), 0);
+        free(spare);
+        spare = expect_spare(dir, NULL);
+    }
+    free(spare);
+    close(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_latest, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_parts, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_sizes, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_writable_by_others, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_of_others, make_one, remove_one),

@@ -420,6 +420,11 @@ static void test_directory_names(void **state)
     assert_int_equal(snapshot_flushing_pid(name, "n1"), 77);
     assert_int_equal(snapshot_flushing_pid(name, "n"), 0);
     assert_int_equal(snapshot_flushing_pid(name, "n11"), 0);
+    snapshot_other_name(name, 0xab);
+    assert_string_equal(name, ".flushing-12.0.3.1234-n1-77+000000ab");
+    snapshot_other_name(name, UINT32_MAX);
+    assert_string_equal(name, ".flushing-12.0.3.1234-n1-77+ffffffff");
+    assert_int_equal(snapshot_flushing_pid(name, "n1"), 77);
     assert_true(snapshot_is_flushing_name(name, 12, 1));
     assert_false(snapshot_is_flushing_name(name, 12, 0));
     assert_false(snapshot_is_flushing_name(name, 1, 1));
@@ -428,6 +433,8 @@ static void test_directory_names(void **state)
     /* The longest is whole. */
     memset(node, 'n', SNAPSHOT_NODE_MAX);
     snapshot_flushing_name(name, &largest, node, INT32_MAX);
+    assert_int_equal(snapshot_flushing_pid(name, node), INT32_MAX);
+    snapshot_other_name(name, 1);
     assert_int_equal(snapshot_flushing_pid(name, node), INT32_MAX);
 }
 
@@ -440,6 +447,10 @@ static void test_other_directory_names(void **state)
                                                ".flushing-12.0.3.1-n1-0",
                                                ".flushing-12.0.3.1-n1--5",
                                                ".flushing-12.0.3.1-n1-5x",
+                                               ".flushing-12.0.3.1-n1-5+",
+                                               ".flushing-12.0.3.1-n1-5+000000ag",
+                                               ".flushing-12.0.3.1-n1-5+0000000ab",
+                                               ".flushing-12.0.3.1-n1-+000000ab",
                                                ".flushing-12.0.3-n1-5",
                                                ".flushing-12.0.3.1-n1-99999999999",
                                                ".flushing-12.x.3.1-n1-5",
@@ -463,9 +474,49 @@ static void test_other_directory_names(void **state)
     assert_int_equal(snapshot_flushing_pid(".flushing-12.0.3.1-a-1-5", "a"), 0);
 }
 
+static void test_parts(void **state)
+{
+    static const struct {
+        const char *path, *base;
+    } examples[] = {
+        {"/a/b/.parts/n1", "/a/b"},
+        {"/.parts/.parts/n1", "/.parts"},
+        {"/a/b/.parts/n11", NULL},
+        {"/a/b/.parts/n", NULL},
+        {"/a/b/.parts/n1/", NULL},
+        {"/a/b/x.parts/n1", NULL},
+        {"/a/b/.parts-0123abcd/n1", NULL},
+        {"/.parts/n1", NULL},
+        {".parts/n1", NULL},
+        {"n1", NULL},
+        {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        char *base = NULL;
+
+        assert_int_equal(snapshot_is_parts_path(examples[i].path, "n1", &base),
+                         examples[i].base != NULL);
+        if (examples[i].base != NULL)
+            assert_string_equal(base, examples[i].base);
+        else
+            assert_null(base);
+        free(base);
+    }
+    assert_true(snapshot_is_parts_name(".parts"));
+    assert_true(snapshot_is_parts_name(".parts-0123abcd"));
+    for (const char *const *name =
+             (const char *[]){"", "parts", ".parts-", ".parts-0123abc", ".parts-0123abcde",
+                              ".parts-0123ABCD", ".partsx", NULL};
+         *name != NULL; name++)
+        assert_false(snapshot_is_parts_name(*name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_other_job),
         cmocka_unit_test(test_random_order),
