@@ -25,6 +25,7 @@ def held(round, part, parts):
 #   damaged  what the buddy has of the lost one is not what it was
 #   shrunk   before that, the last rank leaves, in a planned change: no step follows it
 #   giving   the same, and DEAD are lost while it gives away its part
+#   copying  the same, and DEAD are lost before that, while it gives away copies
 #   joining  before that, the NEW ones join, and DEAD are lost while they get their parts
 #   saved    there is a checkpoint of step 2
 #   hsdp     replicas of two
@@ -125,6 +126,19 @@ def lost_in_exchange(going, coming):
     exchange(*({rank: rows for rank, rows in each.items() if rank not in dead} for each in (going, coming)))
     raise ConnectionError("torn")
 
+exchange_apart = _buddy_copies.exchange_apart
+
+def lost_while_copying(going, coming):
+    if process in dead:
+        os._exit(0)
+    for each in dead:
+        try:
+            dist.recv(torch.zeros(1), each)
+        except RuntimeError:
+            continue  # its connections have ended
+        sys.exit("nobody is lost")
+    exchange_apart(going, coming)
+
 state, reference = build(True), build(False)
 state._progress.watch()
 rank = process
@@ -148,14 +162,17 @@ if process < size:
     train(state, 6)
     if "shrunk" in kind:
         leave(True)
-        state._copies.hand_over(state._sharding.hand_over((rank, size - 1) if rank < size - 1 else None))
+        state._sharding.hand_over((rank, size - 1) if rank < size - 1 else None, state._copies.hand_over)
         _membership.end(state)
         size -= 1
         if rank == size:
             os._exit(0)
         enter("shrunk", rank, size)
-    if "giving" in kind:
-        _sharding.exchange = lost_in_exchange
+    if "giving" in kind or "copying" in kind:
+        if "giving" in kind:
+            _sharding.exchange = lost_in_exchange
+        else:
+            _buddy_copies.exchange_apart = lost_while_copying
         size -= 1
         place = (rank, size) if rank < size else (-1, 0)
         _events.next_world = lambda timeout: _events.World(2, 1, *place, 0, 1, size, 0)
@@ -404,6 +421,15 @@ class Chance(unittest.TestCase):
                 self.assertNotIn(each.held, holdings[each.target], seed)
             if not any(goes):
                 self.assertEqual(transfers, [])
+            # One that stays is lost in the midst of it: what others send to others arrives.
+            for dead in {node for node, leaves in enumerate(goes) if not leaves}:
+                left = [list(each) if stay[rank] else [] for rank, each in enumerate(holdings)]
+                for each in transfers:
+                    if nodes[each.source] != dead:
+                        left[each.target].append(each.held)
+                left = [[] if nodes[rank] == dead else each for rank, each in enumerate(left)]
+                if any(left):
+                    self.assertEqual(_buddy.newest_whole(left)[0], round, seed)
             after = [list(holding) if stay[rank] else [] for rank, holding in enumerate(holdings)]
             for each in transfers:
                 after[each.target].append(each.held)
@@ -452,8 +478,19 @@ class Lost(unittest.TestCase):
         self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
 
     def test_while_its_buddy_gives_away_its_part_and_leaves(self):
-        said = self.train("saved giving", 4, 0, [2], 2)
-        self.assert_goes_on(said, "the newest checkpoint, step 2", "4 steps")
+        said = self.train("giving", 4, 0, [2], 5)
+        self.assertIn("slurm_elastic: parts of the state were not handed over: ", said)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
+
+    def test_while_its_buddy_gives_away_copies(self):
+        said = self.train("copying", 4, 0, [2], 5)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
+
+    def test_while_it_gets_a_copy_of_one_that_leaves(self):
+        # What that one sends to others arrives.
+        said = self.train("copying", 4, 0, [0], 5)
+        self.assertIn("slurm_elastic: parts of the state were not handed over: ", said)
+        self.assert_goes_on(said, f"{self.COPIES}, step 5", "1 step")
 
     def test_while_a_newcomer_gets_its_part(self):
         said = self.train("joining", 3, 1, [1], 5)

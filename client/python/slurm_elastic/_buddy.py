@@ -156,7 +156,8 @@ def before_leaving(
     stay      whether it goes on in the next world.
 
     Each part of the newest whole round is then on two nodes, if two stay. Those that have less to
-    keep get more.
+    keep get more. A rank that leaves sends rather than one that stays. If the latter is lost
+    meanwhile, the other copy of its part is on its way.
     """
     newest, _ = newest_whole(holdings)
     if newest is None:
@@ -177,7 +178,7 @@ def before_leaving(
             others = [rank for rank in staying if nodes[rank] not in safe]
             if len(safe) >= 2 or not others:
                 break
-            source = min(have[part], key=lambda rank: (sent[rank], rank))
+            source = min(have[part], key=lambda rank: (stay[rank], sent[rank], rank))
             target = min(others, key=lambda rank: (kept[rank], rank))
             transfers.append(Transfer(have[part][source], source, target))
             sent[source] += 1

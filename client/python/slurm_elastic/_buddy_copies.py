@@ -31,7 +31,7 @@ import torch.distributed as dist
 
 from . import _buddy, _flat, _left_behind, _memory, _packed, _sharded_snapshot, _world
 from ._buddy import Held, Round
-from ._transfer import exchange
+from ._transfer import exchange_apart
 
 if TYPE_CHECKING:
     from ._sharding import Sharding
@@ -226,6 +226,9 @@ class Copies:
         A collective call of all ranks of a world, which ends.
 
         stay  for each rank, whether it goes on.
+
+        Raises what torch.distributed raises if a rank is lost. This rank then has all copies that
+        have arrived from others.
         """
         if all(stay) or not any(stay) or not self._every:
             return
@@ -238,19 +241,26 @@ class Copies:
         checksums = {held: checksum for row in table for held, checksum in row}
         going: Dict[int, List[torch.Tensor]] = {}
         coming: Dict[int, List[torch.Tensor]] = {}
-        made: List[_Copy] = []
-        for held, source, target in _buddy.before_leaving(holdings, self.nodes, stay):
-            if source == rank:
-                one = next(each for each in mine if each.held == held)
-                going.setdefault(target, []).append(one.bytes)
-            elif target == rank:
-                buffer = self.room(held.size)
-                if buffer is None:
-                    raise MemoryError("there is no memory for the copies of those that leave")
-                made.append(_Copy(held, buffer, checksums[held]))
-                coming.setdefault(source, []).append(made[-1].bytes)
-        exchange(going, coming)
-        self.add(made)
+        made: Dict[_buddy.Transfer, _Copy] = {}
+        transfers = _buddy.before_leaving(holdings, self.nodes, stay)
+        for each in (each for each in transfers if each.target == rank):
+            buffer = self.room(each.held.size)
+            if buffer is not None:
+                made[each] = _Copy(each.held, buffer, checksums[each.held])
+        # Only what there is room for: where it is missing, the rest goes on all the same.
+        dist.all_gather_object(table, list(made))
+        for each in (each for row in table for each in row):
+            if each.source == rank:
+                one = next(copy for copy in mine if copy.held == each.held)
+                going.setdefault(each.target, []).append(one.bytes)
+            elif each.target == rank:
+                coming.setdefault(each.source, []).append(made[each].bytes)
+        try:
+            exchange_apart(going, coming)
+        except Exception:
+            self.add([each for each in made.values() if each.is_right()])
+            raise
+        self.add(list(made.values()))
 
     def check(self, round: Round) -> None:
         """Drop the copies of a round that are not what they were."""

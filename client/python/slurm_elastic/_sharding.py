@@ -493,13 +493,16 @@ class Sharding:
         meet()
         self._install({key: pieces[0].tensor for key, pieces in found.items()})
 
-    def hand_over(self, following: Optional[Tuple[int, int]]) -> List[bool]:
+    def hand_over(
+        self,
+        following: Optional[Tuple[int, int]],
+        first: Callable[[List[bool]], None] = lambda stay: None,
+    ) -> None:
         """Before some ranks leave: those that stay get what is theirs then. A collective call of
         all ranks of a world, which ends.
 
         following  (rank, size) of this process in the next world; None: it leaves.
-
-        Returns for each rank whether it stays.
+        first      is called before any rows are sent, with whether each rank stays.
         """
         self.moved = Moved(0, 0)
         self.detach()
@@ -508,7 +511,8 @@ class Sharding:
         places = [each[0] for each in table]
         stay = [place is not None for place in places]
         if all(stay) or not any(stay):
-            return stay
+            return
+        first(stay)
         ranks = [None if place is None else place[0] for place in places]
         size = max(place[1] for place in places if place is not None)
         have = [each[1] for each in table]
@@ -522,7 +526,6 @@ class Sharding:
         meet()
         if is_known and following is not None and size == sum(rank is not None for rank in ranks):
             self._pieces = found  # there are no newcomers, who would need the others
-        return stay
 
     # ---- files -----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import itertools
 import pickle
 import queue
 import threading
+import time
 from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -27,6 +28,7 @@ IN_PLACE = 16  # of a parcel: a tensor that is larger than this part travels as 
 PARCELS = 8  # on their way at once
 SENT = datetime.timedelta(seconds=20)  # for a parcel to be taken, which is a matter of milliseconds
 LOOK = 0.05  # seconds between looks whether the world is torn
+LATE = 3.0  # … that a rank of a torn world may still take: less than the leader waits for it
 ALIGNMENT = 16  # of a tensor in a parcel, which is enough for every type
 
 
@@ -340,6 +342,35 @@ def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.
             for into, content in parcel.after:
                 into.copy_(content)
     sender.finish()
+
+
+def exchange_apart(
+    going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.Tensor]]
+) -> None:
+    """The same, but the loss of a rank keeps nothing back that others send or get.
+
+    Each rank has a thread of its own. Raises the first error when the others have ended, or LATE
+    after it is known that the world is torn.
+    """
+    errors: queue.SimpleQueue[Exception] = queue.SimpleQueue()
+
+    def run(*tensors: Dict[int, List[torch.Tensor]]) -> None:
+        try:
+            exchange(*tensors)
+        except Exception as error:
+            errors.put(error)
+
+    threads = [_left_behind.start(run, {rank: each}, {}) for rank, each in going.items()]
+    threads += [_left_behind.start(run, {}, {rank: each}) for rank, each in coming.items()]
+    limit = None
+    while any(each.is_alive() for each in threads):
+        if limit is None and _events.torn(0):
+            limit = time.monotonic() + LATE
+        if limit is not None and time.monotonic() > limit:
+            raise ConnectionError("the world is torn, and a rank neither sends nor takes anything")
+        next(each for each in threads if each.is_alive()).join(LOOK)
+    if not errors.empty():
+        raise errors.get()
 
 
 def _in_turns(parcels: Dict[int, Iterator[_Parcel]]) -> Iterator[Tuple[int, _Parcel]]:

@@ -387,8 +387,8 @@ def _hand_over(sharding: Sharding, state: State) -> Optional[_events.World]:
         return None
     place = (following.rank, following.size) if following.size else None
     try:
-        stay = sharding.hand_over(place)
-        state._copies.hand_over(stay)
+        # Copies first: whoever is lost after that, they are there.
+        sharding.hand_over(place, state._copies.hand_over)
     except Exception as error:
         # A rank was lost meanwhile. All ranks then find that some rows are missing.
         print(
