@@ -197,11 +197,11 @@ void group_add_own_times(struct group *group, json_object *msg)
     group->health_known = true;
 }
 
-static const char *tail_of(struct group *group, int rank)
+static const char *why_ended(struct group *group, const struct worker_exit *ended)
 {
-    const struct rank_tail *tail = tail_find(group, rank);
+    const struct rank_tail *tail = tail_find(group, ended->rank);
 
-    return tail != NULL ? tail_line(&tail->last) : NULL;
+    return tail != NULL ? tail_why(&tail->last, NULL, ended->signal) : NULL;
 }
 
 static void send_exit(struct group *group, const struct worker_exit *ended)
@@ -209,16 +209,15 @@ static void send_exit(struct group *group, const struct worker_exit *ended)
     struct member *m = group->member;
     json_object *msg = member_generation_message("exit", group->world->generation);
     json_object *error = json_object_get(ended->error);
+    const char *why = why_ended(group, ended);
 
     /* The state of live workers is also on other nodes. */
     group->torn = group->torn || (!workers_live(group->workers) &&
                                   (ended->signal == SIGKILL ||
                                    (!ended->told && (ended->code != 0 || ended->signal != 0))));
-    if (error == NULL && (ended->code != 0 || ended->signal != 0) &&
-        tail_of(group, ended->rank) != NULL) {
+    if (error == NULL && (ended->code != 0 || ended->signal != 0) && why != NULL) {
         error = json_object_new_object();
-        json_object_object_add(error, "message",
-                               json_object_new_string(tail_of(group, ended->rank)));
+        json_object_object_add(error, "message", json_object_new_string(why));
     }
     /* The slot, because the rank may be another one in the leader's world, which may change while
      * this message is on its way. */

@@ -300,7 +300,7 @@ static void on_command_output(int rank, int fd, const char *data, size_t len, vo
 static void on_command_exited(const struct worker_exit *ended, void *arg)
 {
     struct probe *p = arg;
-    const char *why = tail_why(&p->tail, ended->error);
+    const char *why = tail_why(&p->tail, ended->error, ended->signal);
 
     p->succeeded = ended->code == 0 && ended->signal == 0;
     if (p->late)

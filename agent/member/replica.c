@@ -311,7 +311,7 @@ static void say_exit(struct task *task, const struct worker_exit *ended)
 {
     struct replica *r = task->replica;
     int status = ended->signal != 0 ? 128 + ended->signal : ended->code;
-    const char *why = tail_why(&task->tail, ended->error);
+    const char *why = tail_why(&task->tail, ended->error, ended->signal);
     char text[64] = "";
 
     if (r->status == 0)

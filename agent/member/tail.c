@@ -2,10 +2,37 @@
 /* The last line on stderr (tail.h). */
 #include "agent/member/tail.h"
 
+#include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/json_get.h"
+
+/* "FILE:LINE: CATEGORY: TEXT", as Python's module warnings writes it. */
+static bool is_warning(const char *line)
+{
+    const char *end = strstr(line, "Warning: "), *start = end;
+
+    if (end == NULL)
+        return false;
+    while (start > line && (isalnum((unsigned char)start[-1]) || start[-1] == '_'))
+        start--;
+    return start - line >= 3 && start[-1] == ' ' && start[-2] == ':' &&
+           isdigit((unsigned char)start[-3]);
+}
+
+static void take_line(struct tail *tail)
+{
+    tail->next[tail->used] = '\0';
+    if (tail->warned && strncmp(tail->next, "  ", 2) == 0) {
+        tail->warned = false; /* the source of the line */
+        return;
+    }
+    tail->warned = is_warning(tail->next);
+    if (!tail->warned)
+        memcpy(tail->line, tail->next, tail->used + 1);
+}
 
 void tail_feed(struct tail *tail, const char *data, size_t len)
 {
@@ -15,10 +42,8 @@ void tail_feed(struct tail *tail, const char *data, size_t len)
                 tail->next[tail->used++] = data[i];
             continue;
         }
-        if (tail->used > 0) {
-            tail->next[tail->used] = '\0';
-            memcpy(tail->line, tail->next, tail->used + 1);
-        }
+        if (tail->used > 0)
+            take_line(tail);
         tail->used = 0;
     }
 }
@@ -26,6 +51,7 @@ void tail_feed(struct tail *tail, const char *data, size_t len)
 void tail_set(struct tail *tail, const char *line)
 {
     snprintf(tail->line, sizeof(tail->line), "%s", line);
+    tail->known = true;
 }
 
 const char *tail_line(const struct tail *tail)
@@ -33,9 +59,11 @@ const char *tail_line(const struct tail *tail)
     return tail->line[0] != '\0' ? tail->line : NULL;
 }
 
-const char *tail_why(const struct tail *tail, json_object *error)
+const char *tail_why(const struct tail *tail, json_object *error, int signal)
 {
     const char *message = json_get_string(error, "message");
 
-    return message != NULL ? message : tail_line(tail);
+    if (message != NULL)
+        return message;
+    return signal != SIGKILL || tail->known ? tail_line(tail) : NULL;
 }

@@ -293,6 +293,10 @@ UNIT_TESTS += tests/unit/test_pattern
 tests_unit_test_pattern_SOURCES = tests/unit/test_pattern.c
 tests_unit_test_pattern_LDADD = $(AGENT_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
 
+UNIT_TESTS += tests/unit/test_tail
+tests_unit_test_tail_SOURCES = tests/unit/test_tail.c
+tests_unit_test_tail_LDADD = $(AGENT_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
+
 UNIT_TESTS += tests/unit/test_reclaim
 tests_unit_test_reclaim_SOURCES = tests/unit/test_reclaim.c
 tests_unit_test_reclaim_LDADD = $(AGENT_LIBS) $(UNIT_LIBS) $(LIBUV_LIBS)
