@@ -111,11 +111,19 @@ class Steps(Case):
                     self.param_groups[0]["params"][0].add_(1)
                 return closure()
 
+        class Inheriting(torch.optim.SGD):
+            def add_param_group(self, group):
+                super().add_param_group({**group, "name": "all"})
+
         def closure():
             self.backward()
             raise RuntimeError("torn")
 
-        for kind, is_none in ((torch.optim.SGD, True), (Perturbing, False)):
+        for kind, is_none in (
+            (torch.optim.SGD, True),
+            (Inheriting, True),
+            (Perturbing, False),
+        ):
             for arguments, named in (((closure,), {}), ((), {"closure": closure})):
                 with self.subTest(kind=kind.__name__, named=bool(named)):
                     self.setUp()

@@ -73,10 +73,11 @@ def has_step_hooks(optimizer: Any) -> bool:
 
 
 def calls_closure_first(optimizer: Any) -> bool:
-    """Whether step(closure) calls the closure before it changes a parameter: PyTorch's own
-    optimizers do. Others may have changed parameters before (SAM).
+    """Whether step(closure) calls the closure before it changes a parameter: that of PyTorch's own
+    optimizers does, and classes of the script may inherit it. Others may have changed parameters
+    before (SAM).
     """
-    return f"{type(optimizer).__module__}.".startswith("torch.optim.")
+    return f"{type(optimizer).step.__module__}.".startswith("torch.optim.")
 
 
 def pass_for_step(function: Callable[..., Any], step: Callable[..., Any]) -> None:
