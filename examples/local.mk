@@ -46,6 +46,7 @@ dist_digits_DATA = \
     examples/digits/train_ddp.py \
     examples/digits/train_elastic.py \
     examples/digits/train_fsdp.py \
+    examples/digits/train_pipeline.py \
     examples/digits/train_restart.py
 
 fitdir = $(examplesdir)/fit

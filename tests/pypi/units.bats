@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # --elastic-replica: nodes that are added, removed and lost together. Hybrid sharding (HSDP) and tensor
-# parallelism in live mode, for which a newer PyTorch than Debian's is needed. What any script finds
-# is in tests/system/main_path.bats.
-# Takes 70 s
+# parallelism in live mode, pipelines in restart mode, for which a newer PyTorch than Debian's is
+# needed. What any script finds is in tests/system/main_path.bats.
+# Takes 90 s
 
 NEWER=$PYTHON
 load ../system/helpers
@@ -31,6 +31,12 @@ teardown() {
 
 has_stepped_at() { grep -q "world $1 loss" "$TB_WORK/$job.out"; }
 
+agrees() {
+    as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$LOG"
+    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$LOG"
+    echo "$output"
+}
+
 # The process of rank 3, by its log.
 rank_3() { tail -n 1 "$LOG.3" | sed 's/.*"process": "[^":]*:\([0-9]*\)".*/\1/'; }
 
@@ -51,9 +57,7 @@ loses_a_unit() {
     wait_for 60 has_sizes 2,4,2,4
     steps_are_fast
     wait_for 120 job_is "$job" COMPLETED
-    as_user "$PYTHON" "$TB_WORK/losses.py" 1e-9 "$TB_WORK/alone" "$LOG"
-    run as_user "$PYTHON" "$TB_WORK/check_log.py" --epochs "$EPOCHS" "$LOG"
-    echo "$output"
+    agrees
     [[ $status == 0 && ${lines[-1]} =~ ^lost=0\ repeated=[01]?[0-9]?[0-9]$ ]]
     # No part had to come from anywhere else: each unit has all of them.
     run -1 grep 'goes on from' "$TB_WORK/$job.out"
@@ -67,4 +71,21 @@ loses_a_unit() {
 
 @test "tensor parallelism inside a unit of two nodes: the same" {
     loses_a_unit --tensor
+}
+
+@test "a pipeline of two stages in a unit of two nodes, in restart mode: units come and go, and the losses are those of one process" {
+    [[ -n $NEWER ]] || skip "scripts/setup --python-env has not been run"
+    steps_are_slow
+    LOG=$TB_WORK/pipeline
+    job=$(submit --elastic=2:4 --elastic-replica=2 --elastic-grow=ask --elastic-grow-delay=0 -N2 --exclusive -t 60 --wrap \
+        "PYTHONPATH=$PACED:\$PYTHONPATH srun elasticrun --mode=restart --max-restarts=0 $PYTHON -u train_pipeline.py --epochs $EPOCHS --dtype float64 --step-time 0.8 --log $LOG")
+    wait_for 60 has_stepped_at 2
+    as_user selastic resize "$job" 4
+    wait_for 60 has_stepped_at 4
+    as_user selastic resize "$job" 2
+    wait_for 60 has_sizes 2,4,2
+    steps_are_fast
+    wait_for 120 job_is "$job" COMPLETED
+    agrees
+    [[ $status == 0 && ${lines[-1]} == "lost=0 repeated=0" ]]
 }
