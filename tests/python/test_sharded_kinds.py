@@ -4,14 +4,20 @@
 precision, float32. Worlds that change their size, against one process that trains the same.
 """
 
+import os
 import re
+import shutil
+import tempfile
 import unittest
+from unittest import mock
 
 import processes
 import tap
 
-# KIND: "compiled", "checkpointed", "mixed" or "float32"; "forgets": a control, whose optimizer
-# forgets its momentum at each change. Prints "compiled N" behind each world, and "error E bound B".
+# KIND: "compiled": each layer by torch.compile; "whole": the model, "dynamic": for any number of
+# samples, "inductor": by PyTorch's own compiler; "ddp": not sharded; "checkpointed", "mixed" or
+# "float32"; "forgets": a control, whose optimizer forgets its momentum at each change. Prints
+# "compiled N" behind each world, and "error E bound B".
 TRAIN = """
 import os, sys
 import torch, torch.distributed as dist
@@ -30,6 +36,9 @@ compiled = 0
 def backend(graph, inputs):
     global compiled
     compiled += 1
+    if "inductor" in kind:
+        from torch._inductor.compile_fx import compile_fx
+        return compile_fx(graph, inputs)
     return graph.forward
 
 class Block(nn.Module):
@@ -66,8 +75,11 @@ def build(is_sharded, dtype):
     if "compiled" in kind and is_sharded:
         for layer in model.layers:
             layer.compile(backend=backend)
+    if "whole" in kind and is_sharded:
+        model.compile(backend=backend, dynamic=True if "dynamic" in kind else None)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
     sampler = ElasticSampler(200, global_batch=BATCH, seed=3)
+    is_sharded = is_sharded and "ddp" not in kind
     return live.State(model, optimizer, sampler, **({"shard": shard, "copies": 0} if is_sharded else {}))
 
 torch.manual_seed(2)
@@ -76,7 +88,7 @@ absolute = 0.0  # the largest sum over the samples of a step of the sizes of an 
 
 def output_of(state, x, dtype):
     if "mixed" not in kind or state is not reference:
-        return state.model(x.to(dtype)).to(dtype)
+        return state.ddp(x.to(dtype)).to(dtype)
     # What fully_shard() does: gradients come back to the weights that were rounded.
     coarse = {name: each.to(torch.bfloat16) for name, each in state.model.named_parameters()}
     return torch.func.functional_call(state.model, coarse, x.to(torch.bfloat16)).to(dtype)
@@ -142,10 +154,12 @@ for number, size in enumerate(sizes):
     if not single:
         bound = 1e-9
     print(f"size {size} compiled {compiled} error {error:.3e} bound {bound:.3e}", file=sys.stderr, flush=True)
-    if number + 1 < len(sizes):
-        following = sizes[number + 1]
-        state._sharding.hand_over((process, following) if process < following else None)
-    state._sharding.detach()
+    if state._sharding is not None:
+        if number + 1 < len(sizes):
+            following = sizes[number + 1]
+            state._sharding.hand_over((process, following) if process < following else None)
+        state._sharding.detach()
+    state._progress.end_world()
     _membership.end(state)
 """
 
@@ -191,6 +205,37 @@ class Kinds(unittest.TestCase):
         # What depends on the world's size are the samples of a rank: the third world compiles for
         # another number of them, once.
         self.assertEqual((counts[1], counts[3]), (0, 0))
+
+    def count_compiled(self, kind):
+        """Graphs that are compiled in each world. The third one has another number of samples."""
+        found = self.train(kind, "2,2,3,2")
+        self.assert_exact(found)
+        counts = [each[1] for each in found]
+        print(f"# {kind}: graphs compiled: {counts}")
+        self.assertGreater(counts[0], 0)
+        self.assertEqual((counts[1], counts[3]), (0, 0))
+        return counts
+
+    def test_a_whole_model_compiled(self):
+        for kind in ("whole", "whole ddp"):
+            with self.subTest(kind):
+                first, _, third, _ = self.count_compiled(kind)
+                self.assertEqual(third, first)
+            with self.subTest(kind, dynamic=True):
+                self.assertEqual(self.count_compiled(f"{kind} dynamic")[2], 0)
+
+    def by_inductor(self, kind):
+        if not (shutil.which("g++") or shutil.which("clang++")):
+            self.skipTest("inductor needs a C++ compiler")
+        with tempfile.TemporaryDirectory() as cache:
+            with mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache):
+                self.assertEqual(self.count_compiled(f"whole dynamic inductor {kind}")[2], 0)
+
+    def test_a_whole_model_compiled_by_inductor(self):
+        self.by_inductor("")
+
+    def test_a_whole_model_compiled_by_inductor_with_ddp(self):
+        self.by_inductor("ddp")
 
     def test_float32_within_the_bound_of_its_sums(self):
         self.assert_exact(self.train("float32"))
