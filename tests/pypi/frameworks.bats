@@ -103,6 +103,8 @@ lives_on() {
     wait_for 30 two_go_on
     as_user kill -KILL "$(worker_of_rank "$1")"
     wait_for 90 has_sizes 1,2,1,2
+    # A framework's warnings are no reason.
+    grep -q 'rank [01] on n[0-9] failed: SIGKILL$' "$TB_WORK/$job.out"
     wait_for 30 two_go_on
     ends "1 2 1 2 1" "$2 of 3"
 }
