@@ -28,7 +28,8 @@ build/matrix. There scripts/setup and the build run, and then these parts:
   demo                 scripts/demo
   quick                scripts/check --quick
   system               the files of tests/system; with PATTERN only those that it names: spank is
-                       spank.bats, and live.bats but not live_c.bats is live
+                       spank.bats, and live.bats but not live_c.bats is live. tests/python is all
+                       there, with the system's PyTorch
 
   --parts LIST         only these of the parts: quick,system
   --all                all systems
@@ -264,7 +265,9 @@ test_files() {
     local pattern
     FILES=()
     for pattern; do
-        if [[ -e $TOP/tests/system/$pattern.bats ]]; then
+        if [[ $pattern == tests/?* ]] && compgen -G "$TOP/$pattern*" >/dev/null; then
+            FILES+=("$pattern")
+        elif [[ -e $TOP/tests/system/$pattern.bats ]]; then
             FILES+=("tests/system/$pattern.bats")
         elif compgen -G "$TOP/tests/system/*$pattern*.bats" >/dev/null; then
             FILES+=("tests/system/$pattern")

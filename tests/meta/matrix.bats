@@ -214,3 +214,11 @@ TAP
 | qos | 3, 1 failed | – |
 | all | 23, 1 failed | 18, 2 skipped |" ]
 }
+
+@test "what is tested on another system: files of tests/system by their names, and other paths of tests" {
+    run -2 "$matrix" --available debian13 tests/nothing
+    [ "$output" = "matrix: no file of tests/system has 'tests/nothing' in its name" ]
+    # Not every machine can make a root.
+    run "$matrix" --available debian13 spank tests/python
+    [[ $output != *"no file of"* ]]
+}
