@@ -31,7 +31,7 @@ def held(round, part, parts):
 #   hsdp     replicas of two
 #   tensor   tensor parallelism in units of two
 TRAIN = """
-import os, sys
+import glob, os, sys, time
 import torch, torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
@@ -129,7 +129,10 @@ def lost_in_exchange(going, coming):
 exchange_apart = _buddy_copies.exchange_apart
 
 def lost_while_copying(going, coming):
+    open(f"{directory}/copies-{process}", "w").close()
     if process in dead:
+        while len(glob.glob(f"{directory}/copies-*")) < size + 1:
+            time.sleep(0.01)  # others may still hear of what there is to copy
         os._exit(0)
     for each in dead:
         try:
@@ -169,9 +172,8 @@ if process < size:
             os._exit(0)
         enter("shrunk", rank, size)
     if "giving" in kind or "copying" in kind:
-        if "giving" in kind:
-            _sharding.exchange = lost_in_exchange
-        else:
+        _sharding.exchange = lost_in_exchange
+        if "copying" in kind:
             _buddy_copies.exchange_apart = lost_while_copying
         size -= 1
         place = (rank, size) if rank < size else (-1, 0)
