@@ -139,11 +139,44 @@ int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st,
     return check_own(entry_open_same(dir, name, type, st, err), name, st, err);
 }
 
+/* One component of a path: dir is closed. -1 with errno. */
+static int step(int dir, const char *name)
+{
+    struct stat st;
+    int next = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+    if (next < 0 || fstat(next, &st) != 0)
+        return refuse(dir, errno);
+    close(dir);
+    return S_ISLNK(st.st_mode) ? refuse(next, ELOOP) : next;
+}
+
+/* For kernels before Linux 5.6: the same, name by name. */
+static int open_without_links(const char *path, int flags)
+{
+    int fd = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), found;
+    char *copy = strdup(path), *rest = copy, *name, own[48];
+
+    while (fd >= 0 && copy != NULL && (name = strsep(&rest, "/")) != NULL)
+        fd = step(fd, name[0] != '\0' ? name : ".");
+    free(copy);
+    if (fd < 0 || copy == NULL)
+        return fd < 0 ? -1 : refuse(fd, ENOMEM);
+    snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+    found = open(own, flags);
+    if (found < 0)
+        return refuse(fd, errno);
+    close(fd);
+    return found;
+}
+
 int entry_open_path(const char *path, struct stat *st)
 {
-    int fd = open_resolved(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
-                           RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+    int fd = open_resolved(AT_FDCWD, path, flags, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 
+    if (fd < 0 && errno == ENOSYS)
+        fd = open_without_links(path, flags);
     return fd < 0 || fstat(fd, st) == 0 ? fd : refuse(fd, errno);
 }
 

@@ -731,6 +731,10 @@ tests_unit_test_event_worlds_SOURCES = tests/unit/test_event_worlds.c
 tests_unit_test_event_worlds_CPPFLAGS = $(AGENT_CPPFLAGS) $(PMIX_CFLAGS)
 tests_unit_test_event_worlds_LDADD = tests/unit/libfixtures.a tests/unit/libclient.a $(AGENT_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += tests/unit/test_entry
+tests_unit_test_entry_SOURCES = tests/unit/test_entry.c tests/unit/support.h
+tests_unit_test_entry_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += tests/unit/test_guard
 tests_unit_test_guard_SOURCES = tests/unit/test_guard.c flush/guard.c flush/guard.h
 tests_unit_test_guard_LDADD = $(CMOCKA_LIBS)
