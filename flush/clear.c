@@ -16,16 +16,15 @@
 
 #include "common/entry.h"
 #include "common/stop.h"
+#include "flush/mount.h"
 
-#define USER_ID   "user_id=" /* of a mount of FUSE */
-#define DEPTH_MAX 100        /* each level holds two descriptors */
+#define DEPTH_MAX 100 /* each level holds two descriptors */
 /* Some file systems leave names out of a listing while other names of it are removed. */
 #define TRIES 3
 
 /* A tree that is being removed. */
 struct clearing {
     int top;
-    dev_t device;
     bool as_root;            /* of a user, with the rights of root */
     unsigned int moved;      /* directories that were too deep, and have been moved to the top */
     const char *const *keep; /* names at the top that stay; ends with NULL */
@@ -77,16 +76,11 @@ static int lift(struct clearing *clearing, int dir, const char *name, int fd, st
 static int clear_below(struct clearing *clearing, int dir, const char *name, int depth,
                        struct error *err)
 {
-    struct stat st;
+    struct stat st; /* of a subvolume (btrfs) the device is another: no mount, and the user's */
     int rc, reason, fd = open_directory(clearing, dir, name, &st, err);
 
     if (fd < 0)
         return errno == ENOENT ? 0 : -1;
-    if (st.st_dev != clearing->device) {
-        close(fd);
-        errno = EXDEV;
-        return failed(name, err);
-    }
     rc = depth < DEPTH_MAX ? clear(clearing, fd, depth + 1, err)
                            : lift(clearing, dir, name, fd, err);
     reason = errno;
@@ -107,34 +101,14 @@ static int remove_once(struct clearing *clearing, int dir, const char *name, int
     return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : failed(name, err);
 }
 
-/* 36 35 98:0 /mnt1 /mnt2 rw master:1 - fuse.sshfs host: rw,user_id=1001,group_id=1001. The user has
- * chosen names in it, but for the last word. */
-static bool is_of_user(const char *line)
-{
-    const char *user = strstr(line, " - fuse") != NULL ? strstr(strrchr(line, ' '), "," USER_ID)
-                                                       : NULL;
-
-    return user != NULL && user[strlen("," USER_ID)] != '0';
-}
-
-/* Users can mount FUSE only. What an admin has mounted stays: a user may have moved a directory
- * here in which it is. */
+/* What an admin has mounted stays. */
 static bool is_mount_of_user(int dir, const char *name)
 {
-    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), number = -1, wanted;
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    char *line = NULL;
-    size_t size = 0;
-    bool is = false;
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    char *line = fd >= 0 ? mount_line(fd) : NULL;
+    bool is = line != NULL && mount_is_of_user(line);
 
-    wanted = fd >= 0 ? entry_mount(fd) : -1;
-    while (mounts != NULL && wanted >= 0 && number != wanted && getline(&line, &size, mounts) > 0) {
-        if (sscanf(line, "%d", &number) == 1 && number == wanted)
-            is = is_of_user(line);
-    }
     free(line);
-    if (mounts != NULL)
-        fclose(mounts);
     if (fd >= 0)
         close(fd);
     return is;
@@ -218,28 +192,18 @@ static int clear(struct clearing *clearing, int dir, int depth, struct error *er
     return rc;
 }
 
-static int clear_all(struct clearing *clearing, struct error *err)
-{
-    struct stat st;
-
-    if (fstat(clearing->top, &st) != 0)
-        return failed(".", err);
-    clearing->device = st.st_dev;
-    return clear(clearing, clearing->top, 0, err);
-}
-
 int clear_directory(int dir, const char *const *keep, struct error *err)
 {
     struct clearing clearing = {.top = dir, .keep = keep};
 
-    return clear_all(&clearing, err);
+    return clear(&clearing, dir, 0, err);
 }
 
 int clear_as_root(int dir, struct error *err)
 {
     struct clearing clearing = {.top = dir, .as_root = true};
 
-    return clear_all(&clearing, err);
+    return clear(&clearing, dir, 0, err);
 }
 
 bool clear_is_empty(int dir)

@@ -11,6 +11,8 @@ flush_elastic_flush_SOURCES = \
     flush/lock.c \
     flush/lock.h \
     flush/main.c \
+    flush/mount.c \
+    flush/mount.h \
     flush/process.c \
     flush/process.h \
     flush/target.c \
@@ -34,6 +36,8 @@ flush_elastic_runs_SOURCES = \
     flush/guard.h \
     flush/lock.c \
     flush/lock.h \
+    flush/mount.c \
+    flush/mount.h \
     flush/place.c \
     flush/place.h \
     flush/process.c \

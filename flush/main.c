@@ -51,7 +51,7 @@ struct options {
     int keep_runs;      /* directories that may; -1: no limit */
     int seconds;        /* 0: no limit */
     int max_age;        /* seconds; 0: for ever */
-    bool remove, sweep, kill, background;
+    bool remove, sweep, kill, background, to_disk;
 };
 
 /* A run directory, while it is flushed. */
@@ -61,6 +61,7 @@ struct work {
     struct snapshot_run run;
     struct buffer buffers[BUFFERS];
     int count; /* buffers */
+    bool to_disk;
     /* What could not be flushed and may be flushed later; NULL: nothing */
     const struct buffer *failed;
     struct error line; /* what is said in the end */
@@ -89,6 +90,8 @@ static const char help[] =
     "                       no more bytes than this (default: any)\n"
     "  --keep-runs=NUMBER   with these: after an error keep no more RUN_DIRs than this (default: "
     "any)\n"
+    "  --to-disk            write nothing where files stay in memory, or into what a user has "
+    "mounted\n"
     "  --background         return at once; the work is done by a process of its own\n"
     "  --help               print this\n"
     "\n"
@@ -146,6 +149,9 @@ static int parse_option(int option, struct options *options, struct error *err)
     case 'b':
         options->background = true;
         return 0;
+    case 'd':
+        options->to_disk = true;
+        return 0;
     default:
         return error_set(err, "unknown option, or one without its value; see elastic-flush --help");
     }
@@ -163,6 +169,7 @@ static int parse_options(int argc, char **argv, struct options *options, struct 
         {"sweep", no_argument, NULL, 's'},
         {"kill", no_argument, NULL, 'e'},
         {"background", no_argument, NULL, 'b'},
+        {"to-disk", no_argument, NULL, 'd'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -273,12 +280,13 @@ static enum flush_result copy_files(const struct buffer *buffer, struct target *
 }
 
 /* For FLUSH_DONE err says what was done, for any other result why. */
-static enum flush_result flush_buffer(const struct buffer *buffer, const struct snapshot_run *run,
+static enum flush_result flush_buffer(const struct buffer *buffer, const struct work *work,
                                       struct error *err)
 {
     const struct snapshot *snapshot = buffer->snapshot;
     const char *name = NULL;
-    struct target *target = target_open(snapshot->checkpoint, &snapshot->key, run->node, err);
+    struct target *target = target_open(snapshot->checkpoint, &snapshot->key, work->run.node,
+                                        work->to_disk, err);
     enum flush_result result = FLUSH_FAILED;
 
     if (target != NULL)
@@ -325,7 +333,7 @@ static int flush_newest(struct work *work, struct error *torn, bool *lost)
         const struct buffer *buffer = &work->buffers[i];
         struct error err = {""};
 
-        switch (flush_buffer(buffer, &work->run, &err)) {
+        switch (flush_buffer(buffer, work, &err)) {
         case FLUSH_DONE:
             say(&work->line, "flushed", buffer, err.text, torn);
             return STATUS_OK;
@@ -543,7 +551,7 @@ static int flush_all(struct options *options)
     int status = STATUS_OK;
 
     for (int i = 0; i < options->run_dir_count; i++) {
-        struct work work = {.path = options->run_dirs[i]};
+        struct work work = {.path = options->run_dirs[i], .to_disk = options->to_disk};
         int one = STATUS_ERROR;
 
         if (parse_run_dir(options->run_dirs[i], &work.run, &work.line) == 0)

@@ -25,9 +25,11 @@
 #define KEEP_TIME  3600 /* seconds for a flush; nobody waits for it so long */
 #define REMOVAL    60   /* seconds more, in which it removes what it has written */
 #define EXIT_START 126
-/* For what a user has written about snapshots and checkpoints: of a manifest of 16 MiB a dozen
- * bytes for each. Snapshots are copied in pieces of 1 MiB. */
-#define MEMORY_MAX ((rlim_t)256 << 20)
+/* For what a user has written about snapshots and checkpoints: of a manifest a dozen bytes for
+ * each. Where that is not enough for a checkpoint (8 MiB, some hundred thousand files), it counts as
+ * incomplete, and the leader chooses. Snapshots are copied in pieces of 1 MiB. */
+#define MEMORY_MAX ((rlim_t)64 << 20)
+#define OOM_FIRST  "1000" /* oom_score_adj */
 
 #ifndef __has_feature
 #define __has_feature(name) 0
@@ -56,6 +58,19 @@ static int bound_memory(void)
 #else
     return 0; /* the sanitizer takes terabytes for what it knows of addresses */
 #endif
+}
+
+/* slurmd's cgroup may have a limit, and slurmd may be kept from being killed, which children
+ * inherit. What a user can make large is killed instead, and tried again later. The user cannot take
+ * that back: it was set with more rights. */
+static void be_killed_first(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, OOM_FIRST, strlen(OOM_FIRST)) < 0)
+        errno = 0; /* a kernel without it kills nobody */
+    if (fd >= 0)
+        close(fd);
 }
 
 /* With all groups of the user, which file systems may ask for, if this node knows the user. */
@@ -90,6 +105,7 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     snprintf(keep_time, sizeof(keep_time), "--keep-time=%d", KEEP_TIME);
     snprintf(max_age, sizeof(max_age), "--max-age=%d", start->age > 0 ? start->age : 1);
     snprintf(keep, sizeof(keep), "--keep-bytes=%" PRId64, start->share);
+    argv[count++] = "--to-disk"; /* no cgroup of the user's counts it */
     argv[count++] = keep_time;
     argv[count++] = max_age;
     argv[count++] = keep;
@@ -110,6 +126,7 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     /* Of what slurmd may have left open nothing is the user's. */
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     fcntl(start->slot, F_SETFD, 0);
+    be_killed_first();
     if (chdir("/") == 0 && bound_memory() == 0 && become(start) == 0)
         execve(path, (char *const *)argv, environment);
     _exit(EXIT_START);

@@ -16,6 +16,7 @@
 #include "common/checkpoints.h"
 #include "common/entry.h"
 #include "common/stop.h"
+#include "flush/mount.h"
 
 #define BLOCK ((size_t)1 << 20) /* read and written at once */
 /* Written before the disk is waited for: an fsync() of all could not be stopped. */
@@ -46,69 +47,100 @@ static int sync_directory(int fd)
     return fsync(fd) == 0 || errno == EINVAL ? 0 : -1;
 }
 
-/* Go down one component. A missing directory is made; dir is closed. */
-static int descend(int dir, const char *component)
+static int open_path(int dir, const char *name)
 {
-    int reason = mkdirat(dir, component, 0700) == 0 ? 0 : errno;
-    int next = openat(dir, component, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
 
-    if (next < 0 && errno != ENOENT) /* for ENOENT the reason is that of mkdirat() */
-        reason = errno;
-    if (reason == 0) {
-        int readable = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+/* -1 with err. */
+static int make_directory(int dir, const char *name, bool to_disk, struct error *err)
+{
+    int readable;
 
-        if (readable >= 0) {
-            sync_directory(readable);
-            close(readable);
-        }
+    if (to_disk && mount_check_disk(dir, err) != 0)
+        return -1;
+    if (mkdirat(dir, name, 0700) != 0)
+        return errno == EEXIST ? 0 : error_set(err, "%s", strerror(errno));
+    readable = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (readable >= 0) {
+        sync_directory(readable);
+        close(readable);
+    }
+    return 0;
+}
+
+/* Go down one component. A missing directory is made; dir is closed. -1 with err. */
+static int descend(int dir, const char *component, bool to_disk, struct error *err)
+{
+    int next = open_path(dir, component);
+
+    if (next < 0) {
+        error_set(err, "%s", strerror(errno));
+        if (errno == ENOENT && make_directory(dir, component, to_disk, err) == 0)
+            next = open_path(dir, component);
     }
     close(dir);
-    errno = reason;
     return next;
+}
+
+static int open_or_make(const char *path, bool to_disk, struct error *err)
+{
+    int fd, dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *copy = strdup(path), *rest = copy, *component;
+
+    if (dir < 0 || copy == NULL)
+        error_set(err, "%s", strerror(errno));
+    while (dir >= 0 && copy != NULL && (component = strsep(&rest, "/")) != NULL)
+        if (component[0] != '\0')
+            dir = descend(dir, component, to_disk, err);
+    fd = dir >= 0 && copy != NULL ? openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (dir >= 0 && fd < 0)
+        error_set(err, "%s", strerror(errno));
+    if (dir >= 0)
+        close(dir);
+    free(copy);
+    return fd;
 }
 
 /* The path comes from the user, symlinks and all, and this is a process of the user. Returns a
  * descriptor for reading. */
-static int open_checkpoint(const char *path)
+static int open_checkpoint(const char *path, bool to_disk, struct error *err)
 {
-    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = -1, reason;
-    char *copy, *rest, *component;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (dir >= 0 || errno != ENOENT || (copy = strdup(path)) == NULL)
-        return dir;
-    rest = copy;
-    dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    while (dir >= 0 && (component = strsep(&rest, "/")) != NULL)
-        if (component[0] != '\0')
-            dir = descend(dir, component);
-    if (dir >= 0)
-        fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    reason = errno;
-    if (dir >= 0)
-        close(dir);
-    free(copy);
-    errno = reason;
-    return fd;
+    if (fd < 0 && errno == ENOENT)
+        fd = open_or_make(path, to_disk, err);
+    else if (fd < 0)
+        error_set(err, "%s", strerror(errno));
+    if (fd < 0 || !to_disk || mount_check_disk(fd, err) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* The parts of a sharded state have a directory of their own. What a stranger has made in its place
  * says nothing of what is needed. */
-static int open_target(const char *path, const char *node)
+static int open_target(const char *path, const char *node, bool to_disk, struct error *err)
 {
     char *base = NULL;
-    int above, fd, reason;
+    int above, fd;
 
     if (!snapshot_is_parts_path(path, node, &base))
-        return open_checkpoint(path);
-    above = base != NULL ? open_checkpoint(base) : -1;
-    fd = above >= 0 ? checkpoints_open_parts(above, node) : -1;
-    reason = errno;
-    if (above >= 0)
-        close(above);
+        return open_checkpoint(path, to_disk, err);
+    if (base == NULL)
+        return error_set(err, "out of memory");
+    above = open_checkpoint(base, to_disk, err);
     free(base);
-    errno = reason;
-    return fd;
+    if (above < 0)
+        return -1;
+    fd = checkpoints_open_parts(above, node);
+    if (fd < 0)
+        error_set(err, "%s", strerror(errno));
+    close(above);
+    if (fd < 0 || !to_disk || mount_check_disk(fd, err) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* Where it is; BASE/.parts-XXXXXXXX/NODE is not what it was called. */
@@ -124,19 +156,18 @@ static char *path_of(int dir, const char *called)
 }
 
 struct target *target_open(const char *checkpoint, const struct snapshot_key *key, const char *node,
-                           struct error *err)
+                           bool to_disk, struct error *err)
 {
     struct target *target = calloc(1, sizeof(*target));
-    int reason;
+    struct error why = {"out of memory"};
 
     if (target == NULL) {
-        error_set(err, "out of memory");
+        error_set(err, "%s", why.text);
         return NULL;
     }
     target->key = *key;
     target->fd = -1;
-    target->dir = open_target(checkpoint, node);
-    reason = errno;
+    target->dir = open_target(checkpoint, node, to_disk, &why);
     target->path = path_of(target->dir, checkpoint);
     target->block = malloc(BLOCK);
     snapshot_flushing_name(target->temporary, key, node, getpid());
@@ -145,8 +176,8 @@ struct target *target_open(const char *checkpoint, const struct snapshot_key *ke
         checkpoints_remove_leftovers(target->dir, node);
         return target;
     }
-    error_set(err, "cannot open the checkpoint directory %s: %s", error_path(checkpoint).text,
-              strerror(reason));
+    error_set(err, "cannot use the checkpoint directory %s: %s", error_path(checkpoint).text,
+              why.text);
     target_close(target);
     return NULL;
 }
@@ -165,6 +196,7 @@ static enum flush_result covered(const struct target *target, const char *name, 
 enum flush_result target_begin(struct target *target, struct error *err)
 {
     char name[SNAPSHOT_NAME_SIZE] = "";
+    struct stat st;
     int rc;
 
     if (checkpoints_cover(target->dir, &target->key, name))
@@ -179,8 +211,7 @@ enum flush_result target_begin(struct target *target, struct error *err)
     if (rc != 0)
         return failed(target, "make a directory", err);
     target->written = true;
-    target->fd = openat(target->dir, target->temporary,
-                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    target->fd = entry_open_same(target->dir, target->temporary, S_IFDIR, &st, NULL);
     return target->fd >= 0 ? FLUSH_DONE : failed(target, "open the new directory", err);
 }
 

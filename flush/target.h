@@ -5,6 +5,8 @@
 #ifndef ELASTIC_FLUSH_TARGET_H
 #define ELASTIC_FLUSH_TARGET_H
 
+#include <stdbool.h>
+
 #include "lib/error.h"
 #include "lib/snapshot.h"
 
@@ -18,10 +20,10 @@ enum flush_result {
 
 struct target;
 
-/* Open a checkpoint directory for a snapshot of this node. A missing directory is made. NULL with
- * err. */
+/* Open a checkpoint directory for a snapshot of this node. A missing directory is made. to_disk: not
+ * where files are in memory (mount_check_disk()). NULL with err. */
 struct target *target_open(const char *checkpoint, const struct snapshot_key *key, const char *node,
-                           struct error *err);
+                           bool to_disk, struct error *err);
 
 /* Where the checkpoint directory is. */
 const char *target_path(const struct target *target);

@@ -609,13 +609,13 @@ class Removing(Base):
         self.buffer(0)
         self.checkpoint.write_text("no directory")
         self.flush(
-            "--remove", "--max-age=5000", status=1, says="cannot open the checkpoint directory"
+            "--remove", "--max-age=5000", status=1, says="cannot use the checkpoint directory"
         )
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         for path in (self.run_dir, *self.run_dir.rglob("*")):
             os.utime(path, (0, 0))  # its user may say so, and nobody believes it
         self.flush(
-            "--remove", "--max-age=5000", status=1, says="cannot open the checkpoint directory"
+            "--remove", "--max-age=5000", status=1, says="cannot use the checkpoint directory"
         )
         self.assertTrue((self.run_dir / "snapshot/0/complete.json").exists())
         time.sleep(2.1)

@@ -10,7 +10,7 @@ setup() {
     [[ $(id -u) == 0 ]] || skip 'needs root to be another user'
     unshare --mount true 2>/dev/null || skip 'no file system can be mounted here'
     LIBEXEC=${prefix:-/usr/local}/libexec/slurm-elastic
-    WORK=$(mktemp -d "${TMPDIR:-/tmp}/elastic-hooks.XXXXXX")
+    WORK=$(mktemp -d "${TMPDIR:-/var/tmp}/elastic-hooks.XXXXXX") # on a disk
     chmod 711 "$WORK"
     mkdir -m 711 "$WORK/place"
     OUT=$WORK/out
@@ -205,14 +205,17 @@ all_had_a_turn() {
     rm "$WORK/hangs"
 }
 
+# What is started from here on is not killed where memory is short, like some slurmds, if this machine lets root do that.
+protect() { echo -1000 >/proc/self/oom_score_adj || true; } 2>/dev/null
+
 @test "access of trainers is taken back by a process of the user that has bounds" {
     stub :
-    printf '#!/bin/bash\necho "$(id -u) $(ulimit -v) $1" >%s\n' "$OUT" >"$STUB/elastic-fit"
+    printf '#!/bin/bash\necho "$(id -u) $(ulimit -v) $1 $(cat /proc/self/oom_score_adj)" >%s\n' "$OUT" >"$STUB/elastic-fit"
     chmod 755 "$STUB/elastic-fit"
-    hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=
+    (protect; hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=)
     wait_for 30 test -s "$OUT"
-    read -r user memory command <"$OUT"
-    [[ $user == "$USER_ID" && $command == revoke ]]
+    read -r user memory command first <"$OUT"
+    [[ $user == "$USER_ID" && $command == revoke && $first == 1000 ]]
     ((memory > 0 && memory <= 1 << 20))
 }
 
@@ -233,12 +236,109 @@ all_had_a_turn() {
 }
 
 @test "a flush has bounds, too" {
-    stub "ulimit -Hd >>$OUT; ulimit -Sd >>$OUT"
+    stub "ulimit -Hd >>$OUT; ulimit -Sd >>$OUT; cat /proc/self/oom_score_adj >>$OUT"
     own "elastic-$USER_ID-12.0-n1"
-    hook epilog 12
+    (protect; hook epilog 12)
     cat "$OUT"
-    [ "$(sed -n 2,3p "$OUT")" = "262144
-262144" ]
+    [ "$(sed -n 2,4p "$OUT")" = "65536
+65536
+1000" ]
+}
+
+# fuse PATH: a file system of the user there, which answers, and in which nothing can be made.
+fuse() {
+    python3 - "$1" "$USER_ID" <<'PY' &
+import ctypes, os, struct, sys
+path, uid = sys.argv[1:]
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fd},rootmode=40000,user_id={uid},group_id=65534,allow_other"
+if ctypes.CDLL(None).mount(b"x", path.encode(), b"fuse", 6, options.encode()):
+    os._exit(77)
+open(os.environ["OUT"], "w").close()
+attr = struct.pack("<QII6Q10I", 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40777, 2, int(uid), 65534, 0, 4096, 0)
+answers = {
+    3: attr,  # GETATTR
+    17: struct.pack("<5Q4I24x", 1000, 1000, 1000, 1000, 1000, 4096, 255, 4096, 0),  # STATFS
+    26: struct.pack("<4I2H2I2HI28x", 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0),  # INIT
+    27: bytes(16),  # OPENDIR
+    28: b"",  # READDIR
+    29: b"",  # RELEASEDIR
+}
+while True:
+    asked = os.read(fd, 1 << 20)
+    opcode, unique = struct.unpack_from("<IQ", asked, 4)
+    if opcode not in (2, 36, 42):  # FORGET, INTERRUPT, BATCH_FORGET
+        data = answers.get(opcode, b"")
+        os.write(fd, struct.pack("<IiQ", 16 + len(data), 0 if opcode in answers else -2, unique) + data)
+PY
+    echo "$!" >>"$WORK/pids"
+    wait_for 30 test -e "$OUT"
+    rm "$OUT"
+}
+
+# says CHECKPOINT WORDS: about a snapshot for that directory.
+says() {
+    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 said
+    leave 12 10 "$1"
+    said=$("$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 --age=86400 -- "${dir##*/}" "$WORK/place")
+    wait_for 30 nobody_removes
+    rm -rf "$dir"
+    echo "$1: $said"
+    [[ $said == *"$2"* ]]
+}
+
+@test "what a user calls a checkpoint directory is no memory that would count for slurmd" {
+    export -f says wait_for nobody_removes
+    mkdir -m 777 "$WORK/disk" "$WORK/mem" "$WORK/hidden"
+    unshare --mount bash -ec '
+        says "$WORK/disk/a/b" "flushed: "
+        mount -t tmpfs -o mode=777 none "$WORK/mem"
+        as_user ln -s ../mem "$WORK/disk/link"
+        for path in mem mem/a/b disk/link/a; do
+            says "$WORK/$path" "it is in memory (tmpfs)"
+        done
+        [[ -z $(ls -A "$WORK/mem") ]]
+        # In memory that this namespace does not even have.
+        unshare --mount bash -ec "mount -t ramfs none $WORK/hidden && chmod 777 $WORK/hidden
+            exec setpriv --reuid=$USER_ID --regid=65534 --clear-groups sh -c \"cd / && touch $WORK/hidden/there && exec sleep 1000\"" &
+        hidden=$!
+        echo "$hidden" >>"$WORK/pids"
+        wait_for 30 test -e "/proc/$hidden/root$WORK/hidden/there"
+        for path in hidden hidden/a; do
+            says "/proc/$hidden/root$WORK/$path" "it is in memory (ramfs)"
+        done
+        [[ $(ls -A "/proc/$hidden/root$WORK/hidden") == there ]]'
+}
+
+@test "the same where an overlay hides on what it writes" {
+    grep -qw overlay /proc/filesystems || skip 'no overlay here'
+    export -f says wait_for nobody_removes
+    mkdir -m 777 "$WORK/disk" "$WORK/mem" "$WORK/over" "$WORK/low"
+    unshare --mount bash -ec '
+        mount -t tmpfs -o mode=777 none "$WORK/mem"
+        for below in mem disk; do
+            mkdir -m 777 "$WORK/$below/upper" "$WORK/$below/work"
+            mount -t overlay -o "lowerdir=$WORK/low,upperdir=$WORK/$below/upper,workdir=$WORK/$below/work" none "$WORK/over"
+            chmod 777 "$WORK/over"
+            if [[ $below == mem ]]; then
+                says "$WORK/over" "it is in memory (overlay on tmpfs)"
+                says "$WORK/over/a/b" "it is in memory (overlay on tmpfs)"
+                [[ -z $(ls -A "$WORK/over") ]]
+            else
+                says "$WORK/over/a/b" "flushed: "
+            fi
+            umount "$WORK/over"
+        done'
+}
+
+@test "a flush writes nothing into a file system that a user has mounted" {
+    [[ -e /dev/fuse ]] || skip 'no FUSE here'
+    export -f says fuse wait_for nobody_removes
+    mkdir -m 777 "$WORK/fuse"
+    unshare --mount bash -ec '
+        fuse "$WORK/fuse"
+        says "$WORK/fuse" "a user has mounted it (FUSE)"
+        says "$WORK/fuse/a" "a user has mounted it (FUSE)"'
 }
 
 # turns NAME: how many processes on node $NODE wait for what jobs have asked for, or do it.
@@ -606,17 +706,20 @@ nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
 }
 
 @test "what a sweep's flush could not remove stays if it may be that of a job which begins" {
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    export -f in_memory wait_for nobody_removes
     stub 'echo "elastic-flush: not removed, unseen: x" >&2'
-    own "${dir##*/}"
-    as_user touch "$dir/state"
-    hook prolog 99
-    wait_for 30 test -s "$OUT"
-    wait_for 30 nobody_removes
-    [ -e "$dir/state" ]
-    # Nobody has begun in it for the time of snapshot_keep.
-    printf 'snapshot_keep = 0\n' >>"$WORK/elastic.conf"
-    wait_for 60 eval 'hook prolog 99; wait_for 30 nobody_removes; [[ ! -e $dir ]]'
+    unshare --mount bash -ec '
+        in_memory 64M
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        own "${dir##*/}"
+        as_user touch "$dir/state"
+        hook prolog 99
+        wait_for 30 test -s "$OUT"
+        wait_for 30 nobody_removes
+        [[ -e $dir/state ]]
+        # Nobody has begun in it for the time of snapshot_keep.
+        printf "snapshot_keep = 0\n" >>"$WORK/elastic.conf"
+        wait_for 60 eval "hook prolog 99; wait_for 30 nobody_removes; [[ ! -e $dir ]]"'
 }
 
 @test "what cannot be opened for want of memory is kept, and flushed later" {
@@ -636,12 +739,16 @@ nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
 
 @test "root reads the environment of no process of a user" {
     command -v strace >/dev/null || skip 'needs strace'
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
-    leave 12 10 /dev/null/x
-    holds 12 "$dir/agent.lock"
-    chown 100005:100005 "$dir"
-    strace -f -qqq -e trace=openat -o "$WORK/trace" "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 \
-        --age=86400 -- "${dir##*/}" "$WORK/place" >"$WORK/said"
+    export -f in_memory holds wait_for
+    unshare --mount bash -ec '
+        in_memory 64M
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        leave 12 10 /dev/null/x
+        holds 12 "$dir/agent.lock"
+        chown 100005:100005 "$dir"
+        strace -f -qqq -e trace=openat -o "$WORK/trace" "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 \
+            --age=86400 -- "${dir##*/}" "$WORK/place" >"$WORK/said"
+        kill -KILL "$(tail -n 1 "$WORK/pids")"'
     cat "$WORK/said"
     grep -q 'agent.lock\|/proc/locks' "$WORK/trace"
     run -1 grep '"environ"' "$WORK/trace"

@@ -742,7 +742,7 @@ static void interrupted(int signal)
     _exit(128 + signal);
 }
 
-/* Where the network is not our own, other tests and jobs of system tests have ports of that size. */
+/* Jobs of system tests have ports of that size, too, where the network is not our own. */
 static bool all_are_free(void)
 {
     int port = port_first, fd = 0;
