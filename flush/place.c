@@ -19,8 +19,10 @@
 
 #include "common/entry.h"
 #include "flush/clear.h"
+#include "flush/mount.h"
 
 #define DAY        86400
+#define LINKS_MAX  40 /* on a path, as the kernel has it */
 #define LIST_LIMIT 30 /* seconds: where anybody can make files there may be millions */
 /* The parts of the place, and of the node's memory, that one user may keep. */
 #define PLACE_SHARE  4
@@ -31,59 +33,111 @@ static bool others_write(const struct stat *st)
     return (st->st_mode & (st->st_gid != 0 ? S_IWOTH | S_IWGRP : S_IWOTH)) != 0;
 }
 
-static int check_mode(const char *path, struct error *err)
+/* A directory on the way, or a link there, which leads where its owner wants. */
+static int check(const char *path, const struct stat *st, struct error *err)
 {
-    struct stat st;
-
-    if (lstat(path, &st) != 0)
-        return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
-    if (!S_ISDIR(st.st_mode))
+    if (!S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode))
         return error_set(err, "%s: it is no directory", error_path(path).text);
-    if (st.st_uid != 0 && st.st_uid != geteuid())
+    if (st->st_uid != 0 && st->st_uid != geteuid())
         return error_set(err, "%s belongs to uid %u: it must belong to root", error_path(path).text,
-                         (unsigned int)st.st_uid);
-    if (others_write(&st) && (st.st_mode & S_ISVTX) == 0)
+                         (unsigned int)st->st_uid);
+    if (S_ISDIR(st->st_mode) && others_write(st) && (st->st_mode & S_ISVTX) == 0)
         return error_set(err, "%s has mode %o: others may write there, so it needs the sticky bit",
-                         error_path(path).text, (unsigned int)st.st_mode & 07777);
+                         error_path(path).text, (unsigned int)st->st_mode & 07777);
     return 0;
 }
 
-/* The path has no links. Each directory on the way decides what the next name means. */
-static int check_modes(char *path, struct error *err)
-{
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        int rc;
+/* A path, of which links are taken out. */
+struct way {
+    char real[PATH_MAX]; /* "" is the root */
+    char rest[PATH_MAX]; /* still to go */
+    int links;
+};
 
-        *slash = '\0';
-        rc = check_mode(path, err);
-        *slash = '/';
-        if (rc != 0)
+/* Puts the link's target before the rest. */
+static int follow(struct way *way, const char *target, size_t len)
+{
+    if (++way->links > LINKS_MAX || len + 1 + strlen(way->rest) >= sizeof(way->rest)) {
+        errno = ELOOP;
+        return -1;
+    }
+    memmove(way->rest + len + 1, way->rest, strlen(way->rest) + 1);
+    memcpy(way->rest, target, len);
+    way->rest[len] = '/';
+    if (target[0] == '/')
+        way->real[0] = '\0';
+    return 0;
+}
+
+/* One name further. The directory in which it lies decides what it means. */
+static int go(struct way *way, const char *name, struct error *err)
+{
+    char above[PATH_MAX], target[PATH_MAX];
+    struct stat st;
+    ssize_t len;
+
+    strcpy(above, way->real);
+    if (strcmp(name, "..") == 0) {
+        *(strrchr(way->real, '/') != NULL ? strrchr(way->real, '/') : way->real) = '\0';
+        return 0;
+    }
+    if (snprintf(way->real, PATH_MAX, "%s/%s", above, name) >= PATH_MAX)
+        errno = ENAMETOOLONG;
+    else if (lstat(way->real, &st) == 0) {
+        if (check(way->real, &st, err) != 0) {
+            errno = EPERM;
+            return -1;
+        }
+        if (S_ISDIR(st.st_mode))
+            return 0;
+        len = readlink(way->real, target, sizeof(target));
+        strcpy(way->real, above);
+        if (len > 0 && follow(way, target, (size_t)len) == 0)
+            return 0;
+    }
+    return error_set(err, "%s: %s", error_path(way->real).text, strerror(errno));
+}
+
+/* 0: way->real is the directory. -1 with err and errno. */
+static int walk(struct way *way, struct error *err)
+{
+    struct stat st;
+
+    if (stat("/", &st) != 0 || check("/", &st, err) != 0) {
+        errno = EPERM;
+        return -1;
+    }
+    while (way->rest[0] != '\0') {
+        char name[PATH_MAX];
+        size_t len = strcspn(way->rest, "/");
+
+        snprintf(name, sizeof(name), "%.*s", (int)len, way->rest);
+        len += way->rest[len] == '/';
+        memmove(way->rest, way->rest + len, strlen(way->rest + len) + 1);
+        if (name[0] != '\0' && strcmp(name, ".") != 0 && go(way, name, err) != 0)
             return -1;
     }
-    return check_mode(path, err);
+    return 0;
 }
 
 int place_open(struct place *place, const char *path, struct error *err)
 {
-    char *real = realpath(path, NULL);
-    int reason = errno;
+    struct way way = {.links = 0};
     struct stat st;
 
     *place = (struct place){.path = path, .fd = -1};
-    if (real == NULL) {
-        error_set(err, "%s: %s", error_path(path).text, strerror(reason));
-    } else if (check_modes(real, err) == 0) {
-        place->fd = open(real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        reason = errno;
-        if (place->fd < 0)
-            error_set(err, "%s: %s", error_path(path).text, strerror(reason));
-    } else {
-        reason = EPERM;
-    }
-    free(real);
-    place->own = place->fd >= 0 && fstat(place->fd, &st) == 0 && !others_write(&st);
-    errno = reason;
-    return place->fd >= 0 ? 0 : -1;
+    errno = EINVAL;
+    if (path[0] != '/' || snprintf(way.rest, sizeof(way.rest), "%s", path) >= PATH_MAX)
+        return error_set(err, "%s: it is no absolute path", error_path(path).text);
+    if (walk(&way, err) != 0)
+        return -1;
+    place->fd = open(way.real[0] != '\0' ? way.real : "/",
+                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (place->fd < 0)
+        return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
+    place->own = fstat(place->fd, &st) == 0 && !others_write(&st);
+    place->alone = place->own && mount_is_tmpfs(place->fd);
+    return 0;
 }
 
 const struct place *place_first(const struct place places[PLACES_MAX])

@@ -22,6 +22,10 @@ struct place {
     const char *path;
     int fd;   /* -1: not usable */
     bool own; /* nobody but root, or this process's user, makes entries there */
+    /* own, and the root of a tmpfs: all that lies in that was put into a run directory there. From
+     * another place of the same file system a user can move into his directory what others have let
+     * him write into, with all that he could not remove from it. */
+    bool alone;
 };
 
 /* A run directory, or something else with such a name that belongs to the user in it. */
@@ -31,9 +35,10 @@ struct place_run {
     char name[PLACE_NAME_SIZE];
 };
 
-/* Open a place where only root, or this process's user, can put something else in the place of an
- * entry: neither it nor a directory above it is writable by others, unless it has the sticky bit.
- * 0; -1 with err, and errno ENOENT if it does not exist. */
+/* Open a place, by an absolute path, where only root, or this process's user, can put something else
+ * in the place of an entry: neither it nor a directory above it is writable by others, unless it has
+ * the sticky bit; and links on the way are theirs. 0; -1 with err, and errno ENOENT if it does not
+ * exist. */
 int place_open(struct place *place, const char *path, struct error *err);
 
 /* The first place that can be used; NULL: none. */

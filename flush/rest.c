@@ -35,8 +35,8 @@ static int remove_one(const struct place *place, const struct place_run *run,
     struct stat st;
     int rc, dir;
 
-    if (geteuid() != 0 || !place->own)
-        return error_set(err, "only root can, where only root makes entries");
+    if (geteuid() != 0 || !place->alone)
+        return error_set(err, "root does so only where the place is a tmpfs, and its top");
     place_uncover(place, run->name);
     dir = entry_open_same(place->fd, run->name, S_IFDIR, &st, err);
     if (dir < 0)

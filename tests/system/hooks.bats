@@ -722,6 +722,53 @@ nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
         wait_for 60 eval "hook prolog 99; wait_for 30 nobody_removes; [[ ! -e $dir ]]"'
 }
 
+# move PLACE [PATH]: user 65533 moves into his run directory there what another one has let him write into, with what that
+# one has kept for himself below. PATH leads to the same place.
+move() {
+    local dir=$1/elastic-65533-12.0-n1 path=${2:-$1} shared
+    shared=${path%/*}/shared
+    sed -i "s|^snapshot_dir = .*|snapshot_dir = $1|" "$WORK/elastic.conf"
+    install -d -m 711 "${path%/*}" "$path"
+    install -d -m 777 "$shared"
+    install -d -m 700 -o 65533 -g 65534 "$dir"
+    install -d -m 777 -o 65532 -g 65532 "$shared/project"
+    install -d -m 700 -o 65532 -g 65532 "$shared/project/own"
+    install -m 600 -o 65532 -g 65532 /dev/null "$shared/project/own/data"
+    USER_ID=65533 as_user mv "$shared/project" "$path/${dir##*/}/"
+    USER_ID=65533 hook epilog 12
+    wait_for 30 nobody_removes
+    [[ $(stat -c "%n %u" "$dir/project" "$dir/project/own" "$dir/project/own/data" | grep -c " 65532$") == 3 ]]
+}
+
+@test "root removes nothing that a user has moved into a run directory from elsewhere" {
+    export -f move wait_for nobody_removes
+    mkdir "$WORK/mem" "$WORK/bound"
+    unshare --mount bash -ec '
+        move "$WORK/disk/place"
+        mount -t tmpfs none "$WORK/mem"
+        move "$WORK/mem/a/place"
+        mkdir -p "$WORK/mem/b/place"
+        mount --bind "$WORK/mem/b/place" "$WORK/bound"
+        move "$WORK/bound" "$WORK/mem/b/place"'
+}
+
+@test "subvolumes of a user (btrfs) go with the run directory" {
+    command -v mkfs.btrfs >/dev/null || skip 'needs btrfs-progs'
+    export -f wait_for nobody_removes
+    truncate -s 200M "$WORK/image"
+    mkfs.btrfs -q "$WORK/image"
+    unshare --mount bash -ec '
+        mount -o loop "$WORK/image" "$WORK/place"
+        chmod 711 "$WORK/place"
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        own "${dir##*/}"
+        as_user btrfs -q subvolume create "$dir/sub"
+        as_user sh -c "mkdir $dir/sub/deep && echo x >$dir/sub/deep/data"
+        hook epilog 12
+        wait_for 30 nobody_removes
+        [[ -z $(ls "$WORK/place") ]]'
+}
+
 @test "what cannot be opened for want of memory is kept, and flushed later" {
     command -v strace >/dev/null || skip 'needs strace'
     local dir=$WORK/place/elastic-$USER_ID-12.0-n1
@@ -783,6 +830,26 @@ nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
     # Of a job with roles.
     hook prolog 13 SPANK_ELASTIC_ROLES_NODES=0
     [ -d "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+}
+
+@test "links lead to a place if they are root's" {
+    mkdir -m 1777 "$WORK/open"
+    mkdir -m 711 "$WORK/target"
+    as_user ln -s ../target "$WORK/open/of-user"
+    ln -s ../target "$WORK/open/of-root"
+    ln -s "$WORK/open/of-user" "$WORK/way-of-user"
+    ln -s open/of-root "$WORK/way-of-root"
+    ln -s round "$WORK/round"
+    for name in open/of-user way-of-user open/of-user/. open/of-user/../target round; do
+        sed -i "s|^snapshot_dir = .*|snapshot_dir = $WORK/$name|" "$WORK/elastic.conf"
+        hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+        [ -z "$(ls -A "$WORK/target")" ]
+    done
+    for name in target open/of-root way-of-root ./open/../way-of-root//; do
+        sed -i "s|^snapshot_dir = .*|snapshot_dir = $WORK/$name|" "$WORK/elastic.conf"
+        hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+        rmdir "$WORK/target/elastic-$USER_ID-12.0-n1"
+    done
 }
 
 @test "other users of the node do not learn from arguments what a job is called or commented" {
