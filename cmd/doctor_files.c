@@ -304,6 +304,10 @@ enum doctor_snapshot_state doctor_files_snapshot(const char *dir, char *why, siz
                      (unsigned int)(above.st_mode & 07777), above.st_uid);
             return DOCTOR_SNAPSHOT_UNSAFE;
         }
+        if (lstat(path, &above) == 0 && S_ISLNK(above.st_mode) && above.st_uid != 0) {
+            snprintf(why, size, "%.200s is a link of uid %u", path, above.st_uid);
+            return DOCTOR_SNAPSHOT_UNSAFE;
+        }
         slash = strrchr(path, '/');
         if (slash != NULL)
             slash[slash == path ? 1 : 0] = '\0';

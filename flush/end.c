@@ -106,7 +106,7 @@ static void remove_rest(const struct place places[PLACES_MAX], const struct plac
     int output, left_count = 0;
 
     for (int i = 0; i < count && i < lines->count; i++)
-        if (lines->not_removed[i]) {
+        if (lines->not_removed[i] && places[runs[i].place].alone) {
             terms[left_count] = (struct lock_terms){.ended = true};
             left[left_count++] = runs[i];
         }

@@ -123,6 +123,10 @@ int mount_check_disk(int dir, struct error *err)
         return error_set(err, "it is in memory (tmpfs)");
     case RAMFS_MAGIC:
         return error_set(err, "it is in memory (ramfs)");
+    case HUGETLBFS_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC: /* directories, which a user may make in one that is his */
+        return error_set(err, "it is in memory (no file system for data)");
     case FUSE_SUPER_MAGIC:
         return check_fuse(dir, err);
     case OVERLAYFS_SUPER_MAGIC:

@@ -36,7 +36,7 @@ static int remove_one(const struct place *place, const struct place_run *run,
     int rc, dir;
 
     if (geteuid() != 0 || !place->alone)
-        return error_set(err, "root does so only where the place is a tmpfs, and its top");
+        return error_set(err, "only root can, where the place is the top of a tmpfs");
     place_uncover(place, run->name);
     dir = entry_open_same(place->fd, run->name, S_IFDIR, &st, err);
     if (dir < 0)

@@ -144,7 +144,8 @@ static void end(struct sweep *sweep, struct user *user)
         rest = newline + 1;
         if (says(line, SAID_ERROR SAID_NOT_REMOVED)) {
             terms[count] = says(line, SAID_ERROR SAID_UNSEEN) ? unseen : looked;
-            left[count++] = user->runs[i];
+            left[count] = user->runs[i];
+            count += sweep->places[user->runs[i].place].alone;
         } else if (strcmp(line, SAID_IN_USE) != 0)
             place_remove(&sweep->places[user->runs[i].place], user->runs[i].name);
     }

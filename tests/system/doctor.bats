@@ -134,6 +134,9 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     mistaken conf-no-pool 'sed -i "/^default_pool/d; /^\[pool/,\$d" "$CONF"'
     mistaken pool-grace-short 'sed -i "s/^grace = .*/grace = 600/" "$CONF"'
     mistaken snapshot-unsafe 'sed -i "1i snapshot_dir = $TB_WORK" "$CONF"'
+    ln -s /run "$TB_HOME/link"
+    chown -h 65534 "$TB_HOME/link"
+    mistaken snapshot-unsafe 'sed -i "1i snapshot_dir = $TB_HOME/link" "$CONF"'
     mistaken snapshot-absent 'sed -i "1i snapshot_dir = /nonexistent/snapshots" "$CONF"'
     mistaken pool-qos-accounting 'sed -i "s/^\[pool elastic\]/&\nqos = low/" "$CONF"'
     DOCTOR=as_user mistaken conf-unreadable 'chmod 0 "$CONF"' 'chmod 644 "$CONF"'

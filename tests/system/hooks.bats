@@ -307,7 +307,15 @@ says() {
         for path in hidden hidden/a; do
             says "/proc/$hidden/root$WORK/$path" "it is in memory (ramfs)"
         done
-        [[ $(ls -A "/proc/$hidden/root$WORK/hidden") == there ]]'
+        [[ $(ls -A "/proc/$hidden/root$WORK/hidden") == there ]]
+        # A control group that the user may divide.
+        mount -t cgroup2 none "$WORK/mem" || exit 0
+        group=$WORK/mem/${WORK##*/}
+        mkdir "$group"
+        chown "$USER_ID" "$group"
+        says "$group/a" "it is in memory (no file system for data)" && said=yes || said=
+        find "$group" -depth -type d -exec rmdir {} +
+        [[ -n $said ]]'
 }
 
 @test "the same where an overlay hides on what it writes" {
