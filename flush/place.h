@@ -35,10 +35,10 @@ struct place_run {
     char name[PLACE_NAME_SIZE];
 };
 
-/* Open a place, by an absolute path, where only root, or this process's user, can put something else
- * in the place of an entry: neither it nor a directory above it is writable by others, unless it has
- * the sticky bit; and links on the way are theirs. 0; -1 with err, and errno ENOENT if it does not
- * exist. */
+/* Open a place, by an absolute path, where only root, or this process's user, can put something
+ * else in the place of an entry: neither it nor a directory above it is writable by others, unless
+ * it has the sticky bit; and links on the way are theirs. 0; -1 with err, and errno ENOENT if it
+ * does not exist. */
 int place_open(struct place *place, const char *path, struct error *err);
 
 /* The first place that can be used; NULL: none. */

@@ -11,9 +11,9 @@
 
 /* In a process of its own, which ends within a minute: remove these run directories of one user,
  * with all that is in them. One such process of a user at a time. Only in a place that
- * is alone in its file system; none that is in use (lock_is_used(), with the terms of each). What was
- * removed and what stays is said: at the end of a pipe, *output, which ends with the process; or, if
- * output is NULL, in the system's log. 0; -1 with err. */
+ * is alone in its file system; none that is in use (lock_is_used(), with the terms of each). What
+ * was removed and what stays is said: at the end of a pipe, *output, which ends with the process;
+ * or, if output is NULL, in the system's log. 0; -1 with err. */
 int rest_remove(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
                 const struct lock_terms *terms, int *output, struct error *err);
 

@@ -26,8 +26,8 @@
 #define REMOVAL    60   /* seconds more, in which it removes what it has written */
 #define EXIT_START 126
 /* For what a user has written about snapshots and checkpoints: of a manifest a dozen bytes for
- * each. Where that is not enough for a checkpoint (8 MiB, some hundred thousand files), it counts as
- * incomplete, and the leader chooses. Snapshots are copied in pieces of 1 MiB. */
+ * each. Where that is not enough for a checkpoint (8 MiB, some hundred thousand files), it counts
+ * as incomplete, and the leader chooses. Snapshots are copied in pieces of 1 MiB. */
 #define MEMORY_MAX ((rlim_t)64 << 20)
 #define OOM_FIRST  "1000" /* oom_score_adj */
 
@@ -61,8 +61,8 @@ static int bound_memory(void)
 }
 
 /* slurmd's cgroup may have a limit, and slurmd may be kept from being killed, which children
- * inherit. What a user can make large is killed instead, and tried again later. The user cannot take
- * that back: it was set with more rights. */
+ * inherit. What a user can make large is killed instead, and tried again later. The user cannot
+ * take that back: it was set with more rights. */
 static void be_killed_first(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

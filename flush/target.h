@@ -20,8 +20,8 @@ enum flush_result {
 
 struct target;
 
-/* Open a checkpoint directory for a snapshot of this node. A missing directory is made. to_disk: not
- * where files are in memory (mount_check_disk()). NULL with err. */
+/* Open a checkpoint directory for a snapshot of this node. A missing directory is made. to_disk:
+ * not where files are in memory (mount_check_disk()). NULL with err. */
 struct target *target_open(const char *checkpoint, const struct snapshot_key *key, const char *node,
                            bool to_disk, struct error *err);
 
