@@ -224,6 +224,21 @@ class Flushing(Base):
             self.buffer(0)
             self.flush(status=1, says="Not a directory")
 
+    @unittest.skipUnless(MEMORY, "there is no /dev/shm")
+    def test_to_disk(self):
+        with tempfile.TemporaryDirectory(prefix="elastic-flush-", dir=MEMORY) as memory:
+            (self.directory / "link").symlink_to(memory)
+            for path in (pathlib.Path(memory), pathlib.Path(memory) / "a", self.directory / "link"):
+                self.checkpoint = path
+                self.buffer(0)
+                self.flush("--to-disk", status=1, says="it is in memory (tmpfs)")
+                self.assertEqual(os.listdir(memory), [])
+            self.flush(says="flushed")
+        self.checkpoint = pathlib.Path(tempfile.mkdtemp(prefix="elastic-flush-", dir="/var/tmp"))
+        self.addCleanup(shutil.rmtree, self.checkpoint)
+        self.buffer(0)
+        self.flush("--to-disk", says="flushed")
+
 
 class Existing(Base):
     """Whether a snapshot of generation 3, step 5, is needed beside what is there."""
