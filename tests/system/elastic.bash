@@ -20,7 +20,7 @@ train() {
 # step, only until steps_are_fast. So a training cannot end before the test has seen all it waits
 # for, and then ends soon. The library sleeps as ever.
 paced_python() {
-    mkdir -p "$TB_WORK/paced"
+    cp -rT "$TB_HOME/python" "$TB_WORK/paced"
     cat "$TB_HOME/python/sitecustomize.py" - >"$TB_WORK/paced/sitecustomize.py" <<'PY'
 import faulthandler, os, sys, time
 

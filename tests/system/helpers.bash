@@ -54,6 +54,12 @@ testbed_up() {
     chmod 0755 "$TB_HOME"
     mkdir "$TB_WORK"
     "$TESTBED" up --dir "$TB_DIR" "${options[@]}" "$@" || return 1
+    know_testbed || return 1
+    chown "$TB_USER" "$TB_WORK"
+}
+
+# know_testbed: what all functions below need to know of a testbed that is up. faults_up (faults.bash) does not ask for it.
+know_testbed() {
     TB_ENV=$("$TESTBED" env --dir "$TB_DIR") TB_ENV_OF=$TB_DIR
     export TB_ENV TB_ENV_OF
     TB_USER=$(eval "$TB_ENV" && printf '%s' "$TESTBED_USER")
@@ -61,35 +67,19 @@ testbed_up() {
         echo "no ordinary user: scripts/setup makes one" >&2
         return 1
     fi
-    chown "$TB_USER" "$TB_WORK"
     hasty_python
     know_user
 }
 
-# What the Python of jobs does first. A worker takes 0.9 s of processor time to import PyTorch 1.13 and to end. A fifth of that is the
-# search for garbage among all its objects, which finds nothing. And Debian's PyTorch asks for OpenCV, which asks for GDAL: the symbols
-# of these 286 libraries are searched in all of them. Those of GDAL are in its own ones only, if it is loaded before.
+# What the Python of jobs does first. TRUE_LIBRARIES=yes: PyTorch has all libraries that it asks for.
 hasty_python() {
+    local libraries=${top_builddir:-$TREE/build}/tests/libraries
     mkdir "$TB_HOME/python"
-    cat >"$TB_HOME/python/sitecustomize.py" <<'PY'
-import atexit, gc, sys
-
-
-class BeforeTorch:
-    @staticmethod
-    def find_spec(name, *_):
-        if name == "torch":
-            import contextlib, ctypes
-
-            sys.meta_path.remove(BeforeTorch)
-            with contextlib.suppress(OSError):
-                ctypes.CDLL("libgdal.so.32")
-
-
-sys.meta_path.insert(0, BeforeTorch)
-gc.set_threshold(20000, 20, 20)
-atexit.register(gc.freeze)  # the last of all such functions: the end of the interpreter searches, too
-PY
+    cp "$TREE/tests/python/first/sitecustomize.py" "$TB_HOME/python/"
+    if [[ -z ${TRUE_LIBRARIES:-} ]]; then
+        [[ -d $libraries ]] || /usr/bin/python3 "$TREE/tests/python/first/sitecustomize.py" "$libraries"
+        cp -r "$libraries" "$TB_HOME/python/"
+    fi
     chmod -R a+rX "$TB_HOME/python"
 }
 

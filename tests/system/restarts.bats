@@ -7,7 +7,8 @@ load helpers
 load elastic
 
 setup_file() {
-    testbed_up --nodes 4
+    # Other files load PyTorch without the libraries that it does not use.
+    TRUE_LIBRARIES=yes testbed_up --nodes 4
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     # Long enough that a node stays out for the rest of a test.
     sed -i "s|^node_backoff = .*|node_backoff = 100\nreclaim_program = $TB_WORK/notice|" "$TB_DIR/etc/elastic.conf"
