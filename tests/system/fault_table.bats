@@ -12,6 +12,9 @@ setup_file() {
         skip "no network namespaces here"
     fi
     faults_up
+    know_testbed
+    # Of the trainings that run.py submits.
+    export PYTHONPATH=$TB_HOME/python${PYTHONPATH:+:$PYTHONPATH}
 }
 
 teardown_file() { faults_down; }
