@@ -79,7 +79,7 @@ class Digits(unittest.TestCase):
 
     @tap.needs_torch
     def test_it_learns(self):
-        with self.world("train_restart.py", 3, 0) as world:
+        with self.world("train_restart.py", 3, 0, "--epochs", "8") as world:
             output = world.workers[0].stdout.read()
             self.assertEqual(world.wait(), [0, 0, 0])
         self.assertRegex(output.splitlines()[-1], r"^accuracy=0\.9[5-9]")
