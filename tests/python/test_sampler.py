@@ -327,17 +327,11 @@ class Loader(unittest.TestCase):
     def test_no_workers(self):
         self.check(0)
 
-    def test_2_workers(self):
-        self.check(2)
-
     def test_4_workers(self):
         self.check(4)
 
     def test_2_persistent_workers(self):
         self.check(2, "persistent")
-
-    def test_4_persistent_workers(self):
-        self.check(4, "persistent")
 
     def test_lists_of_indices_without_collation(self):
         self.check(0, "bulk")
