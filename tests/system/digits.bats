@@ -44,7 +44,7 @@ accuracy_is_good() {
 
 # Slurm signals the three nodes one after the other: worlds are left that have hardly formed.
 @test "live, 2 to 6, preempted down to 3, back to 6: the processes stay, and so do those of their data loaders" {
-    job=$(digits train_elastic.py 2:6 --epochs 16 --step-time 1.5 --num-workers 1 --dtype float64)
+    job=$(digits train_elastic.py 2:6 --epochs 12 --step-time 1.5 --num-workers 1 --dtype float64)
     wait_for 120 has_stepped_at "$job" 6
     loaders=$(data_loaders_of "$job")
     rival=$(submit -p batch -N3 --exclusive -t 10 --wrap 'srun sleep 1')
@@ -55,7 +55,7 @@ accuracy_is_good() {
     wait_for 200 job_is "$job" COMPLETED
     run sizes_of "$job"
     [[ $output == 2,*6,*3,*6 ]]
-    each_sample_once "$job" 16
+    each_sample_once "$job" 12
     stayed_in_each_world 2
     # Of three that stay the loaders were there before.
     (($(comm -12 <(echo "$loaders") <(echo "$left") | wc -l) >= 3))
