@@ -20,12 +20,12 @@ teardown() {
     cancel_all
 }
 
-# rl ARGUMENT...: of the coordinator; prints the job. Its programs are those of the example. STEP_TIME: of the collectors.
+# rl ARGUMENT...: of the coordinator; prints the job. Its programs are those of the example. STEP_TIME, PLAY: of the collectors.
 rl() {
     local arguments
     arguments=$(printf ', "%s"' "$@")
     sed "s|coordinator.py\]|coordinator.py$arguments]|; s|learner.py\]|learner.py, --log, learner.log]|
-        s|collector.py\]|collector.py, --step-time, \"${STEP_TIME:-0.005}\"]|" \
+        s|collector.py\]|collector.py, --step-time, \"${STEP_TIME:-0.005}\"${PLAY:-}]|" \
         "$TREE/examples/rl/rl.yaml" >"$TB_WORK/rl.yaml"
     rm -f "$TB_WORK/learner.log"
     as_user bash -c "cd $TB_WORK && sbatch --parsable -o %j.out job.sh"
@@ -116,7 +116,8 @@ learners() {
 }
 
 @test "2, 12, fewer by preemption, 3: no program of the base notices" {
-    job=$(STEP_TIME=0.04 rl --reward 501 --collectors 12)
+    # As many samples as by 8 carts at 0.04 s. What a step costs does not depend on the carts.
+    job=$(STEP_TIME=0.16 PLAY=', --carts, "32", --length, "16"' rl --reward 501 --collectors 12)
     wait_for 60 ready_are "$job" collector 12
     wait_for 30 ready_are "$job" learner 2
     learns_on "$job"
