@@ -6,7 +6,7 @@ part.
     sbatch --elastic=2:8 --elastic-replica=2 …
     srun elasticrun --mode=restart python3 train_pipeline.py
 
-Needs PyTorch 2.6 or later. What differs from train_dcp.py: the stage, and sums over units.
+Needs PyTorch 2.13 or later. What differs from train_dcp.py: the stage, and sums over units.
 """
 
 import argparse
