@@ -267,7 +267,7 @@ AGENT_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
     -DPKGDATADIR='"$(pkgdatadir)"'
 agent_libelasticagent_a_CPPFLAGS = $(AGENT_CPPFLAGS)
 agent_libelasticagent_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-AGENT_LIBS = agent/libelasticagent.a common/libelasticcheckpoints.a $(COMMON_LIBS) $(HWLOC_LIBS) $(CURL_LIBS)
+AGENT_LIBS = agent/libelasticagent.a common/libelasticcheckpoints.a $(COMMON_LIBS) $(HWLOC_LIBS) $(CURL_LATE_LIBS)
 
 bin_PROGRAMS += agent/elasticrun
 agent_elasticrun_SOURCES = agent/main.c

@@ -93,6 +93,13 @@ common_libelasticcheckpoints_a_SOURCES = \
 common_libelasticcheckpoints_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 common_libelasticcheckpoints_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 
+# libcurl, for programs that start often and seldom need it: it is loaded then.
+noinst_LIBRARIES += common/libelasticcurl.a
+common_libelasticcurl_a_SOURCES = common/curl_late.c
+common_libelasticcurl_a_CPPFLAGS = $(AM_CPPFLAGS) $(CURL_CFLAGS)
+common_libelasticcurl_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
+CURL_LATE_LIBS = common/libelasticcurl.a
+
 # S3, for processes that may wait: without Slurm, munge and a loop.
 noinst_LIBRARIES += common/libelastics3client.a
 common_libelastics3client_a_SOURCES = \
@@ -119,7 +126,7 @@ S3_CLIENT_LIBS = \
     common/libelastics3client.a \
     common/libelasticcheckpoints.a \
     $(S3_ANSWER_LIBS) \
-    $(CURL_LIBS) \
+    $(CURL_LATE_LIBS) \
     $(JSONC_LIBS) \
     $(SODIUM_LIBS)
 

@@ -66,7 +66,7 @@ fit_libfit_a_SOURCES = \
     fit/user_program.h
 fit_libfit_a_CPPFLAGS = $(AM_CPPFLAGS) $(ACL_CFLAGS) $(CURL_CFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 fit_libfit_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
-FIT_LIBS = fit/libfit.a $(STATE_LIBS) $(COMMON_LIBS) $(ACL_LIBS) $(CURL_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
+FIT_LIBS = fit/libfit.a $(STATE_LIBS) $(COMMON_LIBS) $(ACL_LIBS) $(CURL_LATE_LIBS) $(JSONC_LIBS) $(SODIUM_LIBS)
 
 pkglibexec_PROGRAMS += fit/elastic-fit
 fit_elastic_fit_SOURCES = \

@@ -19,6 +19,7 @@ notice_elastic_notice_SOURCES = \
 notice_elastic_notice_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(LIBUV_CFLAGS)
 notice_elastic_notice_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 notice_elastic_notice_LINK = $(PROGRAM_LINK)
+# It always asks. From it, packages know that they need libcurl, which other programs load when they need it.
 notice_elastic_notice_LDADD = $(CORE_LIBS) $(JSONC_LIBS) $(LIBUV_LIBS) $(CURL_LIBS)
 
 EXTRA_DIST += notice/README.md

@@ -82,6 +82,15 @@ needed() {
     done
 }
 
+@test "what starts often loads libcurl, with 27 more libraries, when it needs it; a program of the package names it" {
+    for file in "$prefix"/{bin/elasticrun,libexec/slurm-elastic/elastic-{fit,state}}; do
+        nothing "$(needed "$file" | grep curl)" "$file needs"
+        nothing "$(exports "$file" | grep '^curl_')" "$file exports"
+        strings -a "$file" | grep -qxF libcurl.so.4
+    done
+    needed "$prefix/libexec/slurm-elastic/elastic-notice" | grep -qxF libcurl.so.4
+}
+
 @test "plugins have all functions of ours that they call" {
     nm "$top_builddir"/{lib/libelasticcore.a,common/libelasticcommon.a} 2>/dev/null |
         awk '$2 == "T" { print $3 }' | sort -u >"$BATS_TEST_TMPDIR/ours"
