@@ -51,7 +51,7 @@ own() {
 # leave JOB BYTES CHECKPOINT: the run directory of a killed agent, with a snapshot of so many bytes.
 leave() {
     own "elastic-$USER_ID-$1.0-n1"
-    as_user python3 - "$WORK/place/elastic-$USER_ID-$1.0-n1" "$2" "$3" <<'PY'
+    as_user /usr/bin/python3 - "$WORK/place/elastic-$USER_ID-$1.0-n1" "$2" "$3" <<'PY'
 import hashlib, json, os, sys
 run_dir, size, checkpoint = sys.argv[1:]
 os.makedirs(run_dir + "/snapshot/0", 0o700)
@@ -71,18 +71,21 @@ stub() {
     cp -RL "$LIBEXEC/epilog.d" "$LIBEXEC/elastic-hook" "$STUB/"
     [[ ! -e $LIBEXEC/elastic-runs ]] || cp "$LIBEXEC/elastic-runs" "$STUB/"
     install -m 666 /dev/null "$OUT"
-    printf '#!/bin/bash\necho "$(id -u) $*" >>%s\n%s\n' "$OUT" "$1" >"$STUB/elastic-flush"
+    printf '#!/bin/bash\necho "$UID $*" >>%s\n%s\n' "$OUT" "$1" >"$STUB/elastic-flush"
     chmod 755 "$STUB/elastic-flush"
     export STUB
 }
 
 # wait_for SECONDS COMMAND...
 wait_for() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + $1)) hundredths=5 pause
     shift
     until "$@"; do
         ((SECONDS < end)) || return 1
-        sleep 0.05
+        # Most of what is waited for is a look at all processes of the machine.
+        printf -v pause '0.%02d' "$hundredths"
+        sleep "$pause"
+        ((hundredths = hundredths < 40 ? hundredths * 3 / 2 : 40))
     done
 }
 
@@ -145,12 +148,13 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     rm "$WORK/hangs"
 }
 
-# strangers COUNT: where everybody may write, directories of as many uids without an account, as one user can make
-# with his subordinate uids.
+# strangers COUNT [FIRST]: run directories of as many uids without an account, as one user can make with his subordinate uids where
+# everybody may write.
 strangers() {
-    python3 - "$WORK/place" "$1" <<'PY'
+    /usr/bin/python3 - "$WORK/place" "$1" "${2:-300000}" <<'PY'
 import os, sys
-for uid in range(300000, 300000 + int(sys.argv[2])):
+first = int(sys.argv[3])
+for uid in range(first, first + int(sys.argv[2])):
     path = f"{sys.argv[1]}/elastic-{uid}-1.0-n1"
     os.mkdir(path, 0o700)
     os.chown(path, uid, uid)
@@ -161,7 +165,7 @@ PY
     chmod 1777 "$WORK/place"
     own "elastic-$USER_ID-12.0-n1"
     strangers 400
-    stub 'while (($(id -u) >= 300000)) && [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done; echo "nothing to flush: it is in use"'
+    stub 'while ((UID >= 300000)) && [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done; echo "nothing to flush: it is in use"'
     touch "$WORK/hangs"
     for _ in 1 2; do
         hook prolog 99
@@ -181,11 +185,8 @@ all_had_a_turn() {
 }
 
 @test "where more users have left something than one sweep takes, none is left out for ever" {
-    local uid
     stub 'echo "nothing to flush: it is in use"'
-    for uid in {70001..70310}; do
-        USER_ID=$uid own "elastic-$uid-1.0-n1"
-    done
+    strangers 310 70001
     wait_for 300 all_had_a_turn
 }
 
@@ -447,7 +448,7 @@ all_are_done() {
     run timeout -s KILL 200 unshare --mount bash -c '
         dir=$WORK/place/elastic-$USER_ID-12.0-n1
         own "${dir##*/}"
-        python3 - "$dir" "$USER_ID" <<PY &
+        /usr/bin/python3 - "$dir" "$USER_ID" <<PY &
 import ctypes, os, sys, time
 fd = os.open("/dev/fuse", os.O_RDWR)
 options = f"fd={fd},rootmode=40000,user_id={sys.argv[2]},group_id=65534,allow_other"
@@ -531,7 +532,7 @@ many_left() {
 # cover PATH dead|alive [MODE]: a file system of the user over it, whose root has that mode. Alive, it never answers, and
 # its process is not of the job.
 cover() {
-    python3 - "$1" "$2" "${3:-40000}" "$USER_ID" <<'PY' &
+    /usr/bin/python3 - "$1" "$2" "${3:-40000}" "$USER_ID" <<'PY' &
 import ctypes, os, sys, time
 path, kind, mode, uid = sys.argv[1:]
 fd = os.open("/dev/fuse", os.O_RDWR)
@@ -894,7 +895,7 @@ crammed() {
     else
         cp /bin/true "${1%?}_"
     fi
-    python3 - "$1" "$2" "$3" "$USER_ID" "$WORK/elastic.conf" <<'PY'
+    /usr/bin/python3 - "$1" "$2" "$3" "$USER_ID" "$WORK/elastic.conf" <<'PY'
 import os, resource, sys
 script, job, suffix, uid, conf = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))  # room for 2 MB
@@ -953,7 +954,7 @@ PY
 # bash takes half a minute of processor time to read so many.
 @test "however many variables a user has made, prolog and epilog begin at once" {
     own "elastic-$USER_ID-12.0-n1"
-    python3 - "$LIBEXEC/elastic-hook" "$USER_ID" "$WORK/elastic.conf" <<'PY'
+    /usr/bin/python3 - "$LIBEXEC/elastic-hook" "$USER_ID" "$WORK/elastic.conf" <<'PY'
 import os, resource, subprocess, sys
 hook, uid, conf = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))  # room for 2 MB
