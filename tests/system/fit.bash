@@ -135,7 +135,7 @@ begin_trainer() {
 # as_another USER GROUP DIRECTORY COMMAND...: as_user for that user, whose files are in that directory.
 as_another() {
     TB_WORK=$3 TB_USER=$1 TB_USER_HOME=$3 TB_USER_SHELL=/bin/sh \
-        TB_BECOME="setpriv --reuid=$1 --regid=$2 --clear-groups --" as_user "${@:4}"
+        TB_AS="$1 $2 none" as_user "${@:4}"
 }
 
 as_other() { as_another nobody nogroup "$TB_HOME/other" "$@"; }

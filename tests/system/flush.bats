@@ -249,7 +249,7 @@ generation 4 goes on from 3" ]] || { cat "$TB_WORK/$job.out" && false; }
 leave() {
     local dir=${4:-$MEMORY}/$1 checkpoint=${3:-$TB_WORK/checkpoint}
     ((UID)) || install -d -m 700 -o "$TB_USER" -g "$(id -g "$TB_USER")" "$dir"
-    as_user python3 - "$dir" "$2" "$checkpoint" <<'PY'
+    as_user /usr/bin/python3 - "$dir" "$2" "$checkpoint" <<'PY'
 import hashlib, json, os, sys
 run_dir, step, checkpoint = sys.argv[1:]
 os.makedirs(run_dir + "/snapshot/0", 0o700, exist_ok=True)
@@ -420,7 +420,7 @@ lines_are() { [[ $(wc -l 2>/dev/null <"$2") == "$1" ]]; }
 
 # swap DIR: until the test ends the user exchanges the buffer, its files and their directory with links to a secret and a FIFO.
 swap() {
-    as_user setsid -f python3 - "$@" <<'PY'
+    as_user setsid -f /usr/bin/python3 - "$@" <<'PY'
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 run_dir, secret = sys.argv[1:]
@@ -470,7 +470,7 @@ lines' '$dir/-rf' && ln -s '$secrets' '$dir/link' && mkdir -p '$dir/a/b' && touc
     as_user mkdir "$MEMORY/elastic-$user-60.7-n1"$'\n'"x" "$MEMORY/elastic-$user-60.7-../n1"  2>/dev/null || true
     # Without a snapshot that can be used, and deeper than a process has descriptors.
     leave "elastic-$user-60.9-n1" 1 "$checkpoint"
-    as_user python3 -c "import os, sys
+    as_user /usr/bin/python3 -c "import os, sys
 os.chdir(sys.argv[1])
 os.unlink('agent.lock')
 os.unlink('snapshot/0/complete.json')

@@ -69,6 +69,7 @@ know_testbed() {
     fi
     hasty_python
     know_user
+    [[ $(type -t know_json) != function ]] || know_json
 }
 
 # What the Python of jobs does first. TRUE_LIBRARIES=yes: PyTorch has all libraries that it asks for.
@@ -116,6 +117,7 @@ need_plugin() { has_plugin "$1" || skip "no $1.so: it is built with Slurm's sour
 
 # Takes down whatever testbed_up began.
 testbed_down() {
+    [[ ! ${JSON_PID:-} ]] || kill -KILL "$JSON_PID" 2>/dev/null || true
     [[ ! -e ${TB_DIR:-/nonexistent} ]] || "$TESTBED" down --dir "$TB_DIR"
     [[ -z ${TB_HOME:-} ]] || rm -rf -- "$TB_HOME"
 }
@@ -150,7 +152,7 @@ as_user() {
         unset LD_LIBRARY_PATH PYTHONPATH
         take_testbed_env
         # shellcheck disable=SC2086 # a list of words
-        exec $TB_BECOME env -i HOME="$TB_USER_HOME" SHELL="$TB_USER_SHELL" USER="$TB_USER" \
+        exec "$TB_BECOME" $TB_AS HOME="$TB_USER_HOME" SHELL="$TB_USER_SHELL" USER="$TB_USER" \
             LOGNAME="$TB_USER" LANG=C.UTF-8 PATH="$PATH" SLURM_CONF="$SLURM_CONF" \
             ELASTIC_CONF="$ELASTIC_CONF" \
             ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} \
@@ -159,15 +161,25 @@ as_user() {
     )
 }
 
-# What as_user needs to know of the ordinary user.
+# What as_user needs to know of the ordinary user: TB_AS is his number, his group, and other groups.
 know_user() {
     local torch
-    TB_BECOME=
+    TB_AS="- - -"
     if [[ $(id -un) != "$TB_USER" ]]; then
-        TB_BECOME="setpriv --reuid=$TB_USER --regid=$(id -g "$TB_USER") --init-groups --"
+        TB_AS="$(id -u "$TB_USER") $(id -g "$TB_USER") $(id -G "$TB_USER" | tr ' ' ,)"
+    fi
+    TB_BECOME=${top_builddir:-$TREE/build}/tests/system/become
+    if [[ ! -x $TB_BECOME ]]; then
+        # The tests' programs are not built.
+        TB_BECOME=$TB_HOME/become
+        # shellcheck disable=SC2016 # the other shell's
+        printf '#!/bin/sh\n%s\n%s\n' 'user=$1 group=$2 groups=$3; shift 3; [ "$user" != - ] || exec env -i "$@"
+case $groups in none) groups=--clear-groups ;; *) groups=--groups=$groups ;; esac' \
+            'exec setpriv --reuid="$user" --regid="$group" "$groups" -- env -i "$@"' >"$TB_BECOME"
+        chmod 0755 "$TB_BECOME"
     fi
     IFS=: read -r _ _ _ _ _ TB_USER_HOME TB_USER_SHELL < <(getent passwd "$TB_USER")
-    export TB_BECOME TB_USER_HOME TB_USER_SHELL
+    export TB_BECOME TB_AS TB_USER_HOME TB_USER_SHELL
     # shellcheck disable=SC2016 # dpkg-query's own field
     torch=$(dpkg-query -W -f '${Version}' python3-torch 2>/dev/null) || true
     # Debian builds PyTorch 2 without libuv, and it wants to use it if nobody says that it must not.

@@ -49,6 +49,7 @@ EXTRA_DIST += \
     tests/system/hooks.bats \
     tests/system/hosts.bats \
     tests/system/hosts.py \
+    tests/system/json_value.py \
     tests/system/level0.bats \
     tests/system/live.bats \
     tests/system/live_faults.bats \
@@ -149,6 +150,10 @@ EXTRA_DIST += \
     tests/system/testbed.bats \
     tests/system/topology.bats \
     tests/system/wake.bats
+
+check_PROGRAMS += tests/system/become
+tests_system_become_SOURCES = tests/system/become.c
+tests_system_become_LDADD =
 
 check_PROGRAMS += tests/system/fake_leader
 tests_system_fake_leader_SOURCES = tests/system/fake_leader.c

@@ -58,9 +58,9 @@ is_replaced() {
 }
 
 @test "a client of Amazon takes the test's metadata service for the real one" {
-    python3 -c 'import botocore' 2>/dev/null || skip "python3-botocore is not installed"
+    /usr/bin/python3 -c 'import botocore' 2>/dev/null || skip "python3-botocore is not installed"
     touch "$CLOUD/-.advice" # what is no agent is no node, "-"
-    run -0 python3 -c "
+    run -0 /usr/bin/python3 -c "
 from botocore.utils import IMDSFetcher, InstanceMetadataFetcher
 fetcher = InstanceMetadataFetcher(timeout=60, num_attempts=1, base_url='$ENDPOINT/', config={})
 print(fetcher.retrieve_iam_role_credentials()['access_key'])

@@ -84,7 +84,7 @@ starts() {
     as_user selastic endpoints "$job" --format=hosts | awk -v job="$job" '{ print $0, $2 "." job }' >"$TB_WORK/hosts"
     # shellcheck disable=SC2046 # one word each
     run -0 on_node env LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_HOSTS="$TB_WORK/hosts" \
-        python3 "$TB_WORK/di_names.py" $(seen aggregator-0) $(seen coordinator-0)
+        /usr/bin/python3 "$TB_WORK/di_names.py" $(seen aggregator-0) $(seen coordinator-0)
     url=$(seen coordinator-0)
     [[ $output == "learner-0 0 3 2 0 $url"$'\n'"learner-0 1 3 2 0 $url"$'\n'"learner-0 2 3 1 2 $url"$'\n'"aggregator-0 0 1 1 0 $url" ]]
 

@@ -32,7 +32,7 @@ gpus_of() {
 
 # each_has_its_own LINES: no two tasks of a node have the same GPU; a task of server has one, one of pair two, others none.
 each_has_its_own() {
-    python3 - "$1" <<'PY'
+    /usr/bin/python3 - "$1" <<'PY'
 import sys
 
 seen, wanted = set(), {"server": 1, "pair": 2, "coordinator": 0, "tool": 0}

@@ -49,8 +49,8 @@ post() { on_n2 curl -s -d "$2" "$(<"$log/n2.api")/v1/roles/$1/report"; }
     log=$TB_WORK/log-$job
     wait_for 30 ready_are "$job" door 1
     wait_for 10 test -s "$log/n2.api"
-    on_n2 python3 "$TB_WORK/reporter.py" follow >"$TB_HOME/programs.out" 2>&1 3>&- &
-    on_n2 python3 "$TB_WORK/reporter.py" tell "$COUNT" >>"$TB_HOME/programs.out" 2>&1 3>&- &
+    on_n2 /usr/bin/python3 "$TB_WORK/reporter.py" follow >"$TB_HOME/programs.out" 2>&1 3>&- &
+    on_n2 /usr/bin/python3 "$TB_WORK/reporter.py" tell "$COUNT" >>"$TB_HOME/programs.out" 2>&1 3>&- &
     wait_for 10 test -s "$log/told"
     wait_for 10 test -s "$log/followed"
     state=$(as_user selastic show "$job" --json | json_value 's["state_dir"]')

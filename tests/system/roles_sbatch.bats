@@ -13,7 +13,7 @@ setup_file() {
     export MEMORY=$TB_DIR/snapshots
     ((UID)) || chmod 711 "$MEMORY"
     # A text that is about the largest one: one role with a long argument. Quotes, a line break, UTF-8.
-    python3 - "$TB_WORK" <<'PYTHON'
+    /usr/bin/python3 - "$TB_WORK" <<'PYTHON'
 import json, sys
 def job_file(name, text):
     role = {"leads": True, "run": ["/usr/bin/printf", "%s", text]}

@@ -44,7 +44,7 @@ teardown() {
 # as_other COMMAND...: as_user for the other user.
 as_other() {
     TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
-        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
+        TB_AS="nobody nogroup none" as_user "$@"
 }
 
 # begin WHO DIRECTORY: prints the job. Each has half of the node.

@@ -39,7 +39,7 @@ begin() {
 
 # replica NAME MODEL...
 replica() {
-    begin python3 "$TREE/tests/system/router_replica.py" "$DIR/$1.port" "$@"
+    begin /usr/bin/python3 "$TREE/tests/system/router_replica.py" "$DIR/$1.port" "$@"
     wait_for 20 test -s "$DIR/$1.port"
 }
 
@@ -413,7 +413,7 @@ send_poison() {
         --no-tokens --table "$DIR/table"
     wait_for 20 answers tenant_A "first 200"
     # It keeps each connection after a request, and opens more until one is refused.
-    begin python3 "$TREE/tests/system/router_greedy.py" "$PORT" 4096
+    begin /usr/bin/python3 "$TREE/tests/system/router_greedy.py" "$PORT" 4096
     greedy=${pids[-1]}
     log=$DIR/python3-$((${#pids[@]} - 1)).log
     wait_for 20 test -s "$log"

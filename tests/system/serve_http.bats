@@ -62,7 +62,7 @@ as_other() {
     mkdir -p "$TB_HOME/other"
     chown nobody "$TB_HOME/other"
     TB_WORK=$TB_HOME/other TB_USER=nobody TB_USER_HOME=$TB_HOME/other TB_USER_SHELL=/bin/sh \
-        TB_BECOME="setpriv --reuid=nobody --regid=nogroup --clear-groups --" as_user "$@"
+        TB_AS="nobody nogroup none" as_user "$@"
 }
 
 @test "the owner sees service, shards and models, and has it look at its repository" {

@@ -24,7 +24,7 @@ fails() {
 }
 
 kinds() {
-    states list p --json | python3 -c 'import json, sys
+    states list p --json | /usr/bin/python3 -c 'import json, sys
 print(*[s["state"] + "=" + s["kind"] + "*" * s["current"] for s in json.load(sys.stdin)["states"]])'
 }
 
@@ -44,7 +44,7 @@ print(*[s["state"] + "=" + s["kind"] + "*" * s["current"] for s in json.load(sys
     run -0 states push p src --keep=1
     [ "$output" = p/000003 ]
     [ "$(kinds)" = "000003=complete*" ]
-    states show p --json | python3 -c 'import json, sys
+    states show p --json | /usr/bin/python3 -c 'import json, sys
 state = json.load(sys.stdin)
 assert state["previous"] == "000001", state
 assert [f["name"] for f in state["files"]] == ["a", "empty", "sub/b c"], state'
