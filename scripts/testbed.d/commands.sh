@@ -134,6 +134,7 @@ command_up() {
     local began=$EPOCHREALTIME
     choose_slurm
     check_programs
+    VERSION=$(slurmctld -V) || VERSION=
     check_netns
     choose_form
     choose_submitter

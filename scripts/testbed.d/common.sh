@@ -34,7 +34,8 @@ check_dir_name() {
     [[ $1 == /* ]] || opt_dir=$PWD/$1
     [[ $opt_dir =~ ^[A-Za-z0-9/._+@-]+$ ]] ||
         die "--dir $1: only letters, digits and / . _ + @ - may be in its path"
-    opt_dir=$(realpath -m -- "$opt_dir")
+    # What is there needs no program.
+    opt_dir=$( (cd -P -- "$opt_dir" 2>/dev/null && pwd) || realpath -m -- "$opt_dir")
     ((${#opt_dir} <= 70)) || die "--dir $1: longer than 70 characters, sockets would not fit"
     paths "$opt_dir"
 }
@@ -50,7 +51,7 @@ paths() {
 # As slurmctld and slurmd compute it.
 host_name() {
     local name
-    name=$(uname -n)
+    read -r name </proc/sys/kernel/hostname
     printf '%s' "${name%%.*}"
 }
 
@@ -81,10 +82,13 @@ wait_until() {
     done
 }
 
+SUBMITTER_GROUP=
+
 # As the ordinary user, to see what that one may read.
 as_submitter() {
     if ((UID == 0)) && [[ $SUBMITTER != root ]]; then
-        setpriv --reuid="$SUBMITTER" --regid="$(id -g "$SUBMITTER")" --init-groups -- "$@"
+        SUBMITTER_GROUP=${SUBMITTER_GROUP:-$(id -g "$SUBMITTER")}
+        setpriv --reuid="$SUBMITTER" --regid="$SUBMITTER_GROUP" --init-groups -- "$@"
     else
         "$@"
     fi
@@ -98,11 +102,14 @@ use_slurm() {
     [[ -z $SLURM ]] || PATH=$SLURM/bin:$SLURM/sbin:$PATH
 }
 
-# Whether it is YEAR.MONTH or later.
+# Whether it is YEAR.MONTH or later. VERSION is what it says, once that has been asked.
+VERSION=
 slurm_at_least() {
-    local version
-    version=$(slurmctld -V) # slurm-wlm 22.05.8, slurm 24.11.5
-    [[ $(printf '%s\n' "$1" "${version##* }" | sort -V | head -n 1) == "$1" ]]
+    local own
+    VERSION=${VERSION:-$(slurmctld -V)} # slurm-wlm 22.05.8, slurm 24.11.5
+    [[ ${VERSION##* } =~ ^([0-9]+)\.([0-9]+) ]] || return 1
+    own=$((10#${BASH_REMATCH[1]} * 100 + 10#${BASH_REMATCH[2]}))
+    ((own >= 10#${1%.*} * 100 + 10#${1#*.}))
 }
 
 # slurm COMMAND...: a client of this cluster, which never takes long even if slurmctld is gone.

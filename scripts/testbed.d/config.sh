@@ -55,10 +55,12 @@ make_directories() {
     # Jobs write here as their users.
     mkdir -m 1777 "$DIR/jobs" "$DIR/snapshots"
     local i
+    local -a nodes=()
     for ((i = 1; i <= opt_nodes; i++)); do
-        mkdir -m 0755 "$DIR/spool/n$i"
-        mkdir -m 1777 "$DIR/tmp/n$i"
+        nodes+=("n$i")
     done
+    mkdir -m 0755 "${nodes[@]/#/$DIR/spool/}"
+    mkdir -m 1777 "${nodes[@]/#/$DIR/tmp/}"
     if ((opt_gpus)); then
         mkdir -m 0755 "$DIR/dev"
         for ((i = 0; i < opt_gpus; i++)); do
