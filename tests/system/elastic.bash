@@ -142,7 +142,11 @@ waits_beside() {
 
 generation_of() { show_json "$1" | json_value 's["generation"]'; }
 
-steps_of() { awk '/^step/ { count++ } END { print count + 0 }' "$TB_WORK/log-$1"/rank-*-0 /dev/null 2>/dev/null || echo 0; }
+steps_of() {
+    local -a files=("$TB_WORK/log-$1"/rank-*-0)
+    [[ -e ${files[0]} ]] || files=(/dev/null)
+    awk '/^step/ { count++ } END { print count + 0 }' "${files[@]}"
+}
 
 steps_exceed() { (($(steps_of "$1") > $2)); }
 
