@@ -19,9 +19,10 @@
 #include "common/log.h"
 #include "lib/text.h"
 #include "tests/unit/support.h"
+#include "tests/unit/test_dir.h"
 
 /* The test's own directory, and the current one: names in the tests are short. */
-static char root[] = "/tmp/elastic-test-files-XXXXXX";
+static char root[TEST_DIR_SIZE];
 
 static int set_up(void **state)
 {
@@ -30,7 +31,7 @@ static int set_up(void **state)
     for (const struct policy_option *option = policy_options; option->json != NULL; option++)
         unsetenv(option->environment);
     umask(022);
-    return mkdtemp(root) != NULL ? chdir(root) : -1;
+    return make_test_dir(root) ? chdir(root) : -1;
 }
 
 /* Not dir_remove: that is one of those under test. */

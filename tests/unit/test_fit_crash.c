@@ -3,6 +3,7 @@
  * runner's process ends before, or after, each write of its record. Whoever follows comes to the
  * same end. */
 #include "tests/unit/support.h"
+#include "tests/unit/test_dir.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -468,8 +469,7 @@ static void begin(void)
     json_object *service;
     int64_t id;
 
-    strcpy(home.dir, "/tmp/test-fit-XXXXXX");
-    assert_non_null(mkdtemp(home.dir));
+    assert_true(make_test_dir(home.dir));
     assert_int_equal(chmod(home.dir, 0711), 0); /* a trainer has to pass it */
     assert_int_equal(setenv("HOME", home.dir, 1), 0);
     snprintf(place, sizeof(place), "%s/models/m", home.dir);
