@@ -37,8 +37,21 @@ struct own_shard {
     bool open; /* the leader has said how many there should be */
 };
 
+/* What a table says, read once: it is looked at after each event, and the search for keys and names
+ * would take a third of the test's time. */
+struct routing {
+    int route_count, ready_count;
+    struct {
+        int model, shard;
+    } routes[MODELS];
+    struct {
+        int list, shard, start; /* list: of this shard; the others are its name */
+    } ready[REPLICAS];
+};
+
 struct table {
     json_object *json;
+    struct routing *routing;
     int job;
     double from, confirmed; /* when it takes effect, when the last request of before has ended */
     bool holds;
@@ -106,13 +119,44 @@ static json_object *member(json_object *json, const char *key)
     return value;
 }
 
-/* The replica of that name, as long as it answers. The name is read once: to write that of each
- * replica would take most of the test's time. */
-static const struct own_replica *replica_named(const struct sim *m, int job, const char *name)
+static struct routing *read_routing(json_object *table)
 {
-    const char *dot = strchr(name, '.');
-    int shard = number_in(name), start = dot != NULL ? atoi(dot + 1) : -1;
+    json_object *routes = member(table, "routes"), *shards = member(table, "shards");
+    struct routing *routing = calloc(1, sizeof(*routing));
 
+    assert_non_null(routing);
+    for (size_t i = 0; i < json_object_array_length(routes); i++) {
+        json_object *route = json_object_array_get_idx(routes, i);
+
+        assert_true(routing->route_count < MODELS);
+        routing->routes[routing->route_count].model = number_in(
+            json_object_get_string(member(route, "key")));
+        routing->routes[routing->route_count++].shard = number_in(
+            json_object_get_string(member(route, "shard")));
+    }
+    for (size_t i = 0; i < json_object_array_length(shards); i++) {
+        json_object *one = json_object_array_get_idx(shards, i), *list = member(one, "replicas");
+        int shard = number_in(json_object_get_string(member(one, "name")));
+
+        for (size_t k = 0; k < json_object_array_length(list); k++) {
+            json_object *replica = json_object_array_get_idx(list, k);
+            const char *name = json_object_get_string(member(replica, "name"));
+            const char *dot = strchr(name, '.');
+
+            if (strcmp(json_object_get_string(member(replica, "state")), "ready") != 0)
+                continue;
+            assert_true(routing->ready_count < REPLICAS);
+            routing->ready[routing->ready_count].list = shard;
+            routing->ready[routing->ready_count].shard = number_in(name);
+            routing->ready[routing->ready_count++].start = dot != NULL ? atoi(dot + 1) : -1;
+        }
+    }
+    return routing;
+}
+
+/* That replica, as long as it answers. */
+static const struct own_replica *replica_named(const struct sim *m, int job, int shard, int start)
+{
     for (int i = 0; i < m->count; i++) {
         const struct own_replica *r = &m->replicas[i];
 
@@ -126,29 +170,24 @@ static const struct own_replica *replica_named(const struct sim *m, int job, con
 /* Whoever gets requests of a shard has the model. now: there is one who does. */
 static void check_shard(const struct sim *m, const struct table *of, int model, int shard, bool now)
 {
-    json_object *table = of->json, *shards = member(table, "shards");
+    const struct routing *routing = of->routing;
     int answer = 0;
 
-    for (size_t i = 0; i < json_object_array_length(shards); i++) {
-        json_object *one = json_object_array_get_idx(shards, i), *list = member(one, "replicas");
+    for (int i = 0; i < routing->ready_count; i++) {
+        const struct own_replica *r;
 
-        if (number_in(json_object_get_string(member(one, "name"))) != shard)
+        if (routing->ready[i].list != shard)
             continue;
-        for (size_t k = 0; k < json_object_array_length(list); k++) {
-            json_object *replica = json_object_array_get_idx(list, k);
-            const struct own_replica *r = replica_named(
-                m, of->job, json_object_get_string(member(replica, "name")));
-
-            if (strcmp(json_object_get_string(member(replica, "state")), "ready") != 0 || r == NULL)
-                continue;
-            if (!r->models[model])
-                fail_msg("at %.1f %s (version %lld, state %d) gets requests for m%d, which it does "
-                         "not have; table: %s",
-                         m->now, service_replica_name(r->is.shard, r->is.start).text,
-                         (long long)r->is.version, r->is.state, model,
-                         json_object_to_json_string(table));
-            answer++;
-        }
+        r = replica_named(m, of->job, routing->ready[i].shard, routing->ready[i].start);
+        if (r == NULL)
+            continue;
+        if (!r->models[model])
+            fail_msg("at %.1f %s (version %lld, state %d) gets requests for m%d, which it does "
+                     "not have; table: %s",
+                     m->now, service_replica_name(r->is.shard, r->is.start).text,
+                     (long long)r->is.version, r->is.state, model,
+                     json_object_to_json_string(of->json));
+        answer++;
     }
     if (now && answer == 0)
         fail_msg("at %.1f nobody answers for m%d of shard_%d", m->now, model, shard);
@@ -156,14 +195,10 @@ static void check_shard(const struct sim *m, const struct table *of, int model, 
 
 static void check_table(const struct sim *m, const struct table *table, bool now)
 {
-    json_object *routes = member(table->json, "routes");
+    const struct routing *routing = table->routing;
 
-    for (size_t i = 0; i < json_object_array_length(routes); i++) {
-        json_object *route = json_object_array_get_idx(routes, i);
-
-        check_shard(m, table, number_in(json_object_get_string(member(route, "key"))),
-                    number_in(json_object_get_string(member(route, "shard"))), now);
-    }
+    for (int i = 0; i < routing->route_count; i++)
+        check_shard(m, table, routing->routes[i].model, routing->routes[i].shard, now);
 }
 
 /* By the routes that hold there is an answer. What came by routes before finds its model, too. */
@@ -408,6 +443,7 @@ static void set_table(struct sim *m, const char *text)
     m->table_count++;
     *table = (struct table){.json = parse(text), .job = m->job};
     assert_non_null(table->json);
+    table->routing = read_routing(table->json);
     table->from = (after > m->now ? after : m->now) + 0.1 + roll(m, 3);
     table->confirmed = table->from + 0.1 + roll(m, 3);
 }
@@ -716,6 +752,7 @@ static void pass_routes(struct sim *m)
     }
     while (m->table_count > 1 && m->tables[1].holds && m->tables[1].confirmed <= m->now) {
         json_object_put(m->tables[0].json);
+        free(m->tables[0].routing);
         memmove(m->tables, m->tables + 1, (size_t)--m->table_count * sizeof(m->tables[0]));
     }
     if (roll(m, 3) == 0)
@@ -968,8 +1005,10 @@ static void end(struct sim *m)
 {
     stop_models(m);
     service_destroy(m->s);
-    for (int i = 0; i < m->table_count; i++)
+    for (int i = 0; i < m->table_count; i++) {
         json_object_put(m->tables[i].json);
+        free(m->tables[i].routing);
+    }
     free(m->record);
     free(m->table);
 }
