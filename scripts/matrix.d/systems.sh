@@ -16,6 +16,8 @@ declare -gA PACKAGES=([Slurm]=slurmctld [PMIx]=libpmix-dev ["Open MPI"]=openmpi-
     [PyTorch]=python3-torch [json-c]=libjson-c-dev [gcc]=gcc)
 # The copy of this tree, as seen in a root.
 INSIDE=/srv/slurm-elastic
+# What scripts/check is told if all files are meant.
+ALL_FILES=tests/system/
 
 usage_systems() {
     cat <<USAGE
@@ -35,7 +37,10 @@ build/matrix. There scripts/setup and the build run, and then these parts:
   --all                all systems
   --mirror URL         where debootstrap and apt find Debian (default: where this machine's apt does)
   --available          only says whether roots can be made here: exit status 0 or 2
-  --results            only prints the table of the results that are there
+  --results            only prints the tables of the results that are there
+
+It prints three tables: what runs on each system; how many tests of each file of tests/system have
+passed there; why tests were skipped. Parts and files that are not run now keep their results.
 
 Only root can do this. Results are kept in build/matrix/results, logs in build/matrix/SYSTEM, and
 packages in build/matrix/apt. Nothing stays mounted. A root is made anew if you remove it:
@@ -158,6 +163,23 @@ record() {
     fi
 }
 
+# earlier_results PART: lines that there are of it.
+earlier_results() {
+    awk -F '\t' -v part="$1" '$1 == part && NF > 2 || $1 == "part" && $2 == part' "$RESULT" 2>/dev/null || true
+}
+
+# test_results PART TOTALS: what scripts/check has counted in TOTALS; where only some files were asked for, also
+# what it had counted of the others.
+test_results() {
+    if [[ $1 == system && ${FILES[*]} != "$ALL_FILES" ]]; then
+        earlier_results "$1" | cut -f 2- | awk -F '\t' '
+            function file() { return $1 == "count" ? $6 : $1 == "took" ? $5 : $3 }
+            NR == FNR { if ($1 == "count") now[file()]; next }
+            !(file() in now)' "$2" -
+    fi
+    cat "$2"
+}
+
 # run_part PART: one line in the file of results, and of checks one for each test file.
 run_part() {
     local part=$1 began=$SECONDS status=0 counts="1 0 0"
@@ -165,11 +187,14 @@ run_part() {
     rm -f "$totals"
     "run_$part" "$SYSTEM" >"$LOG/$part.log" 2>&1 </dev/null || status=1
     if [[ $part == quick || $part == system ]]; then
+        if ((status)) && ! grep -qE $'^count\t[0-9]+\t[1-9]' "$totals"; then
+            mkdir -p "${totals%/*}"
+            printf 'count\t0\t1\t0\tcheck\tcomes to its end\n' >>"$totals"
+        fi
+        test_results "$part" "$totals" >"$LOG/totals"
         counts=$(awk -F '\t' '$1 == "count" { passed += $2; failed += $3; skipped += $4 }
-            END { printf "%d %d %d", passed, failed, skipped }' "$totals" 2>/dev/null) || counts="0 0 0"
-        # A check that has not come to its end.
-        ((status == 0)) || [[ $counts != *" 0 "* ]] || counts="${counts/ 0 / 1 }"
-        sed "s/^/$part\t/" "$totals" >>"$RESULT.new" 2>/dev/null || true
+            END { printf "%d %d %d", passed, failed, skipped }' "$LOG/totals")
+        sed "s/^/$part\t/" "$LOG/totals" >>"$RESULT.new"
     elif ((status)); then
         counts="0 1 0"
     fi
@@ -206,7 +231,12 @@ run_one_system() {
     for part in "${SYSTEM_PARTS[@]}"; do
         case $part in
         setup | build) ;;
-        *) [[ ,$PARTS_WANTED, == *",$part,"* ]] || continue ;;
+        *)
+            [[ ,$PARTS_WANTED, == *",$part,"* ]] || {
+                earlier_results "$part" >>"$RESULT.new"
+                continue
+            }
+            ;;
         esac
         run_part "$part" && continue
         status=1
@@ -252,6 +282,100 @@ results_table() {
     } | sed 's/  |/ |/g'
 }
 
+# files_table SUITE: of all files of results: a row for each test file of the suite, a column for each
+# system, and the sums.
+files_table() {
+    results_awk "$1" '
+        line == "count" && suite == $6 {
+            name = $7
+            sub(".*/", "", name)
+            sub(/\.[a-z]+$/, "", name)
+            if (!(name in known)) { known[name]; names[++number] = name }
+            passed[name, where] = $3; failed[name, where] = $4; skipped[name, where] = $5
+            told[name, where]; told["all", where]
+            passed["all", where] += $3; failed["all", where] += $4; skipped["all", where] += $5
+        }
+        function row(name,    i, text) {
+            text = "| " name " |"
+            for (i = 1; i <= systems; i++) text = text " " cell(name, title[i]) " |"
+            return text
+        }
+        function cell(name, where,    text) {
+            if (!((name, where) in told)) return "–"
+            text = passed[name, where]
+            if (failed[name, where]) text = text ", " failed[name, where] " FAILED"
+            if (skipped[name, where]) text = text ", " skipped[name, where] " skipped"
+            return text
+        }
+        END {
+            heading("tests/" suite)
+            # By name.
+            for (i = 2; i <= number; i++)
+                for (j = i; j > 1 && names[j - 1] > names[j]; j--) {
+                    name = names[j]; names[j] = names[j - 1]; names[j - 1] = name
+                }
+            for (i = 1; i <= number; i++) print row(names[i])
+            print row("all")
+        }'
+}
+
+# skips_table SUITE: a row for each reason, and in it the files, each with the number of its tests.
+skips_table() {
+    results_awk "$1" '
+        line == "skipped" && suite == $3 {
+            name = $4
+            sub(".*/", "", name)
+            sub(/\.[a-z]+$/, "", name)
+            reason = $6
+            if (!(reason in known)) { known[reason]; reasons[++number] = reason }
+            if (!((reason, where, name) in count)) files[reason, where] = files[reason, where] " " name
+            count[reason, where, name]++
+        }
+        function cell(reason, where,    i, all, list, text) {
+            all = split(files[reason, where], list, " ")
+            for (i = 1; i <= all; i++)
+                text = text (i > 1 ? ", " : "") list[i] " " count[reason, where, list[i]]
+            return all ? text : "–"
+        }
+        END {
+            if (number) heading("skipped, for")
+            for (i = 1; i <= number; i++) {
+                text = "| " reasons[i] " |"
+                for (j = 1; j <= systems; j++) text = text " " cell(reasons[i], title[j]) " |"
+                print text
+            }
+        }'
+}
+
+# results_awk SUITE PROGRAM: over all files of results. "line" says what a line is, "where" of which system.
+results_awk() {
+    local system
+    local -a files=()
+    for system in "${SYSTEMS[@]}"; do
+        [[ ! -e $MATRIX/results/$system.tsv ]] || files+=("$MATRIX/results/$system.tsv")
+    done
+    ((${#files[@]})) || return 0
+    awk -F '\t' -v suite="$1" '
+        function heading(first,    i) {
+            printf "| %s |", first
+            for (i = 1; i <= systems; i++) printf " %s |", title[i]
+            printf "\n|---|"
+            for (i = 1; i <= systems; i++) printf "---|"
+            print ""
+        }
+        $1 == "system" && NF == 2 { where = title[++systems] = $2 }
+        { line = $1 == "system" ? $2 : "" }'"$2" "${files[@]}"
+}
+
+# all_tables: what is printed after a run.
+all_tables() {
+    results_table
+    echo
+    files_table system
+    echo
+    skips_table system
+}
+
 # results_sum SYSTEM...: one line, as the last one of scripts/check.
 results_sum() {
     local -a files=("${@/#/$MATRIX/results/}")
@@ -275,7 +399,7 @@ test_files() {
             die "no file of tests/system has '$pattern' in its name"
         fi
     done
-    ((${#FILES[@]})) || FILES=(tests/system/)
+    ((${#FILES[@]})) || FILES=("$ALL_FILES")
 }
 
 systems_main() {
@@ -297,7 +421,7 @@ systems_main() {
         shift
     done
     if [[ $only == results ]]; then
-        results_table
+        all_tables
         exit 0
     fi
     ((${#systems[@]})) || die "which systems? There are: ${SYSTEMS[*]}"
@@ -314,7 +438,7 @@ systems_main() {
     for system in "${systems[@]}"; do
         run_one_system "$system" || status=1
     done
-    results_table
+    all_tables
     results_sum "${systems[@]}"
     exit "$status"
 }

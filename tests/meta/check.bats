@@ -68,6 +68,13 @@ line() { grep -qx -- "$1" <<<"$output"; }
     [[ $output == *"not ok 1 bad"* ]]
 }
 
+@test "of a skipped test the file of totals has the reason" {
+    fake careful 'echo "ok 1 - well # skip no such thing"'
+    check
+    grep -qxF $'skipped\tunit\ttests/unit/careful\twell\tno such thing' "$tree/build/check/totals"
+    line '  skipped: tests/unit/careful: well: no such thing'
+}
+
 @test "a file that fails twice has failed" {
     fake bad 'echo "not ok 1 - never"'
     check

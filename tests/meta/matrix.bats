@@ -133,6 +133,60 @@ functions() {
     [ "$output" = "142 passed, 3 failed, 2 skipped" ]
 }
 
+# said TOTALS...: the results of such files of totals, one run after the other.
+said() {
+    local each
+    SYSTEM=forky LOG=$PWD RESULT=$PWD/results/forky.tsv
+    mkdir -p results "$MATRIX/roots/forky$INSIDE/build/check"
+    run_system() { cp "$PWD/now" "$MATRIX/roots/forky$INSIDE/build/check/totals"; }
+    for each; do
+        printf 'system\tforky\n' >"$RESULT.new"
+        printf '%b' "$each" >now
+        run_part system
+        mv "$RESULT.new" "$RESULT"
+        # The next runs are of some files only.
+        FILES=(tests/system/spank.bats)
+    done
+}
+
+@test "each file has its row, and one that was not run now keeps it" {
+    functions
+    MATRIX=$PWD FILES=("$ALL_FILES")
+    said 'count\t1\t0\t0\tcheck\tbuild\ncount\t20\t2\t0\tsystem\ttests/system/spank.bats\nfailed\tsystem\ttests/system/spank.bats\tone\n'\
+'count\t0\t0\t2\tsystem\ttests/system/wake.bats\nskipped\tsystem\ttests/system/wake.bats\tone\tno such thing\n'\
+'skipped\tsystem\ttests/system/wake.bats\ttwo\tno such thing\n' \
+        'count\t1\t0\t0\tcheck\tbuild\ncount\t22\t0\t1\tsystem\ttests/system/spank.bats\nskipped\tsystem\ttests/system/spank.bats\t\tanother\n'
+    printf 'system\tdebian13\nsystem\tcount\t5\t1\t0\tsystem\ttests/system/qos.bats\n' >results/debian13.tsv
+    run -0 files_table system
+    [ "$output" = "| tests/system | debian13 | forky |
+|---|---|---|
+| qos | 5, 1 FAILED | – |
+| spank | – | 22, 1 skipped |
+| wake | – | 0, 2 skipped |
+| all | 5, 1 FAILED | 22, 3 skipped |" ]
+    run -0 skips_table system
+    [ "$output" = "| skipped, for | debian13 | forky |
+|---|---|---|
+| no such thing | – | wake 2 |
+| another | – | spank 1 |" ]
+    [ "$(results_sum forky)" = "23 passed, 0 failed, 3 skipped" ]
+    run ! grep -F failed results/forky.tsv
+    # Of all files, nothing of before stays.
+    FILES=("$ALL_FILES")
+    said 'count\t22\t0\t0\tsystem\ttests/system/spank.bats\n'
+    [ "$(results_sum forky)" = "22 passed, 0 failed" ]
+}
+
+@test "a check that does not come to its end has failed" {
+    functions
+    MATRIX=$PWD FILES=("$ALL_FILES") SYSTEM=forky LOG=$PWD RESULT=$PWD/results/forky.tsv
+    mkdir results
+    run_system() { return 1; }
+    run -1 run_part system
+    mv "$RESULT.new" "$RESULT"
+    [ "$(results_sum forky)" = "0 passed, 1 failed" ]
+}
+
 @test "what runs in a root ends with the script, also if it is killed" {
     functions
     root_namespaces none true 2>/dev/null || skip "no namespaces here"
