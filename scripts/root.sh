@@ -27,12 +27,61 @@ root_mirror() {
     printf '%s' "${found%/}"
 }
 
-# root_namespaces NETWORK COMMAND...: NETWORK is host, or none for one of its own.
+# root_namespaces NETWORK COMMAND...: NETWORK is host, or none for one of its own. With ROOT_GROUPS, a
+# list of cgroups, the command is in them, and sees each as the root of its hierarchy.
 root_namespaces() {
-    local -a own=(--mount --pid --ipc --uts)
+    local -a own=(--mount --pid --ipc --uts) join=()
     [[ $1 != none ]] || own+=(--net)
     shift
-    setpriv --pdeathsig KILL -- unshare "${own[@]}" --fork --kill-child=KILL --propagation private -- "$@"
+    if ((${#ROOT_GROUPS[@]})); then
+        own+=(--cgroup)
+        # shellcheck disable=SC2016 # the inner shell's
+        join=(bash -c 'for group; do
+                shift
+                [ "$group" != -- ] || break
+                echo $$ >"$group/cgroup.procs" || exit 1
+            done
+            exec "$@"' - "${ROOT_GROUPS[@]}" --)
+    fi
+    setpriv --pdeathsig KILL -- "${join[@]}" unshare "${own[@]}" --fork --kill-child=KILL \
+        --propagation private -- "$@"
+}
+
+# Hierarchies of cgroups of version 1, as testbeds of the realistic form want them.
+ROOT_CONTROLLERS=(freezer cpuset memory devices cpuacct)
+ROOT_GROUPS=()
+
+# root_has_groups: whether this machine has these hierarchies.
+root_has_groups() {
+    local controller
+    for controller in "${ROOT_CONTROLLERS[@]}"; do
+        [[ -w /sys/fs/cgroup/$controller/tasks ]] || return 1
+    done
+}
+
+# root_make_groups: sets ROOT_GROUPS to new cgroups.
+root_make_groups() {
+    local all=/sys/fs/cgroup name=elastic-root-$BASHPID key group
+    local -a groups=("${ROOT_CONTROLLERS[@]/#/$all/}")
+    # What one that was killed has left.
+    for group in "$all"/*/elastic-root-*; do
+        [[ ! -d $group || -d /proc/${group##*-} ]] || find "$group" -depth -type d -exec rmdir {} + || true
+    done
+    ROOT_GROUPS=("${groups[@]/%//$name}")
+    mkdir "${ROOT_GROUPS[@]}" || return
+    for key in cpus mems; do
+        cat "$all/cpuset/cpuset.$key" >"$all/cpuset/$name/cpuset.$key" || return
+    done
+}
+
+# What was in them has been killed, but the kernel takes its time.
+root_remove_groups() {
+    local try
+    for ((try = 0; ${#ROOT_GROUPS[@]} && try < 50; try++)); do
+        find "${ROOT_GROUPS[@]}" -depth -type d -exec rmdir {} + 2>/dev/null
+        [[ -d ${ROOT_GROUPS[0]} || -d ${ROOT_GROUPS[-1]} ]] || break
+        sleep 0.1
+    done
 }
 
 # root_make [--mirror URL] [--archives DIR] DIR SUITE PACKAGE...: makes the root, unless DIR is one of
@@ -73,6 +122,8 @@ root_build() {
     # Packages come from a mirror that may be a copy of a day in the past.
     printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Languages "none";' \
         >"$root/etc/apt/apt.conf.d/50root"
+    # A root that has not come to its end is made anew, so dpkg need not wait for the disk.
+    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/50root"
     (($#)) || return 0
     # No service of these packages starts.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
@@ -95,32 +146,38 @@ root_sources() {
 
 # root_run DIR [OPTION]... -- COMMAND...: runs it in a copy of the root that is gone with it.
 #   --keep           in the root itself: what the command changes stays
+#   --groups         with cgroups of version 1 for it; root_has_groups says whether that can be
 #   --network        with this machine's network; else there is only 127.0.0.1, and an address that
 #                    nobody else has
 #   --read FROM=TO   binds a directory of this machine there, read-only
 #   --write FROM=TO  the same, writable
 root_run() {
-    local argument network=none
+    local argument network=none status=0
+    local -a ROOT_GROUPS=()
     for argument; do
         case $argument in
+        --groups) root_make_groups || return ;;
         --network) network=host ;;
         --) break ;;
         esac
     done
     root_namespaces "$network" /bin/bash -euo pipefail -c \
-        "$(declare -f root_enter root_mounts root_address); root_enter \"\$@\"" root "$@"
+        "$(declare -f root_enter root_mounts root_cgroups root_address); root_enter \"\$@\"" root "$@" || status=$?
+    root_remove_groups
+    return "$status"
 }
 
 # The first process in the namespaces. It makes the root the root, waits for the command, and
 # collects the processes whose parents have ended.
 root_enter() {
-    local base=$1 root=/mnt keep=no network=no bind old
+    local base=$1 root=/mnt keep=no network=no cgroups=no bind old
     local -a binds=()
     shift
     while [[ $1 != -- ]]; do
         case $1 in
         --keep) keep=yes ;;
         --network) network=yes ;;
+        --groups) cgroups=yes ;;
         *)
             binds+=("$1" "$2")
             shift
@@ -139,6 +196,7 @@ root_enter() {
         root=$root/all
     fi
     root_mounts "$root"
+    [[ $cgroups == no ]] || root_cgroups "$root"
     set -- "${binds[@]}" -- "$@"
     while [[ $1 != -- ]]; do
         bind=$2
@@ -191,6 +249,17 @@ root_mounts() {
     ln -s fd/1 "$1/dev/stdout"
     ln -s fd/2 "$1/dev/stderr"
     ln -s pts/ptmx "$1/dev/ptmx"
+}
+
+# Of this namespace of cgroups.
+root_cgroups() {
+    local hierarchy all=$1/sys/fs/cgroup
+    # The hierarchies that this process has a cgroup of its own in.
+    mount -t tmpfs -o mode=755 tmpfs "$all"
+    for hierarchy in freezer cpuset memory devices cpuacct; do
+        mkdir "$all/$hierarchy"
+        mount -t cgroup -o "$hierarchy" cgroup "$all/$hierarchy"
+    done
 }
 
 # With no address but 127.0.0.1 getaddrinfo() would find not even that one (AI_ADDRCONFIG).

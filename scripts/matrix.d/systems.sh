@@ -72,6 +72,7 @@ inside() {
     for name in http_proxy https_proxy no_proxy; do
         [[ -z ${!name:-} ]] || variables+=("$name=${!name}")
     done
+    ! root_has_groups || options+=(--groups)
     # Without a network pip need not try to find one.
     [[ $network == host ]] && options+=(--network) || variables+=(PIP_NO_INDEX=1)
     root_run "$MATRIX/roots/$system" "${options[@]}" -- env --chdir="$INSIDE" "${variables[@]}" "$@"

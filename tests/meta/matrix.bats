@@ -227,6 +227,31 @@ said() {
     run ! grep -F " $PWD/" /proc/self/mountinfo
 }
 
+@test "cgroups of a root are its own, and go with it, also if it was killed" {
+    functions
+    root_namespaces none true 2>/dev/null || skip "no namespaces here"
+    root_has_groups || skip "no hierarchies of cgroup v1"
+    mkdir -p root/{dev,proc,sys,tmp,run,etc} here
+    ln -s usr/{bin,lib,lib64,sbin} root/
+    options=(--groups --read /usr=/usr --write "$PWD/here=/there")
+    # shellcheck disable=SC2016 # expanded there
+    try='set -e; cd /sys/fs/cgroup; ls; for each in *; do mkdir -p $each/one; done; cat cpuset/cpuset.cpus
+        echo $$ >freezer/one/tasks; cut -d: -f2,3 /proc/self/cgroup | grep freezer; touch /there/in; '
+    run -0 root_run "$PWD/root" "${options[@]}" -- sh -c "$try"
+    [ "$output" = $'cpuacct\ncpuset\ndevices\nfreezer\nmemory\n'"$(cat /sys/fs/cgroup/cpuset/cpuset.cpus)"$'\nfreezer:/one' ]
+    rm here/in
+    (root_run "$PWD/root" "${options[@]}" -- sh -c "$try exec sleep 1000") 3>&- >pids &
+    script=$!
+    while [ ! -e here/in ]; do sleep 0.05; done
+    [ -d "/sys/fs/cgroup/freezer/elastic-root-$script/one" ]
+    kill -KILL "$script"
+    wait "$script" || true
+    while [ -n "$(cat "/sys/fs/cgroup/freezer/elastic-root-$script/one/tasks")" ]; do sleep 0.05; done
+    # The next one removes them.
+    run -3 root_run "$PWD/root" "${options[@]}" -- sh -c 'exit 3'
+    run ! compgen -G "/sys/fs/cgroup/*/elastic-root-$script"
+}
+
 # --- Slurms from their sources --------------------------------------------------------------------
 
 @test "tests are counted as bats tells of them, and what it does not tell of has failed" {
