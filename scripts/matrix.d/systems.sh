@@ -40,7 +40,8 @@ build/matrix. There scripts/setup and the build run, and then these parts:
   --results            only prints the tables of the results that are there
 
 It prints three tables: what runs on each system; how many tests of each file of tests/system have
-passed there; why tests were skipped. Parts and files that are not run now keep their results.
+passed there; why tests were skipped. Parts and files that are not run now keep their results. What
+scripts/check has counted in this tree are results of this machine's own system.
 
 Only root can do this. Results are kept in build/matrix/results, logs in build/matrix/SYSTEM, and
 packages in build/matrix/apt. Nothing stays mounted. A root is made anew if you remove it:
@@ -208,12 +209,12 @@ run_part() {
     return "$status"
 }
 
-# What is before the last "-" and behind the epoch: the version of its makers.
+# versions_in ROOT: what is before the last "-" and behind the epoch: the version of its makers.
 versions_in() {
     local name
     for name in "${NEIGHBOURS[@]}"; do
         # shellcheck disable=SC2016 # dpkg-query's own field
-        printf 'version\t%s\t%s\n' "$name" "$(dpkg-query --admindir="$MATRIX/roots/$1/var/lib/dpkg" \
+        printf 'version\t%s\t%s\n' "$name" "$(dpkg-query --admindir="$1/var/lib/dpkg" \
             -W -f '${Version}' "${PACKAGES[$name]}" 2>/dev/null |
             sed -E 's/^[0-9]+://; s/-[^-]*$//; s/[+~](dfsg|ds|really).*//')"
     done
@@ -244,7 +245,7 @@ run_one_system() {
         # Without these, nothing else can be right.
         [[ $part != setup && $part != build ]] || break
     done
-    versions_in "$SYSTEM" >>"$RESULT.new"
+    versions_in "$MATRIX/roots/$SYSTEM" >>"$RESULT.new"
     mv "$RESULT.new" "$RESULT"
     exec 8>&-
     return "$status"
@@ -309,6 +310,7 @@ files_table() {
             return text
         }
         END {
+            if (!number) exit
             heading("tests/" suite)
             # By name.
             for (i = 2; i <= number; i++)
@@ -368,8 +370,37 @@ results_awk() {
         { line = $1 == "system" ? $2 : "" }'"$2" "${files[@]}"
 }
 
+# own_results: what scripts/check has counted in this tree are results of the system that this machine has,
+# unless there are those of a root.
+own_results() {
+    local system codename result totals=$BUILD/check/totals
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    for system in "${SYSTEMS[@]}"; do
+        result=$MATRIX/results/$system.tsv
+        if [[ ${SUITES[$system]} != "$codename" ]] || grep -qs $'^part\tsetup' "$result" ||
+            ! grep -qs $'\tsystem\ttests/' "$totals"; then
+            continue
+        fi
+        mkdir -p "$MATRIX/results"
+        {
+            printf 'system\t%s\n' "$system"
+            awk -F '\t' -v OFS='\t' '
+                $1 == "count" && $5 ~ /^(unit|meta|system)$/ {
+                    part = $5 == "system" ? $5 : "quick"
+                    passed[part] += $2; failed[part] += $3; skipped[part] += $4
+                    print part, $0
+                }
+                $1 == "skipped" && $2 == "system" { print "system", $0 }
+                END { for (part in passed) print "part", part, passed[part], failed[part], skipped[part], 0 }
+            ' "$totals"
+            versions_in ""
+        } >"$result"
+    done
+}
+
 # all_tables: what is printed after a run.
 all_tables() {
+    own_results
     results_table
     echo
     files_table system

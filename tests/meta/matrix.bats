@@ -177,6 +177,26 @@ said() {
     [ "$(results_sum forky)" = "22 passed, 0 failed" ]
 }
 
+@test "what scripts/check has counted here are results of this machine" {
+    functions
+    MATRIX=$PWD BUILD=$PWD/build
+    SYSTEMS=(own)
+    SUITES[own]=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    [ -n "${SUITES[own]}" ] || skip "/etc/os-release names no release"
+    mkdir -p build/check
+    printf 'count\t7\t0\t1\tunit\ttests/unit/test_plan\n' >build/check/totals
+    own_results
+    [ ! -e results/own.tsv ]
+    printf 'count\t4\t1\t0\tsystem\ttests/system/qos.bats\ncount\t9\t0\t0\tsanitizers\tx\n' >>build/check/totals
+    run -0 all_tables
+    [[ ${lines[2]} == "| own |"*" 7 passed, 1 skipped | 4 passed, 1 FAILED |" ]]
+    [ "${lines[5]}" = "| qos | 4, 1 FAILED |" ]
+    # A root says more.
+    printf 'system\town\npart\tsetup\t1\t0\t0\t3\n' >results/own.tsv
+    run -0 all_tables
+    [ "${#lines[@]}" = 3 ]
+}
+
 @test "a check that does not come to its end has failed" {
     functions
     MATRIX=$PWD FILES=("$ALL_FILES") SYSTEM=forky LOG=$PWD RESULT=$PWD/results/forky.tsv
