@@ -105,7 +105,7 @@ start_controller() {
     as_slurm
     # Words that slurmctld is started by: valgrind and its options.
     read -ra under <<<"${ELASTIC_SLURMCTLD_UNDER:-}"
-    start_daemon slurmctld "${within[@]}" "${AS_SLURM[@]}" "${under[@]}" slurmctld -D -f "$CONF"
+    start_daemon slurmctld "${within[@]}" "${AS_SLURM[@]}" "${under[@]}" "$(type -P slurmctld)" -D -f "$CONF"
 }
 
 # node_cpus NODE: prints the mask of its part of the processors.

@@ -117,6 +117,7 @@ no_job_was_left() { [[ -z $(as_user squeue -h) ]]; }
 }
 
 @test "a MIN that no partition can have" {
+    need_plugin job_submit_elastic
     text='the MIN of 7 nodes of --elastic can never be had: partition batch lets a job have at most 6'
     echo '{"nodes": "7:8"}' >"$TB_WORK/nodes.json"
     one_line "$text" sbatch --elastic=7:8 --wrap true
@@ -127,6 +128,7 @@ no_job_was_left() { [[ -z $(as_user squeue -h) ]]; }
 }
 
 @test "arrays and heterogeneous jobs are not elastic" {
+    need_plugin job_submit_elastic
     one_line '--elastic does not work with --array; submit the tasks of the array as jobs' \
         sbatch --elastic=2:4 --array=1-3 --wrap true
     text='--elastic does not work with heterogeneous jobs; submit one job'
@@ -404,6 +406,7 @@ by_hand_refused() {
 }
 
 @test "extensions made by hand, by the comment alone" {
+    need_plugin job_submit_elastic
     finished=$(submit -N1 -t 5 --wrap true)
     elastic=$(submit --elastic=1:2 -t 30 --wrap 'sleep 1800')
     rigid=$(submit -N1 -t 30 --wrap 'sleep 1800')
@@ -426,6 +429,7 @@ by_hand_refused() {
 }
 
 @test "an extension of a foreign job, by the comment alone" {
+    need_plugin job_submit_elastic
     [[ $(id -u) == 0 ]] || skip "needs root to be another user"
     foreign=$(on_testbed sbatch --parsable --chdir=/ -o /dev/null -N1 -t 30 --wrap 'sleep 1800')
     wait_for 30 job_is "$foreign" RUNNING

@@ -16,6 +16,7 @@ setup() {
 teardown() {
     local pid
 
+    [[ $BATS_TEST_COMPLETED ]] || tail -n 60 "$DIR"/selastic-*.log
     kill_haproxy
     for pid in "${pids[@]}"; do
         kill "$pid" 2>/dev/null || true
