@@ -394,6 +394,20 @@ int haproxy_workers_read(const char *answer, struct haproxy_workers *workers, st
                                : error_set(err, "haproxy's list of processes cannot be understood");
 }
 
+/* ---- show info ------------------------------------------------------------------------------- */
+
+int haproxy_worker_read(const char *answer)
+{
+    static const char name[] = "\nPid: ";
+    const char *line = strstr(answer, name);
+    int pid;
+
+    if (line == NULL)
+        return 0;
+    line += strlen(name);
+    return number_parse(line, strspn(line, "0123456789"), 1, PID_MAX, &pid) == 0 ? pid : 0;
+}
+
 /* ---- show map -------------------------------------------------------------------------------- */
 
 /* "0x5581a0 tenant_A shard_1" */

@@ -66,6 +66,11 @@ struct haproxy_workers {
 };
 int haproxy_workers_read(const char *answer, struct haproxy_workers *workers, struct error *err);
 
+/* `show info`: the worker that answers; 0: none is named. The master has a new worker in its list before
+ * that one has taken over. */
+#define HAPROXY_SHOW_INFO "show info\n"
+int haproxy_worker_read(const char *answer);
+
 /* `show table requests`: the keys that somebody asks for, in order, at most so many: a new list.
  * There is none without models on demand. *more: there are more of them. */
 #define HAPROXY_SHOW_ASKED "show table requests\n"

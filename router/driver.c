@@ -324,6 +324,28 @@ static void meet_worker(struct driver *d, const struct haproxy_workers *workers)
     d->reload_from = 0;
 }
 
+static void look_at_worker(struct driver *d, const struct haproxy_workers *workers)
+{
+    meet_worker(d, workers);
+    d->workers = *workers;
+    driver_ask(d, d->options.home->socket, HAPROXY_SHOW_STAT, on_stat);
+}
+
+/* The worker of before answers until the new one has its sockets. If it were told to go before that,
+ * they would be closed. */
+static void on_info(const char *answer, const char *why, void *arg)
+{
+    struct driver *d = arg;
+
+    d->talk = NULL;
+    if (answer != NULL && haproxy_worker_read(answer) == d->reload_to.worker)
+        look_at_worker(d, &d->reload_to);
+    else if (uv_now(d->loop) < d->reload_limit)
+        driver_look_in(d, SOON_MS);
+    else
+        driver_failed(d, "show info", answer == NULL ? why : "the worker of before answers");
+}
+
 static void on_workers(const char *answer, const char *why, void *arg)
 {
     struct driver *d = arg;
@@ -340,9 +362,11 @@ static void on_workers(const char *answer, const char *why, void *arg)
             d->outdated = true;
             d->reload_from = 0;
         }
-        meet_worker(d, &workers);
-        d->workers = workers;
-        driver_ask(d, d->options.home->socket, HAPROXY_SHOW_STAT, on_stat);
+        d->reload_to = workers;
+        if (d->reload_from != 0)
+            driver_ask(d, d->options.home->socket, HAPROXY_SHOW_INFO, on_info);
+        else
+            look_at_worker(d, &workers);
     } else if (reloading) {
         driver_look_in(d, SOON_MS);
     } else {

@@ -49,7 +49,8 @@ struct driver {
     /* Its life. Times are the loop's, ms. */
     struct retry retry;
     uint64_t started, saved, start_limit, reload_limit;
-    int reload_from; /* the worker of before; 0: no reload is under way */
+    int reload_from;                  /* the worker of before; 0: no reload is under way */
+    struct haproxy_workers reload_to; /* of the latest look */
     int64_t confirmed;
     int starts, reloads;
     char why[512];

@@ -111,6 +111,7 @@ static void check_others(const struct texts *texts)
 
     if (haproxy_workers_read(texts->of[2], &workers, &err) == 0)
         MUST(workers.master > 0 && workers.worker >= 0 && workers.old >= 0);
+    MUST(haproxy_worker_read(texts->of[2]) >= 0);
     if (haproxy_streams_read(texts->of[3], 5, &streams, &err) == 0)
         MUST(streams.latest >= 0 && streams.older >= 0);
     shut = haproxy_shut_command(texts->of[3], 5, &count, &err);

@@ -154,6 +154,17 @@ static void test_workers(void **state)
     assert_int_equal(haproxy_workers_read("99999999999 master 0\n", &workers, &err), -1);
 }
 
+static void test_worker(void **state)
+{
+    (void)state;
+    assert_int_equal(haproxy_worker_read("Name: HAProxy\nNbthread: 2\nPid: 1271\nUptime: 0d\n"),
+                     1271);
+    assert_int_equal(haproxy_worker_read("Name: HAProxy\nMaster_Pid: 1271\n"), 0);
+    assert_int_equal(haproxy_worker_read("Name: HAProxy\nPid: -1\n"), 0);
+    assert_int_equal(haproxy_worker_read("Name: HAProxy\nPid: 99999999999\n"), 0);
+    assert_int_equal(haproxy_worker_read(""), 0);
+}
+
 static void test_map(void **state)
 {
     static const char *const others[] = {
@@ -223,10 +234,9 @@ static void test_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stat),    cmocka_unit_test(test_no_stat),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_shut),
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_map),
-        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_stat), cmocka_unit_test(test_no_stat), cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_shut), cmocka_unit_test(test_workers), cmocka_unit_test(test_worker),
+        cmocka_unit_test(test_map),  cmocka_unit_test(test_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
