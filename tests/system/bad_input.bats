@@ -360,7 +360,7 @@ fast_enough() {
     wait_for 30 says "$TB_WORK/squat.out" '^listening on [0-9]*-[0-9]*$'
     sed "1i port_range = $(sed 's/listening on //' "$TB_WORK/squat.out")
         /^port_range/d" "$TB_DIR/etc/elastic.conf" >"$TB_WORK/ports.conf"
-    squeezed=$(as_user ELASTIC_CONF="$TB_WORK/ports.conf" sbatch --parsable --elastic=2:2 --exclusive \
+    squeezed=$(as_user ELASTIC_CONF="$TB_WORK/ports.conf" sbatch --parsable -N2 --elastic=2:2 --exclusive \
         --output=/dev/null --wrap 'srun elasticrun sleep 600')
     size_shown() { as_user ELASTIC_CONF="$TB_WORK/ports.conf" selastic show "$squeezed" --json | json_value 's["size"]'; }
     wait_for 30 eval '[[ $(size_shown) == 2 ]]'
