@@ -66,8 +66,8 @@ struct haproxy_workers {
 };
 int haproxy_workers_read(const char *answer, struct haproxy_workers *workers, struct error *err);
 
-/* `show info`: the worker that answers; 0: none is named. The master has a new worker in its list before
- * that one has taken over. */
+/* `show info`: the worker that answers; 0: none is named. The master has a new worker in its list
+ * before that worker has taken over. */
 #define HAPROXY_SHOW_INFO "show info\n"
 int haproxy_worker_read(const char *answer);
 
