@@ -331,8 +331,8 @@ static void look_at_worker(struct driver *d, const struct haproxy_workers *worke
     driver_ask(d, d->options.home->socket, HAPROXY_SHOW_STAT, on_stat);
 }
 
-/* The worker of before answers until the new one has its sockets. If it were told to go earlier, the
- * sockets would be closed. */
+/* The worker of before answers until the new one has its sockets. If it were told to go earlier,
+ * the sockets would be closed. */
 static void on_info(const char *answer, const char *why, void *arg)
 {
     struct driver *d = arg;
