@@ -172,16 +172,20 @@ static int open_below(int dir, const char *name, const struct stat *base)
 {
     struct stat st;
     int fd;
+    bool made = mkdirat(dir, name, 0700) == 0;
 
-    if (mkdirat(dir, name, 0700) == 0)
+    if (made)
         fsync(dir);
     else if (errno != EEXIST)
         return -1;
     fd = entry_open(dir, name, S_IFDIR, &st, NULL);
-    if (fd < 0 || (checkpoints_trust(&st, base) && (st.st_mode & 022) == 0 &&
+    /* A file system that keeps no modes gives it that of base. */
+    if (fd < 0 || (checkpoints_trust(&st, base) && (st.st_mode & 022 & ~base->st_mode) == 0 &&
                    faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0))
         return fd;
     close(fd);
+    if (made)
+        unlinkat(dir, name, AT_REMOVEDIR);
     errno = EPERM;
     return -1;
 }

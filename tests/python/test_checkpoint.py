@@ -11,8 +11,10 @@ import os
 import pathlib
 import pickle
 import random
+import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,7 @@ from unittest import mock
 
 import slurm_elastic
 import tap
-from slurm_elastic import checkpoint
+from slurm_elastic import _opened, checkpoint
 
 SIZE = 20000
 
@@ -319,6 +321,101 @@ class Strangers(Base):
         os.chown(path / "state.pickle", STRANGER, STRANGER, follow_symlinks=False)
         with self.assertRaisesRegex(slurm_elastic.CheckpointError, f"belongs to uid {STRANGER}"):
             slurm_elastic.load_latest(self.directory)
+
+    def test_links_that_they_have_renamed(self):
+        """A rename keeps the owner: what the link leads to has to be the user's, too."""
+        for n in (1, 2):
+            self.save(n)
+        newest = self.directory / "00000002"
+        planted = self.copy(newest, self.directory / "copy", STRANGER)
+        planted.chmod(0o755)
+        for each in planted.iterdir():
+            each.chmod(0o644)
+        os.rename(newest, self.directory / "away")
+        os.rename(self.directory / "copy", newest)
+        os.rename(self.directory / "latest", self.directory / "00000003")
+        said = self.load()
+        self.assertIn("{'n': 1}", said)
+        self.assertIn("00000003 is not complete", said)
+        self.assertIn(f"belongs to uid {STRANGER}", said)
+
+    def test_links_of_theirs_on_the_way(self):
+        self.save(1)
+        way = self.parent / "way"
+        os.symlink(self.directory, way)
+        self.assertIn("{'n': 1}", self.as_user(lambda: slurm_elastic.load_latest(way)))
+        os.chown(way, STRANGER, STRANGER, follow_symlinks=False)
+        self.assertIn("{'n': 1}", self.as_user(lambda: slurm_elastic.load_latest(way)))
+        for each in (lambda: slurm_elastic.load_latest(way), lambda: slurm_elastic.save(1, way)):
+            self.parent.chmod(0o1777)
+
+            def says(each=each):
+                with self.assertRaisesRegex(OSError, f"on the way belongs to uid {STRANGER}"):
+                    each()
+
+            self.as_user(says)
+
+    def test_whom_an_acl_lets_write(self):
+        path = slurm_elastic.save({"n": 1}, self.directory)
+        for each in (self.directory, path, path / "state.pickle"):
+            os.chown(each, 0, 0)
+            each.chmod(0o770)
+        self.parent.chmod(0o755)
+        self.directory.chmod(0o755)
+        path.chmod(0o755)
+        self.assertEqual(slurm_elastic.load_latest(self.directory), {"n": 1})
+        entries = [(1, 7, -1), (2, 7, STRANGER), (4, 7, -1), (16, 7, -1), (32, 0, -1)]
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *each) for each in entries)
+        try:
+            os.setxattr(path / "state.pickle", "system.posix_acl_access", acl)
+        except OSError as error:
+            self.skipTest(f"no access control lists here: {error}")
+        with self.assertRaisesRegex(slurm_elastic.CheckpointError, "other users may write in it"):
+            slurm_elastic.load_latest(self.directory)
+
+    def test_where_owners_and_modes_are_not_kept(self):
+        """As on NFS with all_squash, below a directory in which all may write."""
+        os.chown(self.directory, STRANGER, STRANGER)
+        self.directory.chmod(0o777)
+        self.parent.chmod(0o777)
+        made = os.mkdir
+
+        def mkdir(path, mode=0o777, *, dir_fd=None):
+            made(path, mode, dir_fd=dir_fd)
+            os.chown(path, STRANGER, STRANGER, dir_fd=dir_fd)
+            os.chmod(path, 0o777, dir_fd=dir_fd)
+
+        with mock.patch.object(os, "mkdir", mkdir):
+            with self.assertRaisesRegex(OSError, f"belongs to uid {STRANGER}"):
+                slurm_elastic.save({"n": 1}, self.directory)
+            with mock.patch.object(_opened, "_given_to", lambda _: STRANGER):
+                self.assertEqual(slurm_elastic.save({"n": 1}, self.directory).name, "00000001")
+        self.assertEqual({*self.names()} & {"00000001", "latest"}, {"00000001", "latest"})
+
+    def test_to_whom_a_file_system_gives_what_is_made(self):
+        fd = os.open(self.directory, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        self.assertIsNone(_opened._given_to(fd))
+        with mock.patch.object(_opened, "_file_system", lambda _: "nfs4"):
+            self.assertEqual(_opened._given_to(fd), os.geteuid())
+        self.assertEqual(self.names(), [])
+        self.assertNotEqual(_opened._file_system(fd), "")
+
+    def test_what_they_have_made_deep_hinders_nothing(self):
+        deep = self.plant(".new-x", USER)
+        at = os.open(deep, os.O_RDONLY)
+        for _ in range(1500):
+            os.mkdir("d", dir_fd=at)
+            os.chown("d", USER, USER, dir_fd=at)
+            below = os.open("d", os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = below
+        os.close(at)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.addCleanup(subprocess.run, ["rm", "-rf", str(deep)], check=True)
+        self.assertIn("'00000001'", self.save(1))
 
     def test_where_others_may_write_nothing_is_read(self):
         path = slurm_elastic.save({"n": 1}, self.directory)

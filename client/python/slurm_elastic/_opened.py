@@ -9,7 +9,12 @@ it belongs to this process's user or to root, and if nobody else may write in it
 The owner of the directory of checkpoints counts, too, if nobody else can have put that directory
 there: who names /home/anna/checkpoint means anna's. A directory below /tmp is anybody's.
 
-A symlink counts by its owner. It leads wherever he wants.
+A symlink counts by its owner, and what it leads to is judged as if it were there itself: others may
+have renamed a link.
+
+A file system of the network may give what a user makes to somebody else: NFS with all_squash, or
+what is root's with root_squash. Then he counts, too. What the user himself has made is not told
+from what others have made there.
 """
 
 from __future__ import annotations
@@ -19,13 +24,18 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, Callable, FrozenSet, Iterator, List, Optional, Tuple
+from typing import BinaryIO, Callable, FrozenSet, List, NamedTuple, Optional, Tuple
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ENTRY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINKS_MOST = 40  # as the kernel
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
 _TRIES = 100
+
+
+def _path_of(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"
 
 
 class NotTrustedError(OSError):
@@ -57,7 +67,7 @@ class Directory:
     @property
     def pin(self) -> Path:
         """A path that leads to it for this process, while it is open."""
-        return Path(f"/proc/self/fd/{self.fd}")
+        return Path(_path_of(self.fd))
 
     @property
     def identity(self) -> Tuple[int, int]:
@@ -83,29 +93,24 @@ class Directory:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def _judge(self, name: str, status: os.stat_result) -> None:
-        path = self.path / name
+    def _judge(self, name: str, fd: int, reachable: bool) -> None:
+        """reachable  others can get there, so the mode counts."""
+        path, status = self.path / name, os.fstat(fd)
         if status.st_uid not in self.trusted:
             raise NotTrustedError(
                 f"{path} belongs to uid {status.st_uid}: only what is yours or root's is "
                 f"read{self.note}"
             )
-        if (
-            self._is_reachable
-            and status.st_mode & 0o022
-            and not stat.S_ISLNK(status.st_mode)
-            and not _is_alone(status)
-        ):
+        if reachable and not stat.S_ISLNK(status.st_mode) and _is_open(status, _path_of(fd)):
             raise NotTrustedError(f"{path}: other users may write in it; chmod go-w {path}")
 
     def _follow(self, name: str, flags: int) -> int:
         """Open where a link leads."""
         link = os.open(name, _ENTRY, dir_fd=self.fd)
         try:
-            status = os.fstat(link)
-            if not stat.S_ISLNK(status.st_mode):
+            if not stat.S_ISLNK(os.fstat(link).st_mode):
                 raise OSError(errno.ELOOP, "it has become another entry", name)
-            self._judge(name, status)
+            self._judge(name, link, False)
             return os.open(os.readlink("", dir_fd=link), flags, dir_fd=self.fd)
         finally:
             os.close(link)
@@ -123,18 +128,17 @@ class Directory:
                 raise
         return self._follow(name, flags), True
 
-    def directory(self, name: str) -> Directory:
-        """An entry that is a directory. Raises NotTrustedError, or another OSError."""
+    def directory(self, name: str, mode: bool = True) -> Directory:
+        """An entry that is a directory. Raises NotTrustedError, or another OSError.
+
+        mode  nobody else may write in it.
+        """
         _check_name(name)
         fd, by_link = self._open(name, _DIRECTORY)
         try:
-            status = os.fstat(fd)
-            trusted = self.trusted
-            if by_link:
-                trusted |= {status.st_uid}
-            else:
-                self._judge(name, status)
-            return Directory(fd, self.path / name, trusted, by_link or self._is_reachable)
+            reachable = by_link or self._is_reachable
+            self._judge(name, fd, mode and reachable)
+            return Directory(fd, self.path / name, self.trusted, reachable)
         except BaseException:
             os.close(fd)
             raise
@@ -156,11 +160,9 @@ class Directory:
         _check_name(name)
         fd, by_link = self._open(name, _FILE)
         try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.EINVAL, "it is no regular file", name)
-            if not by_link:
-                self._judge(name, status)
+            self._judge(name, fd, by_link or self._is_reachable)
             return os.fdopen(fd, "rb")
         except BaseException:
             with contextlib.suppress(OSError):
@@ -177,7 +179,8 @@ class Directory:
     def make(self, name: str) -> Directory:
         """A new directory of that name, or of one like it if somebody else has taken that."""
         found = self._free(name, lambda each: os.mkdir(each, 0o700, dir_fd=self.fd))
-        return self.directory(found)
+        # Of a file system that keeps no modes, it has whatever mode that gives to all.
+        return self.directory(found, mode=False)
 
     def link(self, target: str, name: str) -> str:
         """A new symlink of that name, or of one like it. Returns its name."""
@@ -216,7 +219,7 @@ class Directory:
 
         only  what it must be.
         """
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RecursionError):  # others may have made it deep
             if self.stranger(name) is None and (only is None or self.is_at(name, only)):
                 _remove(self.fd, name)
 
@@ -248,12 +251,21 @@ def _remove(fd: int, name: str) -> None:
 # ---- the way to a directory ----------------------------------------------------------------------
 
 
-def _is_alone(status: os.stat_result) -> bool:
+def _has_acl(at: str) -> bool:
+    """Whether more than the mode says who may write."""
+    try:
+        os.getxattr(at, "system.posix_acl_access")
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
+
+
+def _is_alone(status: os.stat_result, at: str) -> bool:
     """Whether the group that may write is the user's own one, with nobody else in it."""
     import grp
     import pwd
 
-    if status.st_mode & 0o002 or status.st_uid != os.geteuid():
+    if status.st_mode & 0o002 or status.st_uid != os.geteuid() or _has_acl(at):
         return False
     try:
         user, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
@@ -263,62 +275,88 @@ def _is_alone(status: os.stat_result) -> bool:
     return is_own and not set(group.gr_mem) - {user.pw_name}
 
 
-def _is_open(status: os.stat_result) -> bool:
-    return bool(status.st_mode & 0o022) and not _is_alone(status)
+def _is_open(status: os.stat_result, at: str) -> bool:
+    """Whether others may write there; at is a path that leads to it."""
+    return bool(status.st_mode & 0o022) and not _is_alone(status, at)
 
 
 def _is_sticky(status: os.stat_result) -> bool:
     return bool(status.st_mode & stat.S_ISVTX)
 
 
-def _up(fd: int) -> List[os.stat_result]:
-    """An open directory, and all above it."""
-    found = [os.fstat(fd)]
-    for depth in range(1, 1000):
-        above = os.stat("/".join([".."] * depth), dir_fd=fd)
-        if (above.st_dev, above.st_ino) == (found[-1].st_dev, found[-1].st_ino):
-            break
-        found.append(above)
-    return found
+class _Step(NamedTuple):
+    """A directory or symlink that was passed on the way, and the directory in which it is."""
+
+    uid: int
+    is_link: bool
+    above: os.stat_result
+    is_open: bool
+
+    def is_safe(self, known: FrozenSet[int]) -> bool:
+        """Whether nobody but those can have put it there, or exchanged it."""
+        return self.above.st_uid in known and (
+            not self.is_open or (_is_sticky(self.above) and self.uid in known)
+        )
 
 
-def _links(path: Path) -> Iterator[Tuple[int, os.stat_result]]:
-    """Owners of the links on the way, and the directories in which these are."""
-    at, rest = "/", [*reversed(os.path.abspath(path).split("/"))]
-    count = 0
-    while rest:
-        name = rest.pop()
-        if name in ("", "."):
-            continue
-        if name == "..":
-            at = os.path.dirname(at)
-            continue
-        status = os.lstat(os.path.join(at, name))
-        if not stat.S_ISLNK(status.st_mode):
-            at = os.path.join(at, name)
-            continue
-        count += 1
-        if count > _LINKS_MOST:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        yield status.st_uid, os.stat(at)
-        target = os.readlink(os.path.join(at, name))
-        at = "/" if target.startswith("/") else at
-        rest.extend(reversed(target.split("/")))
+def _walk(path: Path) -> Tuple[int, List[_Step]]:
+    """Open a directory, one name after the other. What was passed is what has led there."""
+    rest = [*reversed(os.path.abspath(path).split("/"))]
+    at = os.open("/", _ENTRY)
+    steps: List[_Step] = []
+    try:
+        while rest:
+            name = rest.pop()
+            if name in ("", "."):
+                continue
+            entry = os.open(name, _ENTRY, dir_fd=at)
+            status, above = os.fstat(entry), os.fstat(at)
+            is_link = stat.S_ISLNK(status.st_mode)
+            if name != "..":
+                is_open = _is_open(above, _path_of(at))
+                steps.append(_Step(status.st_uid, is_link, above, is_open))
+            if is_link:
+                target = os.readlink("", dir_fd=entry)
+                os.close(entry)
+                if sum(each.is_link for each in steps) > _LINKS_MOST:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+                entry = os.open("/" if target.startswith("/") else ".", _ENTRY, dir_fd=at)
+                rest.extend(reversed(target.split("/")))
+            os.close(at)
+            at = entry
+        return os.open(".", _DIRECTORY, dir_fd=at), steps
+    finally:
+        os.close(at)
 
 
-def _is_evident(path: Path, fd: int) -> bool:
-    """Whether nobody but its owner, root and this user can have led the path to this directory."""
-    known = {0, os.geteuid()}
-    up = _up(fd)
-    owner = up[0].st_uid
-    for below, above in zip(up, up[1:]):
-        if above.st_uid not in known | {owner}:
-            return False
-        if _is_open(above) and not (_is_sticky(above) and below.st_uid in known):
-            return False
-    return all(
-        uid in known and (not _is_open(where) or _is_sticky(where)) for uid, where in _links(path)
-    )
+def _file_system(fd: int) -> str:
+    """Of which type it is."""
+    device = os.fstat(fd).st_dev
+    here = f"{os.major(device)}:{os.minor(device)}"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            fields = line.split()
+            if fields[2] == here:
+                return fields[fields.index("-") + 1]
+    return ""
+
+
+def _given_to(fd: int) -> Optional[int]:
+    """To whom a network's file system gives what this user makes, such as NFS that squashes."""
+    try:
+        if _file_system(fd) not in _NETWORK:
+            return None
+        name = f".new-{os.uname().nodename}-{os.getpid()}-{os.urandom(4).hex()}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        made = os.open(name, flags, 0o600, dir_fd=fd)
+    except (OSError, ValueError):
+        return None
+    try:
+        return os.fstat(made).st_uid
+    finally:
+        os.close(made)
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=fd)
 
 
 def open_base(path: Path, make: bool = False) -> Directory:
@@ -328,13 +366,21 @@ def open_base(path: Path, make: bool = False) -> Directory:
     """
     if make:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(path, _DIRECTORY)
+    fd, steps = _walk(path)
     try:
         known, owner = frozenset({0, os.geteuid()}), os.fstat(fd).st_uid
+        if owner not in known or os.geteuid() == 0:
+            given = _given_to(fd)
+            known = known if given is None else known | {given}
+        for each in steps:
+            if each.is_link and each.uid not in known and not each.is_safe(known):
+                raise NotTrustedError(f"{path}: a symlink on the way belongs to uid {each.uid}")
         if owner in known:
             return Directory(fd, path, known, True)
-        if _is_evident(path, fd):
-            return Directory(fd, path, known | {owner}, True, f", or of uid {owner}")
+        safe = known | {owner}
+        # For a sticky directory it takes more: the owner himself could have made it there.
+        if all(each.is_safe(safe) and (each.uid in known or not each.is_open) for each in steps):
+            return Directory(fd, path, safe, True, f", or of uid {owner}")
         note = f". Of {path}'s owner, uid {owner}, nothing is: others can have put it there"
         return Directory(fd, path, known, True, note)
     except BaseException:
@@ -345,18 +391,20 @@ def open_base(path: Path, make: bool = False) -> Directory:
 def danger(base: Directory) -> Optional[str]:
     """What others can do to the checkpoints, and what helps; None if they can do nothing."""
     path = Path(os.path.realpath(base.path))
-    up = _up(base.fd)
-    if _is_open(up[0]) and not _is_sticky(up[0]):
+    at, status = str(base.pin), base.status
+    if _is_open(status, at) and not _is_sticky(status):
         return (
             f"other users may write in {path}, and so remove checkpoints: chmod go-w {path}, or "
             f"chmod +t {path} if they shall"
         )
-    for status, where in zip(up[1:], path.parents):
-        if _is_open(status) and not _is_sticky(status):
+    for where in path.parents:
+        at += "/.."
+        status = os.stat(at)
+        if _is_open(status, at) and not _is_sticky(status):
             return (
                 f"other users may write in {where}, and so rename or remove {path}: chmod +t "
                 f"{where}, or take another checkpoint directory"
             )
-    if up[0].st_uid not in (0, os.geteuid()):
-        return f"{path} belongs to uid {up[0].st_uid}, who can remove checkpoints"
+    if base.status.st_uid not in (0, os.geteuid()):
+        return f"{path} belongs to uid {base.status.st_uid}, who can remove checkpoints"
     return None

@@ -17,7 +17,6 @@ The newest set of which all parts are there is read by a world of any size.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
+    BinaryIO,
     Callable,
     Dict,
     Iterator,
@@ -253,20 +253,25 @@ def newer_than(newest: Optional[Directory]) -> List[Found]:
         ]
 
 
-def _map(base: Directory, path: Path) -> torch.Tensor:
+class _DamagedError(OSError):
+    """A part is not what its manifest says."""
+
+
+def _map(base: Directory, path: Path, compare: bool) -> torch.Tensor:
     """A part in memory. What others put in its place is not what is seen there."""
     with base.file(str(path)) as file:
+        # By reading: an error of the disk that is met in mapped memory ends the process.
+        if compare and _is_damaged(base, path, file):
+            raise _DamagedError
         size = os.fstat(file.fileno()).st_size
         return torch.from_file(f"/proc/self/fd/{file.fileno()}", size=size, dtype=torch.uint8)
 
 
-def _is_damaged(base: Directory, path: Path, content: torch.Tensor) -> bool:
-    """Whether a part is not what its manifest says."""
+def _is_damaged(base: Directory, path: Path, file: BinaryIO) -> bool:
     try:
         with base.below(str(path.parent)) as directory:
             digest = _manifest.read(directory)[0]["blake2b"][path.name]
-        found = hashlib.blake2b(memoryview(content.numpy()), digest_size=32)
-        return bool(found.hexdigest() != digest)
+        return bool(_manifest.digest_of(file) != digest)
     except _manifest.UNUSABLE:
         return True
 
@@ -277,11 +282,10 @@ def _map_all(found: Found, rank: int, size: int) -> Tuple[List[torch.Tensor], st
     path = Path()
     try:
         with open_base(checkpoint.checkpoint_dir()) as base:
-            for path in found.paths:
-                mapped.append(_map(base, path))
-            for path, content in [*zip(found.paths, mapped)][rank::size]:
-                if _is_damaged(base, path, content):
-                    return [], f"{base.path / path} is damaged"
+            for number, path in enumerate(found.paths):
+                mapped.append(_map(base, path, number % size == rank))
+    except _DamagedError:
+        return [], f"{checkpoint.checkpoint_dir() / path} is damaged"
     except OSError as error:
         return [], f"{path} cannot be read: {error}"
     return mapped, ""

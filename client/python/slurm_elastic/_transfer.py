@@ -363,12 +363,12 @@ def exchange_apart(
     threads = [_left_behind.start(run, {rank: each}, {}) for rank, each in going.items()]
     threads += [_left_behind.start(run, {}, {rank: each}) for rank, each in coming.items()]
     limit = None
-    while any(each.is_alive() for each in threads):
+    while alive := [each for each in threads if each.is_alive()]:
         if limit is None and _events.torn(0):
             limit = time.monotonic() + LATE
         if limit is not None and time.monotonic() > limit:
             raise ConnectionError("the world is torn, and a rank neither sends nor takes anything")
-        next(each for each in threads if each.is_alive()).join(LOOK)
+        alive[0].join(LOOK)
     if not errors.empty():
         raise errors.get()
 
