@@ -213,10 +213,14 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(*args)
 
     def process_request(self, request, client_address):
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be started
+            self._room.release()
+            raise
 
     def process_request_thread(self, request, client_address):
         try:

@@ -177,7 +177,7 @@ test_results() {
         earlier_results "$1" | cut -f 2- | awk -F '\t' '
             function file() { return $1 == "count" ? $6 : $1 == "took" ? $5 : $3 }
             NR == FNR { if ($1 == "count") now[file()]; next }
-            !(file() in now)' "$2" -
+            file() ~ /^tests\// && !(file() in now)' "$2" -
     fi
     cat "$2"
 }

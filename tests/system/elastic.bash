@@ -105,8 +105,9 @@ json_value() {
         return
     fi
     exec {pipe}<> <(:)
-    printf '%d %d %s\0' "$BASHPID" "$pipe" "$1" 1<>"$TB_HOME/json"
-    IFS= read -r -d '' -u "$pipe" answer
+    # In one line: bash writes each line by itself, and another one's may come between.
+    printf '%d %d %s\0' "$BASHPID" "$pipe" "${1//$'\n'/ }" 1<>"$TB_HOME/json"
+    IFS= read -r -t 120 -d '' -u "$pipe" answer || answer='1 no answer'
     exec {pipe}>&-
     if [[ $answer == 0\ * ]]; then
         printf '%s' "${answer#0 }"

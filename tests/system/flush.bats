@@ -100,7 +100,7 @@ all_nodes_are_idle() { nodes_are 5 idle; }
     # Somebody else who may write there lets no job wait.
     as_user mkdir -p "$TB_DIR/jobs/$TB_USER-$lost/checkpoint"
     # Nor does he take its numbers, or say which one counts.
-    (
+    ((UID)) || (
         cd "$TB_DIR/jobs/$TB_USER-$lost/checkpoint"
         install -d -o nobody 00000001/there 99999999999999999/there
         chown nobody 00000001 99999999999999999
@@ -135,7 +135,9 @@ all_nodes_are_idle() { nodes_are 5 idle; }
     nothing_is_in_memory_of "$lost"
     nothing_is_in_memory_of "$saved"
     cat "$TB_WORK/$lost.out"
-    [[ $(checkpoints_of "$lost") == $'00000001\n00000002\n00000003\n99999999999999999\nlatest' ]]
+    if ((UID == 0)); then
+        [[ $(checkpoints_of "$lost") == $'00000001\n00000002\n00000003\n99999999999999999\nlatest' ]]
+    fi
 }
 
 # lost_less_than JOB STEPS: what was flushed of this job can be loaded, and is so much older, at the most, than what it had.

@@ -766,8 +766,8 @@ move() {
     export -f wait_for nobody_removes
     truncate -s 200M "$WORK/image"
     mkfs.btrfs -q "$WORK/image"
-    unshare --mount bash -ec '
-        mount -o loop "$WORK/image" "$WORK/place"
+    run unshare --mount bash -ec '
+        mount -o loop "$WORK/image" "$WORK/place" || exit 77
         chmod 711 "$WORK/place"
         dir=$WORK/place/elastic-$USER_ID-12.0-n1
         own "${dir##*/}"
@@ -776,6 +776,8 @@ move() {
         hook epilog 12
         wait_for 30 nobody_removes
         [[ -z $(ls "$WORK/place") ]]'
+    ((status != 77)) || skip 'no loop device here'
+    ((status == 0))
 }
 
 @test "what cannot be opened for want of memory is kept, and flushed later" {

@@ -38,6 +38,9 @@ def answer(request):
     pid, number, expression = request.split(" ", 2)
     try:
         status, said = value(expression, read_all(f"/proc/{pid}/fd/0"))
+    except Exception as error:
+        status, said = 1, f"{type(error).__name__}: {error}\n"
+    try:
         with open(f"/proc/{pid}/fd/{number}", "wb", buffering=0) as file:
             file.write(f"{status} {said}\0".encode())
     except OSError as error:  # who has asked has been ended
