@@ -185,8 +185,11 @@ static bool has_writer(acl_t acl, uid_t uid)
 
 int acl_names_writer(int fd, const char *path, uid_t uid, bool *named, struct error *err)
 {
-    acl_t acl = acl_get_fd(fd);
+    char of[FD_PATH_MAX];
+    acl_t acl;
 
+    path_of(fd, of);
+    acl = acl_get_file(of, ACL_TYPE_ACCESS);
     *named = false;
     if (acl == NULL)
         return errno == ENOTSUP ? 0 : failed(path, err);

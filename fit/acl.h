@@ -26,7 +26,7 @@ struct acl_user {
  * fd may be one of O_PATH. */
 int acl_lets(int fd, const char *path, const struct acl_user *user, bool *may, struct error *err);
 
-/* Does the ACL name anybody else than this user who may write? */
+/* Does the ACL name anybody else than this user who may write? fd may be one of O_PATH. */
 int acl_names_writer(int fd, const char *path, uid_t uid, bool *named, struct error *err);
 
 /* The user may do that (ACL_R, …), and nobody else more than before. */

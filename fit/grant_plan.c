@@ -257,17 +257,20 @@ static bool is_other_dir(const struct stat *st, const struct pin *pin)
     return pin != NULL && !pin_is_dir(st, pin);
 }
 
+/* What is planned is what is opened later, by its inode. A directory with a pin has been chosen by
+ * the fit, not by its path. */
 static int add_read(const struct plan *plan, int which, struct error *err)
 {
-    const struct grant_walk walk = {.uid = plan->order->uid, .each = check_new};
+    const struct pin *pin = plan->order->read[which].pin;
+    const struct grant_walk walk = {
+        .uid = plan->order->uid, .each = check_new, .above = pin == NULL || pin->inode == 0};
     const char *path = plan->order->read[which].path;
     struct stat st;
     int rc, fd = open_own(path, &st, err);
 
     if (fd < 0)
         return -1;
-    rc = is_other(fd, &st, &plan->order->read[which].data) ||
-                 is_other_dir(&st, plan->order->read[which].pin)
+    rc = is_other(fd, &st, &plan->order->read[which].data) || is_other_dir(&st, pin)
              ? error_set(err, "%s: it is another one than when the fit was started",
                          error_path(path).text)
              : grant_walk_tree(&walk, fd, path, &st, true, err);

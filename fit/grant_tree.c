@@ -74,20 +74,55 @@ static int leave(struct walking *walking, struct error *err)
 
 /* ---- who may have put it there --------------------------------------------------------------- */
 
-static int add_writers(const struct walking *walking, struct place *place, struct error *err)
+/* Whoever may write in this directory, but for that user. */
+static int add_writers(struct place *place, uid_t uid, struct error *err)
 {
     const struct stat *st = place->st;
     struct writers *writers = &place->writers;
-    bool named;
+    bool own = st->st_uid == geteuid() || st->st_uid == 0, named;
 
-    if (acl_names_writer(place->fd, place->path, walking->walk->uid, &named, err) != 0)
+    if (acl_names_writer(place->fd, place->path, uid, &named, err) != 0)
         return -1;
-    if (st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0 && !named)
+    if (own && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0 && !named)
         return 0;
-    writers->any = writers->any || named || (st->st_mode & S_IWOTH) != 0 ||
+    writers->any = writers->any || !own || named || (st->st_mode & S_IWOTH) != 0 ||
                    (writers->some && writers->group != st->st_gid);
     writers->some = true;
     writers->group = st->st_gid;
+    return 0;
+}
+
+/* A directory above the top. Below a sticky bit, its owner alone renames what is not his: what
+ * belongs to others than this user and root has been counted as such, or is not opened. */
+static int add_dir_above(struct place *top, const char *path, struct error *err)
+{
+    struct place above = {.path = path, .writers = top->writers};
+    struct stat st;
+    int rc;
+
+    above.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (above.fd < 0)
+        return failed(path, err);
+    above.st = &st;
+    rc = fstat(above.fd, &st) == 0 ? 0 : failed(path, err);
+    if (rc == 0 && ((st.st_mode & S_ISVTX) == 0 || (st.st_uid != geteuid() && st.st_uid != 0)))
+        rc = add_writers(&above, geteuid(), err);
+    close(above.fd);
+    top->writers = above.writers;
+    return rc;
+}
+
+/* Whoever may rename in a directory above the top could have put another one there. */
+static int add_above(struct place *top, struct error *err)
+{
+    char part[PATH_MAX];
+
+    for (const char *slash = strchr(top->path, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof(part), "%.*s", (int)(slash - top->path) + 1, top->path);
+        if (add_dir_above(top, part, err) != 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -225,7 +260,8 @@ static int walk_at(struct walking *walking, const struct place *at, struct error
     if (!S_ISDIR(place.st->st_mode))
         return check_moved(walking, &place, err) == 0 ? each(walking, &place, err) : -1;
     if (!walking->walk->withdraws)
-        return check_moved(walking, &place, err) == 0 && add_writers(walking, &place, err) == 0 &&
+        return check_moved(walking, &place, err) == 0 &&
+                       add_writers(&place, walking->walk->uid, err) == 0 &&
                        walk_below(walking, &place, err) == 0
                    ? each(walking, &place, err)
                    : -1;
@@ -240,7 +276,9 @@ int grant_walk_tree(const struct grant_walk *walk, int fd, const char *path, con
                     bool tree, struct error *err)
 {
     struct walking walking = {.walk = walk};
-    const struct place place = {.fd = fd, .path = path, .st = st};
+    struct place place = {.fd = fd, .path = path, .st = st};
 
+    if (walk->above && add_above(&place, err) != 0)
+        return -1;
     return tree ? walk_at(&walking, &place, err) : walk->each(walk, fd, path, st, err);
 }

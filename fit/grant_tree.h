@@ -13,6 +13,9 @@ struct grant_walk {
     uid_t uid; /* who gets access, or has it */
     int (*each)(const struct grant_walk *walk, int fd, const char *path, const struct stat *st,
                 struct error *err);
+    /* With tree: who may write in the directories above the path, which is absolute, could have
+     * moved it there, too. */
+    bool above;
     /* Access is taken back. One thing that stays open is no reason for others to stay open, and
      * what is at the top closes first. Else it opens last. */
     bool withdraws;

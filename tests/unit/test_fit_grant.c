@@ -551,6 +551,103 @@ static void test_who_may_move(void **state)
     }
 }
 
+/* A directory above the data, the data, and a file in it. */
+struct above {
+    mode_t mode;
+    uid_t owner;     /* 0: this user */
+    const char *acl; /* instead of the mode */
+    mode_t tree, file;
+    bool gives;
+};
+
+static void check_above(const struct above *row, const char *above, const char *file)
+{
+    const char *const error = "others may write to a directory above, and cannot ";
+    struct grant_order order = an_order();
+    struct error err = {""};
+
+    set_acl(above, ACL_TYPE_ACCESS, "u::rwx,g::---,o::---");
+    assert_int_equal(chmod(above, row->mode), 0);
+    if (row->acl != NULL)
+        set_acl(above, ACL_TYPE_ACCESS, row->acl);
+    if (row->owner != 0)
+        assert_int_equal(chown(above, row->owner, (gid_t)-1), 0);
+    assert_int_equal(chmod(tree, row->tree) | chmod(file, row->file), 0);
+    order.read[0].path = tree;
+    if (row->gives)
+        give(&order);
+    else
+        expect_error(grant_give(&own_home, 1, &order, &err), &err, error);
+    assert_int_equal(is_open(tree), row->gives && (row->tree & S_IROTH) == 0);
+    assert_int_equal(is_open(file), row->gives && (row->file & S_IROTH) == 0);
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    set_acl(above, ACL_TYPE_ACCESS, "u::rwx,g::r-x,o::r-x");
+    assert_int_equal(chmod(above, 0755) | chown(above, geteuid(), (gid_t)-1), 0);
+}
+
+/* Whoever may rename in a directory above the data moves another directory of this user to its
+ * place, which nobody but this user can read. */
+static void test_moved_above(void **state)
+{
+    static const struct above rows[] = {
+        {0755, 0, NULL, 0700, 0600, true},
+        {0775, 0, NULL, 0700, 0600, false},
+        {0775, 0, NULL, 0750, 0600, false},
+        {0775, 0, NULL, 0750, 0640, true},
+        {0777, 0, NULL, 0750, 0640, false},
+        {0777, 0, NULL, 0755, 0644, true},
+        {01777, 0, NULL, 0700, 0600, true},
+        {0755, 0, "u::rwx,u:1:rwx,g::r-x,m::rwx,o::r-x", 0750, 0640, false}, /* the trainer's */
+        {0755, 0, "u::rwx,u:1:r-x,g::r-x,m::r-x,o::r-x", 0700, 0600, true},
+        {0755, OTHER, NULL, 0750, 0640, false},
+        {01755, OTHER, NULL, 0750, 0640, false},
+        {0755, OTHER, NULL, 0755, 0644, true},
+    };
+    char near[128], far[128], file[128];
+
+    (void)state;
+    assert_int_equal(dir_make(at("project/sub/tree"), NULL), 0);
+    snprintf(far, sizeof(far), "%s", at("project"));
+    snprintf(near, sizeof(near), "%s", at("project/sub"));
+    snprintf(tree, sizeof(tree), "%s", at("project/sub/tree"));
+    snprintf(file, sizeof(file), "%s", at("project/sub/tree/file"));
+    put("project/sub/tree/file", "d");
+    assert_int_equal(chmod(far, 0755) | chmod(near, 0755), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        if (rows[i].owner != 0 && geteuid() != 0)
+            continue;
+        check_above(&rows[i], far, file);
+        check_above(&rows[i], near, file);
+    }
+}
+
+/* … or a file. The state before is the fit's choice, by its pin. */
+static void test_file_moved_above(void **state)
+{
+    struct grant_order order = an_order();
+    struct error err = {""};
+    struct pin before;
+
+    (void)state;
+    assert_int_equal(dir_make(at("project/before"), NULL), 0);
+    put("project/data", "d");
+    put("project/before/weights", "w");
+    assert_int_equal(chmod(at("project"), 0775), 0);
+    order.read[0].path = at("project/data");
+    expect_error(grant_give(&own_home, 1, &order, &err), &err, "cannot read this file");
+    assert_false(is_open(at("project/data")));
+    assert_int_equal(chmod(at("project/data"), 0640), 0);
+    order.read[0].path = at("project/data");
+    give(&order);
+    assert_true(is_open(at("project/data")));
+    assert_int_equal(grant_revoke(&own_home, 1, 0, &err), 0);
+    order.read[0].path = at("project/before");
+    before = pin_at(order.read[0].path);
+    order.read[0].pin = &before;
+    give(&order);
+    assert_true(is_open(at("project/before/weights")));
+}
+
 /* Data below a directory that nobody passes, and no place of a result among files. */
 static void test_no_result_here(void **state)
 {
@@ -880,6 +977,8 @@ int main(void)
         WITH_GRANTS(test_endless),
         WITH_GRANTS(test_moved_there),
         WITH_GRANTS(test_who_may_move),
+        WITH_GRANTS(test_moved_above),
+        WITH_GRANTS(test_file_moved_above),
         WITH_GRANTS(test_no_result_here),
         WITH_GRANTS(test_another_one_meanwhile),
         WITH_GRANTS(test_moved_away),
