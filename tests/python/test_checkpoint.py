@@ -725,6 +725,17 @@ class Damage(Base):
         slurm_elastic.save({"n": 6}, self.directory, keep=2)
         self.assertEqual(self.names(), ["00000005", "00000006", "latest"])
 
+    def test_a_new_one_with_the_inode_of_a_bad_one_counts_as_kept(self):
+        self.flip(self.directory / "00000003/state.pickle")
+        self.assertEqual(self.load()[0], 2)
+        good = self.directory.with_name("good")
+        slurm_elastic.save({"n": 3}, good)
+        for name in ("state.pickle", "complete.json"):
+            os.replace(good / "00000001" / name, self.directory / "00000003" / name)
+        shutil.rmtree(good)
+        slurm_elastic.save({"n": 4}, self.directory, keep=2)
+        self.assertEqual(self.names(), ["00000003", "00000004", "latest"])
+
     def test_all_files_are_looked_at(self):
         with slurm_elastic.new_checkpoint(self.directory) as path:
             (path / "parts").mkdir()

@@ -200,7 +200,6 @@ def new_directory(
         _warn(base)
         _remove_leftovers(base)
         with base.make(f"{_TEMPORARY}{os.uname().nodename}-{os.getpid()}") as new:
-            _bad.discard(new.identity)
             try:
                 yield new
                 _seal(new, step)
@@ -253,8 +252,8 @@ def _prune(base: Directory, number: int, keep: int) -> None:
 def _is_usable(base: Directory, name: str) -> bool:
     try:
         with base.directory(name) as found:
-            return found.identity not in _bad and _manifest.incomplete(found) is None
-    except OSError:
+            return _manifest.incomplete(found) is None and _manifest.read(found)[1] not in _bad
+    except _manifest.UNUSABLE:
         return False
 
 
@@ -417,7 +416,6 @@ def _copy_of(url: str) -> Optional[Directory]:
         if damage is None:
             return copy
         say(f"{path} is copied again: {damage}")
-        _bad.discard(copy.identity)
         copy.close()
         remove_tree(path)
     raise CheckpointError(f"{url}: the copy on this node is damaged each time: {damage}")
@@ -518,9 +516,9 @@ def open_checkpoint(path: Path) -> Directory:
         raise CheckpointError(str(error)) from error
 
 
-# By this process: manifests, and directories.
-_verified: Set[Tuple[int, int, int]] = set()
-_bad: Set[Tuple[int, int]] = set()
+# Manifests, by this process. A new checkpoint may have the inode of one that was removed, but not its time.
+_verified: Set[_manifest.Identity] = set()
+_bad: Set[_manifest.Identity] = set()
 
 
 def _corrupt(found: Directory) -> Optional[str]:
@@ -531,7 +529,7 @@ def _corrupt(found: Directory) -> Optional[str]:
     except _manifest.UNUSABLE as error:
         return str(error)
     if damage is not None:
-        _bad.add(found.identity)
+        _bad.add(known)
         return damage
     _verified.add(known)
     return None
