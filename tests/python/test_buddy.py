@@ -22,6 +22,7 @@ def held(round, part, parts):
 # first, third and fifth, and a sixth. Then DEAD are lost. Those that are left, with NEW more, go on
 # from a step that SOURCE names, and make three steps. KIND:
 #   torn     rank 0 is lost while it sends its copy of step 5
+#   late     rank 1 hears of the end of the first round only after step 3
 #   damaged  what the buddy has of the lost one is not what it was
 #   shrunk   before that, the last rank leaves, in a planned change: no step follows it
 #   giving   the same, and DEAD are lost while it gives away its part
@@ -31,7 +32,7 @@ def held(round, part, parts):
 #   hsdp     replicas of two
 #   tensor   tensor parallelism in units of two
 TRAIN = """
-import glob, os, sys, time
+import glob, os, sys, threading, time
 import torch, torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
@@ -147,9 +148,17 @@ state._progress.watch()
 rank = process
 if process < size:
     enter("first", rank, size)
+    third = threading.Event()
+    if "late" in kind and rank == 1:
+        end_round = state._copies.end_round
+        state._copies.end_round = lambda *args: third.wait() and end_round(*args)
     train(state, 2)
+    if "late" not in kind:
+        state._copies.wait()  # who does not know of this round's end makes no copy in the next
     if "saved" in kind:
         state.save()
+    train(state, 3)
+    third.set()
     train(state, 4)
     state._copies.wait()
     if "torn" in kind and rank == 0:
@@ -283,6 +292,29 @@ class Whole(unittest.TestCase):
         ):
             with self.subTest(holdings=holdings):
                 self.assertEqual(_buddy.newest_whole(holdings), expected)
+
+
+class Turns(unittest.TestCase):
+    def test_ranks_do_not_take_turns_in_slow_rounds(self):
+        """One rank hears of the first round's end behind the next boundary, the other before it."""
+        ledgers = late, early = _buddy.Ledger(), _buddy.Ledger()
+        first, before = _buddy.Round(1, 1), _buddy.Round(3, 1)
+        for each in ledgers:
+            self.assertTrue(each.begin(first))
+        early.end(first, True)
+        copied = [each.begin(before) for each in ledgers]
+        self.assertEqual(copied, [False, True])
+        late.end(first, True)
+        for step in range(5, 40, 2):  # a round ends behind the next boundary
+            round = _buddy.Round(step, 1)
+            now = [each.begin(round) for each in ledgers]
+            for each in ledgers:
+                each.end(before, all(copied))
+                if not any(now):  # nothing is sent: it ends at once
+                    each.end(round, False)
+            before, copied = round, now
+        self.assertGreater(late.complete, first)
+        self.assertEqual(late.complete, early.complete)
 
 
 class World:
@@ -469,6 +501,10 @@ class Lost(unittest.TestCase):
     def test_while_it_copies(self):
         said = self.train("torn", 3, 0, [0], 3)
         self.assert_goes_on(said, f"{self.COPIES}, step 3", "3 steps")
+
+    def test_while_it_copies_after_a_round_that_was_late(self):
+        said = self.train("late torn", 3, 0, [0], 1)
+        self.assert_goes_on(said, f"{self.COPIES}, step 1", "5 steps")
 
     def test_in_a_smaller_world_before_its_first_step(self):
         said = self.train("shrunk", 4, 0, [2], 5)

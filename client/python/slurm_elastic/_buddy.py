@@ -90,23 +90,28 @@ class Ledger:
 
     A round is only begun when it is known what has become of the one before. Ranks may learn that
     at different times: one that does not know yet makes no copy, and the round counts for nobody.
+    Nor does that rank make one in the next round, before it knows of this one: else ranks would take
+    turns in slow rounds, and none would be complete.
     """
 
     def __init__(self) -> None:
         self.complete: Optional[Round] = None
         self.open: Optional[Round] = None
+        self._under_way: Set[Round] = set()  # also those without this rank's copy
 
     def begin(self, round: Round) -> bool:
         """Whether this rank copies its part in this round."""
-        if self.open is not None:
-            return False
-        self.open = round
-        return True
+        is_free = not self._under_way
+        self._under_way.add(round)
+        if is_free:
+            self.open = round
+        return is_free
 
     def end(self, round: Round, is_complete: bool) -> None:
         """All ranks have told what has become of a round. It may be one without this rank's copy,
         which is not complete then.
         """
+        self._under_way.discard(round)
         if round != self.open:
             return
         self.open = None
@@ -116,6 +121,7 @@ class Ledger:
     def keep(self, round: Optional[Round]) -> None:
         """All ranks of a new world have agreed that this round is what is left. None: nothing."""
         self.complete, self.open = round, None
+        self._under_way.clear()
 
     @property
     def rounds(self) -> Set[Round]:
