@@ -46,7 +46,7 @@ static void test_order(void **state)
 
     (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(slurm_ask_after(&loop, 200, work, done, &later), 0);
+    assert_int_equal(slurm_ask_after(&loop, 1000, work, done, &later), 0);
     assert_int_equal(slurm_ask(&loop, work, done, &first), 0);
     assert_int_equal(slurm_ask(&loop, work, done, &second), 0);
     uv_run(&loop, UV_RUN_DEFAULT);
