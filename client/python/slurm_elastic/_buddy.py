@@ -90,8 +90,8 @@ class Ledger:
 
     A round is only begun when it is known what has become of the one before. Ranks may learn that
     at different times: one that does not know yet makes no copy, and the round counts for nobody.
-    Nor does that rank make one in the next round, before it knows of this one: else ranks would take
-    turns in slow rounds, and none would be complete.
+    Nor does that rank make one in the next round, before it knows of this one: else ranks would
+    take turns in slow rounds, and none would be complete.
     """
 
     def __init__(self) -> None:

@@ -516,7 +516,8 @@ def open_checkpoint(path: Path) -> Directory:
         raise CheckpointError(str(error)) from error
 
 
-# Manifests, by this process. A new checkpoint may have the inode of one that was removed, but not its time.
+# Manifests, by this process. A new checkpoint may have the inode of one that was removed, but not
+# its time.
 _verified: Set[_manifest.Identity] = set()
 _bad: Set[_manifest.Identity] = set()
 
