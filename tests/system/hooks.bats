@@ -443,12 +443,10 @@ all_are_done() {
     [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
-@test "a file system of the user's own that never answers holds up neither prolog nor epilog" {
-    [[ -e /dev/fuse ]] || skip 'no FUSE here'
-    run timeout -s KILL 200 unshare --mount bash -c '
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
-        own "${dir##*/}"
-        /usr/bin/python3 - "$dir" "$USER_ID" <<PY &
+# silent_fuse PATH: a file system of the user there, which never answers. Sets fuse, its process; ends the shell with 77
+# where none can be mounted.
+silent_fuse() {
+    /usr/bin/python3 - "$1" "$USER_ID" <<'PY' &
 import ctypes, os, sys, time
 fd = os.open("/dev/fuse", os.O_RDWR)
 options = f"fd={fd},rootmode=40000,user_id={sys.argv[2]},group_id=65534,allow_other"
@@ -458,9 +456,18 @@ os.read(fd, 65536)  # all that is asked waits from here on
 open(os.environ["OUT"], "w").close()
 time.sleep(1000)
 PY
-        fuse=$!
-        echo "$fuse" >>"$WORK/pids"
-        until [[ -e $OUT ]]; do kill -0 "$fuse" || exit 77; sleep 0.05; done
+    fuse=$!
+    echo "$fuse" >>"$WORK/pids"
+    until [[ -e $OUT ]]; do kill -0 "$fuse" || exit 77; sleep 0.05; done
+}
+
+@test "a file system of the user's own that never answers holds up neither prolog nor epilog" {
+    [[ -e /dev/fuse ]] || skip 'no FUSE here'
+    export -f silent_fuse
+    run timeout -s KILL 200 unshare --mount bash -c '
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        own "${dir##*/}"
+        silent_fuse "$dir"
         hook epilog 12
         hook prolog 13 SPANK_ELASTIC_SIZES=1:2
         hook epilog 13
@@ -479,20 +486,9 @@ PY
     as_user tee "$HOME/.slurm-elastic/services/s/fits/000001/grant.json" >/dev/null <<JSON
 {"uid": 1, "user": "daemon", "until": 1, "job": 1, "paths": [{"path": "$HOME/data", "reach": "read"}]}
 JSON
+    export -f silent_fuse
     run timeout -s KILL 100 unshare --mount bash -c '
-        python3 - "$HOME/data" "$USER_ID" <<PY &
-import ctypes, os, sys, time
-fd = os.open("/dev/fuse", os.O_RDWR)
-options = f"fd={fd},rootmode=40000,user_id={sys.argv[2]},group_id=65534,allow_other"
-if ctypes.CDLL(None).mount(b"test", sys.argv[1].encode(), b"fuse", 6, options.encode()):
-    os._exit(77)
-os.read(fd, 65536)  # all that is asked waits from here on
-open(os.environ["OUT"], "w").close()
-time.sleep(1000)
-PY
-        fuse=$!
-        echo "$fuse" >>"$WORK/pids"
-        until [[ -e $OUT ]]; do kill -0 "$fuse" || exit 77; sleep 0.05; done
+        silent_fuse "$HOME/data"
         as_user "$LIBEXEC/elastic-fit" list s
         echo "came to its end"
         kill -KILL "$fuse"'
