@@ -289,9 +289,7 @@ results_table() {
 files_table() {
     results_awk "$1" '
         line == "count" && suite == $6 {
-            name = $7
-            sub(".*/", "", name)
-            sub(/\.[a-z]+$/, "", name)
+            name = file_of($7)
             if (!(name in known)) { known[name]; names[++number] = name }
             passed[name, where] = $3; failed[name, where] = $4; skipped[name, where] = $5
             told[name, where]; told["all", where]
@@ -326,9 +324,7 @@ files_table() {
 skips_table() {
     results_awk "$1" '
         line == "skipped" && suite == $3 {
-            name = $4
-            sub(".*/", "", name)
-            sub(/\.[a-z]+$/, "", name)
+            name = file_of($4)
             reason = $6
             if (!(reason in known)) { known[reason]; reasons[++number] = reason }
             if (!((reason, where, name) in count)) files[reason, where] = files[reason, where] " " name
@@ -365,6 +361,11 @@ results_awk() {
             printf "\n|---|"
             for (i = 1; i <= systems; i++) printf "---|"
             print ""
+        }
+        function file_of(path) {
+            sub(".*/", "", path)
+            sub(/\.[a-z]+$/, "", path)
+            return path
         }
         $1 == "system" && NF == 2 { where = title[++systems] = $2 }
         { line = $1 == "system" ? $2 : "" }'"$2" "${files[@]}"
