@@ -188,8 +188,9 @@ command_zone() {
 
 # ---- the daemon ----------------------------------------------------------------------------------
 
-# By node: off, booting, never (it will not boot), running, down; since when (booting) or until when; in which order it was asked for.
-declare -A POWER=() UNTIL=() TURN=()
+# By node: off, booting, never (it will not boot), running, down; since when (booting) or until when; in which order it was asked for;
+# why it was taken.
+declare -A POWER=() UNTIL=() TURN=() DOWN_REASON=()
 TURNS=0 CLOUD_ENDS=
 
 # Milliseconds, of this machine's clock.
@@ -231,7 +232,8 @@ count_zone() {
 # used again.
 cloud_down() {
     say "$1: ($2) $3"
-    slurm scontrol update "nodename=$1" state=down "reason=(Code:$2) $3"
+    DOWN_REASON[$1]="(Code:$2) $3"
+    slurm scontrol update "nodename=$1" state=down "reason=${DOWN_REASON[$1]}"
     zone_of "${1#n}"
     milliseconds "${VALUE[$ZONE.pause]}"
     POWER[$1]='down' UNTIL[$1]=$((NOW + MS))
@@ -291,6 +293,8 @@ advance_node() {
         ;;
     down)
         POWER[$1]='off'
+        # A late answer of the node may have made it IDLE since: a job that Slurm has put there would be COMPLETING for minutes.
+        slurm scontrol update "nodename=$1" state=down "reason=${DOWN_REASON[$1]:-Slurm has given it up}"
         slurm scontrol update "nodename=$1" state=power_down
         ;;
     esac
