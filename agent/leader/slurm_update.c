@@ -142,13 +142,25 @@ static void make_leave(struct leader *leader, struct extension *ext, const struc
     }
 }
 
+/* Slurm could not launch it on its nodes, and has put it back into the queue, although it is not to
+ * be requeued. It is COMPLETING until these nodes answer or are DOWN, which may take minutes. */
+static bool was_put_back(const struct job_info *info)
+{
+    return info != NULL && info->state == JOB_KIND_ENDING &&
+           strcmp(info->base_state, "PENDING") == 0;
+}
+
+static bool lost_its_nodes(const struct job_info *info)
+{
+    return info != NULL && (strcmp(info->base_state, "NODE_FAIL") == 0 || was_put_back(info));
+}
+
 /* Would the next one end as this one? Not if somebody has taken its nodes or cancelled it. The job
  * may still be completing, as its state name says then. */
 static bool cannot_start(const struct job_info *info)
 {
     return info == NULL || (info->preempt_time == 0 && strcmp(info->base_state, "PREEMPTED") != 0 &&
-                            strcmp(info->base_state, "NODE_FAIL") != 0 &&
-                            strcmp(info->base_state, "CANCELLED") != 0);
+                            strcmp(info->base_state, "CANCELLED") != 0 && !lost_its_nodes(info));
 }
 
 /* The cloud of a pool may have no room for a while. Where nodes fail, another pool is asked at
@@ -156,7 +168,7 @@ static bool cannot_start(const struct job_info *info)
 static bool nodes_failed(struct leader *leader, const struct extension *ext,
                          const struct job_info *info)
 {
-    return info != NULL && strcmp(info->base_state, "NODE_FAIL") == 0 && ext->pool != NULL &&
+    return lost_its_nodes(info) && ext->pool != NULL &&
            (ext->pool->wake || job_pools_has_other(leader, ext->pool));
 }
 
@@ -165,11 +177,15 @@ static void growth_failed(struct leader *leader, const struct extension *ext,
                           const struct job_info *info)
 {
     char text[256];
-    bool why = info != NULL && info->reason[0] != '\0' && strcmp(info->reason, "None") != 0;
+    bool back = was_put_back(info);
+    bool why = info != NULL && !back && info->reason[0] != '\0' &&
+               strcmp(info->reason, "None") != 0;
 
     snprintf(text, sizeof(text), "extension job %u ended before it could join (%s%s%s)", ext->job,
-             info != NULL ? info->base_state : "unknown to Slurm", why ? ": " : "",
-             why ? info->reason : "");
+             info == NULL ? "unknown to Slurm"
+             : back       ? "Slurm could not start it on its nodes"
+                          : info->base_state,
+             why ? ": " : "", why ? info->reason : "");
     log_info("job %u: %s", leader->options->job, text);
     allocation_growth_failed(leader, text);
     if (cannot_start(info) || nodes_failed(leader, ext, info))
@@ -236,6 +252,9 @@ static bool update_extension(struct leader *leader, struct extension *ext, struc
     }
     if (extensions_members(leader, ext->job) > 0)
         return true; /* its agents are about to notice */
+    /* Else it would count against MAX, and start later, where nobody waits for it. */
+    if (was_put_back(info))
+        scancel_jobs(leader, &ext->job, 1, false);
     if (ext->state < PLAN_JOINED)
         growth_failed(leader, ext, info);
     return false;

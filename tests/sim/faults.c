@@ -287,6 +287,10 @@ static bool do_words(char **words)
         slurm_breaks = strcmp(words[1], "breaks") == 0; /* whatever extension starts */
         return true;
     }
+    if (strcmp(words[0], "slurm") == 0 && is_one_of(words[1], "loses finds")) {
+        slurm_loses = strcmp(words[1], "loses") == 0; /* … the nodes of it */
+        return true;
+    }
     if (is_one_of(words[0], "ask resize")) {
         ask(words);
         return true;

@@ -184,6 +184,7 @@ struct job {
     bool srun;       /* lives */
     bool requeues;   /* when its tasks have ended */
     const char *why; /* it is ENDING */
+    bool put_back;   /* ENDING, and goes back into the queue: it could not be launched */
     int code;
     struct agent_handover *handovers;
     uint64_t leave_due; /* what has been asked back is to be free */
@@ -249,6 +250,7 @@ void slurm_answer_changed(void); /* calls that wait may go on */
 void slurm_try_soon(void);       /* to start jobs that are pending */
 extern bool slurm_refuses;       /* sbatch */
 extern bool slurm_breaks;        /* extensions fail as they start */
+extern bool slurm_loses;         /* … their nodes do not answer, and Slurm does not know it yet */
 
 /* ---- cloud.c: pools with nodes of their own -------------------------------------------------- */
 

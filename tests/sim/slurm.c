@@ -9,6 +9,8 @@
 #define LOOK       (30 * SECOND)  /* between two looks at time limits */
 #define REQUEUED   (121 * SECOND) /* until it may start again: cred_expire */
 #define YOUNG      (20 * SECOND)  /* … which Slurm does not do so early */
+#define LAUNCH     (10 * SECOND)  /* until Slurm knows that it cannot launch a job */
+#define UNNOTICED  (420 * SECOND) /* … that the node does not answer */
 #define NO_LIMIT   (24 * 3600 * SECOND)
 #define PRIORITIES 2
 
@@ -17,7 +19,7 @@ static struct slurm_options options;
 static bool is_down, pass_due;
 static int woken;
 static uint64_t reserved_from; /* no job may last beyond */
-bool slurm_refuses, slurm_breaks;
+bool slurm_refuses, slurm_breaks, slurm_loses;
 
 static void schedule(uint64_t delay);
 
@@ -25,7 +27,7 @@ void slurm_begin(const struct slurm_options *wanted)
 {
     jobs = NULL;
     options = *wanted;
-    is_down = pass_due = slurm_refuses = slurm_breaks = false;
+    is_down = pass_due = slurm_refuses = slurm_breaks = slurm_loses = false;
     reserved_from = NEVER;
     woken = 0;
     for (int i = 0; i < options.asleep; i++)
@@ -152,6 +154,7 @@ static bool fits_in_time(struct job *job)
 /* ---- a job begins ---------------------------------------------------------------------------- */
 
 static void end_job(struct job *job, const char *state_name);
+static void start_over(struct job *job);
 
 static void start_tasks(struct job *job)
 {
@@ -242,6 +245,31 @@ int slurm_booting(const struct training *training, int pool)
     return count;
 }
 
+static void node_is_down(void *arg)
+{
+    struct job *job = arg;
+
+    if (!job->put_back) {
+        end_job(job, job->state_name);
+        return;
+    }
+    job->put_back = false;
+    start_over(job);
+}
+
+static void launch_fails(void *arg)
+{
+    struct job *job = arg;
+
+    if (job->state != SLURM_RUNNING)
+        return;
+    trace("slurm job %u could not be launched", job->id);
+    job->state = SLURM_ENDING;
+    job->state_name = "PENDING";
+    job->put_back = true;
+    clock_in(UNNOTICED, NULL, node_is_down, job);
+}
+
 static void start_job(struct job *job, struct node **nodes)
 {
     uint64_t boot_time;
@@ -264,6 +292,10 @@ static void start_job(struct job *job, struct node **nodes)
         nodes[i]->job = job;
     if (!job->base && slurm_breaks) {
         end_job(job, "FAILED");
+        return;
+    }
+    if (!job->base && slurm_loses) {
+        clock_in(LAUNCH, NULL, launch_fails, job);
         return;
     }
     invariants_job_starts(job);
@@ -488,7 +520,8 @@ static void start_over(struct job *job)
     trace("slurm job %u.%u goes back into the queue", job->id, job->restarts);
     free_nodes(job);
     job->restarts++;
-    training_begin_incarnation(job->training);
+    if (job->base)
+        training_begin_incarnation(job->training);
     job->state = SLURM_PENDING;
     job->state_name = "PENDING";
     job->count = job->code = 0;
@@ -641,6 +674,10 @@ void slurm_cancel(struct job *job)
 {
     if (is_down)
         return;
+    if (job->put_back) {
+        job->put_back = false;
+        job->state_name = "CANCELLED";
+    }
     if (job->state == SLURM_PENDING) {
         job->count = 0;
         end_job(job, "CANCELLED");

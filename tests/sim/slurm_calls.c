@@ -541,7 +541,7 @@ static bool is_admitted(const struct child *child)
     for (const struct job *job = slurm_jobs(); job != NULL; job = job->next) {
         if (job->of != base || job->of_restarts != base->restarts || job->preempted != 0)
             continue;
-        if (job->state == SLURM_PENDING &&
+        if ((job->state == SLURM_PENDING || job->put_back) &&
             !(cloud_is_fallback(child->partition) && !cloud_is_fallback(job->partition)))
             count += job->wanted;
         if (job->state != SLURM_RUNNING ||

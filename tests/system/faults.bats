@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Agents, workers and daemons that die, stall or come back at the wrong moment.
-# Takes 20 s
+# Takes 40 s
 
 load helpers
 load elastic
@@ -68,4 +68,18 @@ PY
     echo "$resident KiB resident, $(cat "$TB_WORK/lines") lines"
     ((resident < 32768))
     [[ $(cat "$TB_WORK/lines") == 64000 ]]
+}
+
+# Slurm would start it again when the node answers or is DOWN. Until then it is COMPLETING, and counts against MAX.
+@test "an idle node has crashed, and Slurm does not know it yet: its extension is cancelled, and another node joins" {
+    "$TESTBED" crash --dir "$TB_DIR" n3
+    job=$(train 2:3 100000 0.2)
+    wait_for 60 size_is "$job" 3
+    cat "$TB_WORK/$job.out"
+    says "$TB_WORK/$job.out" 'extension job [0-9]+ ended before it could join \(Slurm could not start it on its nodes\)'
+    as_user squeue -t all -o '%i %T %N %k'
+    as_user squeue -h -t CG -o '%k' | grep -q "elastic-extension-of=$job\."
+    enough "$job"
+    on_testbed scontrol update nodename=n3 state=down reason=crashed
+    wait_for 30 no_jobs
 }
