@@ -59,11 +59,12 @@ has_begun_again() { [[ -n $(began_again "$1") ]]; }
 checkpoints_of() { ls -A "$TB_DIR/jobs/$TB_USER-$1/checkpoint"; }
 
 # All that this job has on these nodes is killed at the same moment: workers, agents, and those of Slurm that watch over them.
+# Not the one that has made the job's file system (job_container/tmpfs): Slurm 24.11 could not begin the job there again.
 kill_all() {
     local job=$1 node
     shift
     {
-        grep -lzE "^slurmstepd: \[$job\." /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | while read -r pid; do
+        grep -lzE "^slurmstepd: \[$job\.(batch|[0-9]+)\]" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | while read -r pid; do
             # Another testbed has jobs of the same number.
             [[ -z $(find "/proc/$pid/fd" -lname "$TB_DIR/*" -print -quit 2>/dev/null) ]] || echo "$pid"
         done
@@ -96,7 +97,7 @@ all_nodes_are_idle() { nodes_are 5 idle; }
     # Of that one another node has more to write than an epilog waits for.
     as_user setsid -f sh -c "mkdir '$TB_DIR/jobs/$TB_USER-$saved/checkpoint/.flushing-$saved.0.1.1-n9-1'
         cd '$TB_DIR/jobs/$TB_USER-$saved/checkpoint/.flushing-$saved.0.1.1-n9-1'
-        while [ ! -e '$TB_WORK/written' ]; do echo >>state; sleep 0.5; done; rm -r ../.flushing-*"
+        while [ ! -e '$TB_WORK/written' ] && echo >>state; do sleep 0.5; done; rm -r ../.flushing-*" 3>&-
     # Somebody else who may write there lets no job wait.
     as_user mkdir -p "$TB_DIR/jobs/$TB_USER-$lost/checkpoint"
     # Nor does he take its numbers, or say which one counts.
@@ -109,7 +110,7 @@ all_nodes_are_idle() { nodes_are 5 idle; }
     )
     setsid -f sh -c "cd '$TB_DIR/jobs/$TB_USER-$lost/checkpoint'
         install -d -o nobody .flushing-$lost.0.1.1-n9-1
-        while [ ! -e '$TB_WORK/written' ]; do echo >>.flushing-$lost.0.1.1-n9-1/state; sleep 0.5; done
+        while [ ! -e '$TB_WORK/written' ] && echo >>.flushing-$lost.0.1.1-n9-1/state; do sleep 0.5; done
         rm -r .flushing-$lost.0.1.1-n9-1" 3>&-
     wait_for 40 start_again "$lost" "$saved" "$in_c"
     wait_for 40 has_begun_again "$lost"
