@@ -129,7 +129,7 @@ static int use_as_told(const char *dir, const struct job_record *old, const stru
 int state_dir_take(const char *dir, bool named, struct job_record *job, struct error *err)
 {
     struct job_record found;
-    int rc = dir_make(dir, err);
+    int rc = named ? dir_make(dir, err) : dir_make_private(dir, err);
 
     job->first = job->submit;
     if (rc != 0)
@@ -141,7 +141,7 @@ int state_dir_take(const char *dir, bool named, struct job_record *job, struct e
     case OWNER_OTHER:
         rc = named ? use_as_told(dir, &found, job, err) : move_aside(dir, &found, err);
         if (rc == 0 && !named)
-            rc = dir_make(dir, err);
+            rc = dir_make_private(dir, err);
         break;
     case OWNER_NOBODY:
         break;

@@ -228,21 +228,61 @@ static int check_own_directory(const char *path, struct error *err)
     return check_own_directory_at(AT_FDCWD, path, path, err);
 }
 
-/* mkdir for each component in turn; path is changed in between and put back. */
-static int make_components(char *path, struct error *err)
+/* Another user has made it in a directory where any user may. Linux has the same rule for links in
+ * such directories (fs.protected_symlinks). */
+static bool is_strangers(const char *path, const struct stat *above, struct stat *st)
 {
+    const mode_t shared = S_IWGRP | S_ISVTX;
+
+    return ((above->st_mode & S_IWOTH) != 0 || (above->st_mode & shared) == shared) &&
+           lstat(path, st) == 0 && st->st_uid != geteuid() && st->st_uid != 0 &&
+           st->st_uid != above->st_uid;
+}
+
+/* A directory on the way, in `above`, which is then this one's. */
+static int make_parent(const char *path, bool judged, struct stat *above, struct error *err)
+{
+    struct stat st;
+    char reason[128];
+
+    /* Whether an existing parent can be used shows in the next step. */
+    if (mkdir(path, 0700) < 0 && errno != EEXIST && errno != EACCES && errno != EROFS)
+        return system_error(err, "make the directory", path);
+    if (!judged)
+        return 0;
+    if (is_strangers(path, above, &st)) {
+        snprintf(reason, sizeof(reason),
+                 "it belongs to uid %u, who could change all in it; a directory of your own would "
+                 "be right",
+                 (unsigned int)st.st_uid);
+        return refuse(err, "use the directory", path, reason, EPERM);
+    }
+    /* One that cannot be looked into is no place for the next one. */
+    if (stat(path, above) < 0)
+        above->st_mode = 0;
+    return 0;
+}
+
+/* mkdir for each component in turn; path is changed in between and put back. */
+static int make_components(char *path, bool judged, struct error *err)
+{
+    struct stat above = {0};
     char *slash = path;
 
+    if (judged && stat(path[0] == '/' ? "/" : ".", &above) < 0)
+        return system_error(err, "make the directory", path);
     for (;;) {
+        int rc;
+
         slash += strspn(slash, "/");
         slash += strcspn(slash, "/");
         if (*slash == '\0')
             break;
         *slash = '\0';
-        /* Whether an existing parent can be used shows in the next step. */
-        if (mkdir(path, 0700) < 0 && errno != EEXIST && errno != EACCES && errno != EROFS)
-            return system_error(err, "make the directory", path);
+        rc = make_parent(path, judged, &above, err);
         *slash = '/';
+        if (rc < 0)
+            return -1;
     }
     if (mkdir(path, 0700) == 0)
         return 0;
@@ -251,7 +291,7 @@ static int make_components(char *path, struct error *err)
     return system_error(err, "make the directory", path);
 }
 
-int dir_make(const char *path, struct error *err)
+static int make_dir(const char *path, bool judged, struct error *err)
 {
     size_t len = strlen(path);
     char *copy;
@@ -265,9 +305,19 @@ int dir_make(const char *path, struct error *err)
     copy = strndup(path, len);
     if (copy == NULL)
         return system_error(err, "make the directory", path);
-    rc = make_components(copy, err);
+    rc = make_components(copy, judged, err);
     free(copy);
     return rc;
+}
+
+int dir_make(const char *path, struct error *err)
+{
+    return make_dir(path, false, err);
+}
+
+int dir_make_private(const char *path, struct error *err)
+{
+    return make_dir(path, true, err);
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */

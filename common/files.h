@@ -31,6 +31,9 @@ int file_append(const char *path, const char *line, struct error *err);
 /* Make a directory and its missing parents with mode 0700. An existing last directory must belong
  * to this user, and must not be a symlink. */
 int dir_make(const char *path, struct error *err);
+/* The same for a directory that the user has not named. A parent is refused that another user has
+ * made where any user may: that user could put another directory in the place of this one. */
+int dir_make_private(const char *path, struct error *err);
 
 /* Remove a directory of this user and everything in it. Symlinks are removed, not followed; what is
  * mounted inside is left alone. A missing directory is success. Anything but a directory of this

@@ -301,6 +301,53 @@ static void test_foreign_directory(void **state)
     assert_int_equal(access(foreign, F_OK), 0);
 }
 
+static void assert_stranger(const char *path, const char *stranger)
+{
+    struct error err = {""};
+    char expected[200] = "";
+
+    text_append(expected, sizeof(expected),
+                "cannot use the directory %s: it belongs to uid 65534, who could change all in it; "
+                "a directory of your own would be right",
+                stranger);
+    assert_int_equal(dir_make_private(path, &err), -1);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(errno, EPERM);
+}
+
+/* What another user has made in a directory where any user may, and what an admin has made. */
+static void test_parent_of_a_stranger(void **state)
+{
+    struct error err = {""};
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir("scratch", 0700), 0);
+    assert_int_equal(chmod("scratch", 01777), 0);
+    assert_int_equal(mkdir("scratch/taken", 0777), 0);
+    assert_int_equal(chown("scratch/taken", 65534, (gid_t)-1), 0);
+    assert_stranger("scratch/taken/new", "scratch/taken");
+    assert_int_equal(access("scratch/taken/new", F_OK), -1);
+    /* … also if what is to be made is there, and one's own. */
+    assert_int_equal(dir_make("scratch/taken/named", &err), 0);
+    assert_stranger("scratch/taken/named", "scratch/taken");
+    assert_int_equal(symlink("..", "scratch/link"), 0);
+    assert_int_equal(lchown("scratch/link", 65534, (gid_t)-1), 0);
+    assert_stranger("scratch/link/new", "scratch/link");
+
+    assert_int_equal(dir_make_private("scratch/own/new", &err), 0);
+    assert_int_equal(dir_make_private("scratch/own/new", &err), 0);
+    assert_int_equal(chmod("scratch", 01775), 0);
+    assert_stranger("scratch/taken/new", "scratch/taken");
+    /* Nobody but root has had a say. */
+    assert_int_equal(chmod("scratch", 0755), 0);
+    assert_int_equal(dir_make_private("scratch/taken/new", &err), 0);
+    /* Whose the directory is, who could change anything in it. */
+    assert_int_equal(chown("scratch", 65534, (gid_t)-1), 0);
+    assert_int_equal(chmod("scratch", 01777), 0);
+    assert_int_equal(dir_make_private("scratch/taken/new", &err), 0);
+}
+
 static void test_remove(void **state)
 {
     struct error err = {""};
@@ -896,6 +943,7 @@ int main(void)
         cmocka_unit_test(test_append_from_two_processes),
         cmocka_unit_test(test_make),
         cmocka_unit_test(test_foreign_directory),
+        cmocka_unit_test(test_parent_of_a_stranger),
         cmocka_unit_test(test_remove),
         cmocka_unit_test(test_remove_deep_tree),
         cmocka_unit_test(test_remove_while_filled),

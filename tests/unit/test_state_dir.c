@@ -107,6 +107,28 @@ static void test_named_loses_terms(void **state)
     assert_true(has("12/checkpoint"));
 }
 
+/* Any user may make the directory of the jobs of another one in /scratch. Who names a directory
+ * knows whose it is. */
+static void test_below_a_strangers(void **state)
+{
+    struct job_record job = new_job;
+    struct error err = {""};
+    char user[160];
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chmod(root, 01777), 0);
+    snprintf(user, sizeof(user), "%s/ada", root);
+    snprintf(dir, sizeof(dir), "%s/12", user);
+    assert_int_equal(mkdir(user, 0700), 0);
+    assert_int_equal(chown(user, 65534, (gid_t)-1), 0);
+    assert_int_equal(state_dir_take(dir, false, &job, &err), -1);
+    assert_non_null(strstr(err.text, "belongs to uid 65534"));
+    assert_false(has("ada/12"));
+    take(true, new_job);
+    assert_int_equal(state_dir_take(dir, false, &job, &err), -1);
+}
+
 static void test_without_a_record(void **state)
 {
     struct job_record job = new_job;
@@ -145,6 +167,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_own, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_of_an_older_job, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_named_loses_terms, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_below_a_strangers, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_without_a_record, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_checkpoints_are_used_as_told, make_root, remove_root),
     };
