@@ -175,8 +175,15 @@ static void look_at_conf(struct doctor_look *look)
     facts->conf = look->conf;
 }
 
-/* The state directory of a job of this user: on which kind of file system, and who may write above
- * it. */
+/* May others make what is missing below it? */
+static bool is_of_others(const struct stat *dir)
+{
+    return (dir->st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
+           (dir->st_uid != 0 && dir->st_uid != geteuid());
+}
+
+/* The state directory of a job of this user: on which kind of file system, and who may write in the
+ * first directory above it that is there. */
 static void look_at_state(struct doctor_look *look)
 {
     const struct passwd *user = getpwuid(geteuid());
@@ -191,16 +198,18 @@ static void look_at_state(struct doctor_look *look)
     if (look->state_dir == NULL)
         return;
     snprintf(path, sizeof(path), "%s", look->state_dir);
-    slash = strrchr(path, '/');
-    if (slash == NULL || slash == path)
-        return;
-    *slash = '\0';
-    if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    do {
+        slash = strrchr(path, '/');
+        if (slash == NULL || slash == path)
+            return;
+        *slash = '\0';
+    } while (stat(path, &st) != 0);
+    if (is_of_others(&st)) {
         snprintf(look->state_unsafe, sizeof(look->state_unsafe), "%s", path);
         look->facts.state_unsafe = look->state_unsafe;
     }
-    while (statfs(path, &fs) != 0 && (slash = strrchr(path, '/')) != NULL && slash != path)
-        *slash = '\0';
+    if (statfs(path, &fs) != 0)
+        return;
     if (fs.f_type == TMPFS_MAGIC)
         look->facts.state_in_memory = "tmpfs";
     else if (fs.f_type == RAMFS_MAGIC)

@@ -143,6 +143,13 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     ln -s /run "$TB_HOME/link"
     chown -h 65534 "$TB_HOME/link"
     mistaken snapshot-unsafe 'sed -i "1i snapshot_dir = $TB_HOME/link" "$CONF"'
+    # Below a directory of all users anybody makes root's first, until root has it.
+    mkdir -m 1777 "$TB_HOME/scratch"
+    mistaken state-unsafe 'sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
+    install -d -m 0700 -o 65534 "$TB_HOME/scratch/root"
+    mistaken state-unsafe 'sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
+    chown 0 "$TB_HOME/scratch/root"
+    mistaken '' 'sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
     mistaken snapshot-absent 'sed -i "1i snapshot_dir = /nonexistent/snapshots" "$CONF"'
     mistaken pool-qos-accounting 'sed -i "s/^\[pool elastic\]/&\nqos = low/" "$CONF"'
     DOCTOR=as_user mistaken conf-unreadable 'chmod 0 "$CONF"' 'chmod 644 "$CONF"'
@@ -181,7 +188,7 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     "$TESTBED" stop-controller --dir "$TB_DIR"
     mistaken slurmctld true '"$TESTBED" start-controller --dir "$TB_DIR"'
     echo "$COUNT mistakes"
-    ((COUNT >= $(has_plugin job_submit_elastic && echo 25 || echo 24)))
+    ((COUNT >= $(has_plugin job_submit_elastic && echo 28 || echo 27)))
 }
 
 @test "--nodes: all alike; then a node with another elastic.conf, and one without" {
