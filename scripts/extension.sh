@@ -27,13 +27,17 @@ clear_logs() {
     ((${#full[@]} <= KEEP)) || rm -f -- "${full[@]:KEEP}"
 }
 
-# The job's state directory may be gone or read-only. Then what is said here is lost, and no more.
+# The job's state directory may be gone or read-only. Then what is said here is lost, and no more. The
+# log is a new file: nothing is written where a link in its place leads. Without `command` a failed
+# exec would end a script of POSIXLY_CORRECT.
 umask 077
 log=${ELASTIC_LOGS:-}/extension-${SLURM_JOB_ID:-0}.log
-if [[ -n ${ELASTIC_LOGS:-} ]] && { : >"$log"; } 2>/dev/null; then
+set -o noclobber
+if [[ -n ${ELASTIC_LOGS:-} ]] && { rm -f -- "$log" && command exec 3>"$log"; } 2>/dev/null; then
     clear_logs 2>/dev/null
-    exec >"$log" 2>&1
+    exec >&3 2>&1 3>&-
 fi
+set +o noclobber
 
 if [[ ! -x ${ELASTIC_RUN:-} ]]; then
     echo "elastic: ${ELASTIC_RUN:-ELASTIC_RUN} is not there on ${SLURMD_NODENAME:-this node};" \

@@ -38,6 +38,11 @@ extension_script() {
 extension-6.log extension-7.log extension-8.log extension-9.log extension-x.log" ]]
     [[ $(<extension-12.log) == hello ]]
     [[ $(stat -c %a extension-12.log) == 600 ]]
+    # Nothing is written where a link in the place of its log leads.
+    echo mine >"$BATS_TEST_TMPDIR/mine"
+    ln -s ../mine extension-20.log
+    extension_script 20 SAY=hello
+    [[ $(<"$BATS_TEST_TMPDIR/mine") == mine && ! -L extension-20.log && $(<extension-20.log) == hello ]]
     # Without a place for its log it runs all the same.
     cd /
     rm -r "$BATS_TEST_TMPDIR/state"
