@@ -99,12 +99,25 @@ int entry_mount(int fd)
     return mount;
 }
 
+/* What O_PATH has found; found is closed. */
+static int open_found(int found, int flags)
+{
+    char own[48];
+    int fd;
+
+    snprintf(own, sizeof(own), "/proc/self/fd/%d", found);
+    fd = open(own, flags);
+    if (fd < 0)
+        return refuse(found, errno);
+    close(found);
+    return fd;
+}
+
 /* For kernels before Linux 5.6. O_PATH asks no file system, and what it has found is what is opened
  * then. */
 static int open_on_mount(int dir, const char *name, int flags)
 {
-    int above = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), found, mount, fd;
-    char path[48];
+    int above = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), found, mount;
 
     if (above < 0)
         return -1;
@@ -117,12 +130,7 @@ static int open_on_mount(int dir, const char *name, int flags)
         return refuse(found, ENOSYS);
     if (entry_mount(found) != mount)
         return refuse(found, EXDEV);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
-    fd = open(path, flags & ~O_NOFOLLOW); /* ELOOP for a link */
-    if (fd < 0)
-        return refuse(found, errno);
-    close(found);
-    return fd;
+    return open_found(found, flags & ~O_NOFOLLOW); /* ELOOP for a link */
 }
 
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
@@ -145,38 +153,51 @@ static int step(int dir, const char *name)
     struct stat st;
     int next = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    if (next < 0 || fstat(next, &st) != 0)
+    if (next < 0)
         return refuse(dir, errno);
     close(dir);
+    if (fstat(next, &st) != 0)
+        return refuse(next, errno);
     return S_ISLNK(st.st_mode) ? refuse(next, ELOOP) : next;
 }
 
 /* For kernels before Linux 5.6: the same, name by name. */
-static int open_without_links(const char *path, int flags)
+static int open_by_names(const char *path, int flags)
 {
-    int fd = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), found;
-    char *copy = strdup(path), *rest = copy, *name, own[48];
+    int fd = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *copy = strdup(path), *rest = copy, *name;
 
     while (fd >= 0 && copy != NULL && (name = strsep(&rest, "/")) != NULL)
         fd = step(fd, name[0] != '\0' ? name : ".");
     free(copy);
     if (fd < 0 || copy == NULL)
         return fd < 0 ? -1 : refuse(fd, ENOMEM);
-    snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
-    found = open(own, flags);
-    if (found < 0)
-        return refuse(fd, errno);
-    close(fd);
-    return found;
+    return (flags & O_PATH) != 0 ? fd : open_found(fd, flags);
+}
+
+static int open_without_links(const char *path, int flags)
+{
+    int fd = open_resolved(AT_FDCWD, path, flags, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+
+    return fd < 0 && errno == ENOSYS ? open_by_names(path, flags) : fd;
 }
 
 int entry_open_path(const char *path, struct stat *st)
 {
     const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-    int fd = open_resolved(AT_FDCWD, path, flags, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    int fd = open_without_links(path, O_PATH | O_CLOEXEC);
 
-    if (fd < 0 && errno == ENOSYS)
-        fd = open_without_links(path, flags);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, st) != 0)
+        return refuse(fd, errno);
+    if (S_ISREG(st->st_mode)) {
+        fd = open_found(fd, flags);
+    } else if (S_ISDIR(st->st_mode)) {
+        /* By its path: O_PATH has an automounter mount nothing. */
+        close(fd);
+        fd = open_without_links(path, flags | O_DIRECTORY);
+    }
     return fd < 0 || fstat(fd, st) == 0 ? fd : refuse(fd, errno);
 }
 

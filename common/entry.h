@@ -27,8 +27,10 @@ int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st,
 /* The number of the mount on which an open file lies, as in /proc/self/mountinfo. -1: unknown. */
 int entry_mount(int fd);
 
-/* Open what an absolute path names, for reading: whatever it is, and without a link on the way, at
- * its end too (ELOOP). Describes it in *st. The descriptor, or -1 with errno. */
+/* Open what an absolute path names, without a link on the way, at its end too (ELOOP). Describes it
+ * in *st. A directory or a regular file is opened for reading. Anything else has only been found
+ * (O_PATH): whoever writes to a FIFO, or a device, does not notice. The descriptor, or -1 with
+ * errno. */
 int entry_open_path(const char *path, struct stat *st);
 
 /* The text of an open file of at most max bytes, with a NUL behind it. A new string, or NULL with
