@@ -69,7 +69,19 @@ static int use_own(struct s3_box *box, struct error *err)
     return 0;
 }
 
-/* A box that is for a process before this one is followed by another one. */
+/* The keys of a box that came, or this user's own. */
+static int use(struct s3_source *source, struct s3_box *box, struct error *err)
+{
+    if (check_server(&box->account, err) != 0 ||
+        (box->account.key == NULL && use_own(box, err) != 0))
+        return -1;
+    s3_box_clear(&source->box);
+    source->box = *box;
+    return 0;
+}
+
+/* A box that is for a process before this one is followed by another one. One that is refused is
+ * looked at again, so it is refused each time. */
 static int look(struct s3_source *source, struct error *err)
 {
     char *text = file_read(source->path, S3_BOX_MAX, NULL, NULL);
@@ -79,15 +91,14 @@ static int look(struct s3_source *source, struct error *err)
         free(text);
         return 0;
     }
+    if (s3_box_open(text, source->key, &box, NULL) == 0 && use(source, &box, err) != 0) {
+        s3_box_clear(&box);
+        free(text);
+        return -1;
+    }
     free(source->text);
     source->text = text;
-    if (s3_box_open(text, source->key, &box, NULL) != 0)
-        return 0;
-    s3_box_clear(&source->box);
-    source->box = box;
-    if (check_server(&source->box.account, err) != 0)
-        return -1;
-    return source->box.account.key == NULL ? use_own(&source->box, err) : 0;
+    return 0;
 }
 
 static int await_keys(struct s3_source *source, struct error *err)

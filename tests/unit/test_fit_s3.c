@@ -453,6 +453,25 @@ static void test_one_room(void **state)
     s3_source_clear(&source);
 }
 
+/* A box for a server that this user has not named is refused each time that somebody looks. */
+static void test_another_server(void **state)
+{
+    char keys[128], result[PATH_MAX];
+    struct s3_source source = {.key = key, .path = keys, .unwanted = never};
+    struct error err = {""};
+
+    (void)state;
+    json_object_object_add(objects, "data/x", json_object_new_string("123456"));
+    snprintf(keys, sizeof(keys), "%s", at("keys"));
+    send_box("ONE", 3600);
+    assert_int_equal(setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:2", 1), 0);
+    for (int i = 0; i < 2; i++)
+        expect_error(s3_foreign_get(&source, "s3://bbb/data", at("copy"), result, &err), &err,
+                     "uses the S3 server");
+    assert_int_equal(opened, 0);
+    s3_source_clear(&source);
+}
+
 /* An attempt that was broken off has put other files, and puts them still. */
 static void test_second_attempt(void **state)
 {
@@ -987,6 +1006,7 @@ int main(void)
         WITH_SERVER(test_put_later),
         WITH_SERVER(test_claimed_by_others),
         WITH_SERVER(test_one_room),
+        WITH_SERVER(test_another_server),
         WITH_SERVER(test_long_manifests),
     };
 
