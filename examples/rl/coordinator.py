@@ -9,10 +9,12 @@ import collections
 import hmac
 import http.server
 import os
+import socket
 import sys
 import threading
 import time
 import urllib.parse
+from contextlib import suppress
 
 import cartpole
 import numpy
@@ -169,6 +171,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _is_ours(self):
         given = self.headers.get("Authorization", "")
         if hmac.compare_digest(given.encode(), f"Bearer {self.secret}".encode()):
+            self.server.trust(self.request)
             return True
         self.send_error(401)  # which ends the connection
         return False
@@ -204,21 +207,39 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Connections beyond ATONCE are closed: collectors try again."""
+    """Connections beyond ATONCE are closed: collectors try again.
+
+    So are those that do not show the secret in time: a stranger could send a byte now and then.
+    """
 
     request_queue_size = 128
+    proof = 10.0  # seconds in which a connection has to show the secret
 
     def __init__(self, *args):
         self._room = threading.BoundedSemaphore(ATONCE)
+        self._strangers = {}  # connections, and until when they may be some
         super().__init__(*args)
+
+    def trust(self, request):
+        self._strangers.pop(request, None)
+
+    def service_actions(self):
+        """The server calls it twice a second."""
+        now = time.monotonic()
+        for request, until in list(self._strangers.items()):
+            if until < now:
+                with suppress(OSError):  # it has ended meanwhile
+                    request.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request, client_address):
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        self._strangers[request] = time.monotonic() + self.proof
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread can be started
+            self.trust(request)
             self._room.release()
             raise
 
@@ -226,6 +247,7 @@ class Server(http.server.ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.trust(request)
             self._room.release()
 
     def handle_error(self, request, client_address):

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
@@ -117,6 +118,19 @@ class Strangers(unittest.TestCase):
             status = self.answer(self.connect(address), "right")
         self.assertEqual(status, "409")  # no learner has come yet
         self.assertEqual(self.answer(held[0], "wrong"), "401")
+
+    def test_who_is_slow_to_show_the_secret_keeps_no_place(self):
+        """However often it sends something."""
+        with mock.patch.object(coordinator.Server, "proof", 0.5):
+            address = self.serve(3)
+            held = [self.connect(address) for _ in range(3)]
+            status = ""
+            while status == "":
+                for connection in held:
+                    with suppress(OSError):
+                        connection.sendall(b"x")
+                status = self.answer(self.connect(address), "right")
+        self.assertEqual(status, "409")
 
 
 if __name__ == "__main__":
