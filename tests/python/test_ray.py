@@ -20,7 +20,7 @@ from stranger import Stranger
 if importlib.util.find_spec("ray"):
     import ray
     from slurm_elastic import roles
-    from slurm_elastic.ray import RoleCluster, RoleProvider, _make_private, _read, _write
+    from slurm_elastic.ray import RoleCluster, RoleProvider, _private, _read, _worker_options, _write
 
 WITHIN = 250  # seconds for what Ray does by itself
 
@@ -51,14 +51,18 @@ class Ray(unittest.TestCase):
     def test_the_directory_of_a_worker_is_its_users(self):
         private = self.dir / "private"
         for _ in range(2):
-            _make_private(str(private))
+            self.assertEqual(_private(str(private)), str(private))
             self.assertEqual(stat.S_IMODE(private.stat().st_mode), 0o700)
         os.symlink("private", self.dir / "link")
         os.mkdir(self.dir / "open")
         os.chmod(self.dir / "open", 0o755)
-        for name in ("link", "open"):
-            with self.assertRaisesRegex(roles.RolesError, "another user's, or others can enter"):
-                _make_private(str(self.dir / name))
+        with mock.patch.object(tempfile, "tempdir", str(self.dir)):
+            for name in ("link", "open"):
+                own = Path(_private(str(self.dir / name)))
+                self.assertNotEqual(own, self.dir / name)
+                self.assertEqual(stat.S_IMODE(own.lstat().st_mode), 0o700)
+                told = {"address": "a", "has": {"CPU": 1, "GPU": 0}, "object_store_memory": None}
+                self.assertIn(f"--temp-dir={own}/r", _worker_options({**told, "directory": own}))
 
     def provider(self):
         config = {"role": "worker", "head": "program-0/1", "head_type": "program"}

@@ -403,6 +403,7 @@ def _read(path: str) -> Dict[str, Any]:
 def _worker_options(told: Dict[str, Any]) -> List[str]:
     has = dict(told["has"])
     options = [f"--address={told['address']}"]
+    options.append(f"--temp-dir={os.path.join(told['directory'], _INSIDE)}")
     options += [f"--num-cpus={has.pop('CPU')}", f"--num-gpus={has.pop('GPU')}"]
     if "memory" in has:
         options.append(f"--memory={has.pop('memory')}")
@@ -411,15 +412,17 @@ def _worker_options(told: Dict[str, Any]) -> List[str]:
     return options + _store_option(told["object_store_memory"])
 
 
-def _make_private(directory: str) -> None:
-    """Ray puts the files of a worker where the head has them. Raises RolesError if another user has
-    made the directory before, or may enter it.
+def _private(directory: str) -> str:
+    """A directory for the files of a worker, which only this user may enter: that one, where the
+    head has its files on its own node, so that each start of a worker has the same. Where another
+    user of this node was first, or others may enter it, a new one.
     """
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
     found = os.lstat(directory)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise roles.RolesError(f"{directory} is another user's, or others can enter it")
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+        return directory
+    return tempfile.mkdtemp(prefix="ray-")
 
 
 def _work(finish: float) -> None:
@@ -428,7 +431,7 @@ def _work(finish: float) -> None:
     if me is None:
         raise roles.RolesError("this program is no task of a job with roles")
     told = _read(_told_file(me.role))
-    _make_private(told["directory"])
+    told["directory"] = _private(told["directory"])
     _use_token(told["token"])
     # What tasks print goes to the output of the replica. In a file of Ray's it would cost tasks:
     # seen with 2.60 on a node that was taken, the file was gone before the task had ended, and the
