@@ -255,6 +255,20 @@ static void look_at_hooks(const struct risk_search *search, const char *name)
         look_at_all(search, pattern);
 }
 
+bool doctor_files_safe(const char *path, const char *config, char *why, size_t size)
+{
+    struct doctor_risk risk = {.owner = 0};
+    const struct risk_search search = {config, &risk};
+    look_at_all(&search, path);
+    if (risk.writable[0] != '\0')
+        snprintf(why, size, "other users may write in %s", risk.writable);
+    else if (risk.owned[0] != '\0' && risk.owner != geteuid())
+        snprintf(why, size, "%s belongs to uid %u", risk.owned, (unsigned int)risk.owner);
+    else
+        return true;
+    return false;
+}
+
 /* elasticrun is beside selastic. */
 void doctor_files_risk(const char *libexec, const char *plugins, const char *config,
                        struct doctor_risk *risk)

@@ -30,6 +30,8 @@ struct doctor_risk {
 };
 void doctor_files_risk(const char *libexec, const char *plugins, const char *config,
                        struct doctor_risk *risk);
+/* The same of one file: whether nobody but these and this user may change it. If not, why. */
+bool doctor_files_safe(const char *path, const char *config, char *why, size_t size);
 int doctor_files_mode(const char *path); /* -1: not there */
 
 /* Of this user's services. */

@@ -87,13 +87,17 @@ static void look_at_slurm(struct doctor_look *look)
 
 /* ---- plugins --------------------------------------------------------------------------------- */
 
-/* As Slurm itself looks at a plugin: what it needs may be missing, and it has a version. */
-static void load_plugin(const char *slurm_version, struct doctor_plugin *plugin)
+/* As Slurm itself looks at a plugin: what it needs may be missing, and it has a version. What others
+ * may have written is not run here. */
+static void load_plugin(const struct doctor_look *look, const char *slurm_version,
+                        struct doctor_plugin *plugin)
 {
+    plugin->state = DOCTOR_PLUGIN_BROKEN;
+    if (!doctor_files_safe(plugin->path, look->config, plugin->why, sizeof(plugin->why)))
+        return;
     void *handle = dlopen(plugin->path, RTLD_LAZY | RTLD_LOCAL);
     const char *why = handle == NULL ? dlerror() : NULL;
     const uint32_t *version = handle != NULL ? dlsym(handle, "plugin_version") : NULL;
-    plugin->state = DOCTOR_PLUGIN_BROKEN;
     snprintf(plugin->why, sizeof(plugin->why), "%s", why != NULL ? why : "it has no version");
     if (version == NULL)
         return;
@@ -115,13 +119,13 @@ static void look_at_plugin(const struct doctor_look *look, const char *name,
     if (name[0] == '/') {
         snprintf(plugin->path, sizeof(plugin->path), "%s", name);
         if (access(name, F_OK) == 0)
-            load_plugin(version, plugin);
+            load_plugin(look, version, plugin);
         return;
     }
     for (char *dir = strtok_r(dirs, ":", &rest); dir != NULL; dir = strtok_r(NULL, ":", &rest)) {
         snprintf(plugin->path, sizeof(plugin->path), "%s/%s", dir, name);
         if (access(plugin->path, F_OK) == 0) {
-            load_plugin(version, plugin);
+            load_plugin(look, version, plugin);
             return;
         }
     }
