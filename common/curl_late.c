@@ -106,7 +106,7 @@ time_t curl_getdate(const char *text, const time_t *unused)
 
 const char *curl_easy_strerror(CURLcode code)
 {
-    return have_curl() ? curl.easy_strerror(code) : "libcurl cannot be used";
+    return have_curl() ? curl.easy_strerror(code) : "libcurl.so.4 cannot be loaded";
 }
 
 /* ---- what may get NULL ----------------------------------------------------------------------- */

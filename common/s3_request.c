@@ -510,7 +510,7 @@ struct s3 *s3_open(const struct s3_account *account, const char *bucket,
         s3->easy = curl_easy_init();
     if (s3 == NULL || s3->easy == NULL) {
         free(s3);
-        error_set(err, "libcurl cannot be used");
+        error_set(err, "cannot ask S3: %s", curl_easy_strerror(CURLE_FAILED_INIT));
         return NULL;
     }
     s3->account = account;

@@ -11,6 +11,8 @@ notice_elastic_notice_SOURCES = \
     common/files.h \
     common/local_service.c \
     common/local_service.h \
+    common/log.c \
+    common/log.h \
     common/stop.c \
     common/stop.h \
     common/tcp_sockets.c \

@@ -7,6 +7,8 @@
 
 #include <curl/curl.h>
 
+#include "common/log.h"
+
 #define CONNECT_MS     1000L
 #define FAR_CONNECT_MS 5000L
 
@@ -267,6 +269,8 @@ struct http *http_create(uv_loop_t *loop, size_t answer_max,
     http->text = malloc(answer_max + 1);
     curl_global_init(CURL_GLOBAL_DEFAULT);
     http->multi = curl_multi_init();
+    if (http->multi == NULL)
+        log_error("cannot ask over HTTP: %s", curl_easy_strerror(CURLE_FAILED_INIT));
     if (http->text == NULL || http->multi == NULL) {
         curl_multi_cleanup(http->multi);
         free(http->text);

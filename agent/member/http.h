@@ -34,7 +34,8 @@ struct http_answer {
 };
 
 /* answered() is called from the loop, once for each request. There it may ask anew, or destroy. An
- * answer has at most answer_max bytes. NULL: out of memory. */
+ * answer has at most answer_max bytes. NULL: out of memory, or libcurl cannot be loaded, which is
+ * said. */
 struct http *http_create(uv_loop_t *loop, size_t answer_max,
                          void (*answered)(const struct http_answer *answer, void *arg), void *arg);
 

@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/member/http.h"
 #include "agent/member/probe.h"
 
 #define EVERY  0.02
@@ -429,9 +431,37 @@ static void test_stranger(void **state)
     assert_int_equal(looked.ready, 0);
 }
 
+/* In a process that has not loaded it: one that can open no file. */
+static void test_without_libcurl(void **state)
+{
+    const struct rlimit none = {0, 0};
+    char said[512] = "";
+    uv_loop_t loop;
+    int ends[2], status;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        setrlimit(RLIMIT_NOFILE, &none);
+        _exit(http_create(&loop, 100, NULL, NULL) == NULL ? 0 : 1);
+    }
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(read(ends[0], said, sizeof(said) - 1) > 0);
+    close(ends[0]);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    assert_non_null(strstr(said, "cannot ask over HTTP: libcurl.so.4 cannot be loaded"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_libcurl), /* the first: http_create() loads it */
         cmocka_unit_test(test_tcp),
         cmocka_unit_test(test_own_address),
         cmocka_unit_test(test_http),
