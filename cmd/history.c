@@ -86,6 +86,19 @@ static int find_place(const struct arguments *arguments, const struct site *site
     return 0;
 }
 
+/* A user's directory, in which a file may be a link: root reads there as that user, who need not
+ * have an account any more. */
+static void find_user(struct place *place)
+{
+    struct stat st;
+    if (stat(place->dir, &st) != 0)
+        return;
+    const struct passwd *owner = getpwuid(st.st_uid);
+    place->uid = st.st_uid;
+    place->gid = owner != NULL ? owner->pw_gid : st.st_gid;
+    place->user = text_need(strdup(owner != NULL ? owner->pw_name : "another user"));
+}
+
 /* A picture is the caller's file, in the caller's directory: only the reading is the owner's. */
 static char *read_as_owner(const struct place *place, const char *path, size_t *len,
                            struct error *err)
@@ -227,6 +240,7 @@ static enum exit_status run(const struct arguments *arguments)
     deadline_start();
     if (arguments->state_dir != NULL) {
         place.dir = text_need(strdup(arguments->state_dir));
+        find_user(&place);
         place.over = true;
         history = read_history(arguments, &place, &err);
     } else {

@@ -529,6 +529,8 @@ assert [g["pause"] for g in generations] == [0, 1.25, None, 2.5], generations' <
     as_user ln -s "$TB_HOME/secret" "$dir/history.jsonl"
     run -1 on_testbed selastic history 999998 --user "$TB_USER"
     [[ $output != *secret\ * ]]
+    run -1 on_testbed selastic history 999998 --state-dir "$dir"
+    [[ $output != *secret\ * ]]
     as_user rm "$dir/history.jsonl"
     as_user mkfifo "$dir/history.jsonl"
     run -1 on_testbed selastic history 999998 --user "$TB_USER"
