@@ -409,7 +409,8 @@ int roles_check(const struct roles_reader *reader, const struct roles_part *part
                               "a shard has the name %s, too; give the role another "
                               "one",
                               roles->list[i].name);
-        if (check_role(reader, &role, &roles->list[i]) < 0)
+        /* All shards of a role are alike. */
+        if (roles->list[i].shards.number <= 1 && check_role(reader, &role, &roles->list[i]) < 0)
             return -1;
     }
     if (check_single(reader, part, roles) < 0 || check_circles(reader, part, roles) < 0)
