@@ -3,6 +3,7 @@
 
 import ast
 import functools
+import glob
 import inspect
 import itertools
 import os
@@ -276,6 +277,19 @@ class Installed(unittest.TestCase):
         optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1)
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
         self.assertIsInstance(scheduler, _torch_compat.scheduler_class())
+
+
+class First(unittest.TestCase):
+    """tests/python/first/sitecustomize.py, where gcc and readelf are not installed."""
+
+    @unittest.skipUnless(glob.glob("/usr/lib/*/libtorch_cpu.so.1.13"), "needs Debian's PyTorch")
+    def test_the_import_goes_on(self):
+        first = Path(__file__).resolve().parent / "first"
+        with tempfile.TemporaryDirectory() as build:
+            environment = {"PATH": build, "top_builddir": build, "PYTHONPATH": str(first)}
+            program = "import sitecustomize; sitecustomize.load_libraries()"
+            subprocess.run([sys.executable, "-B", "-c", program], env=environment, check=True)
+            self.assertEqual(os.listdir(build), [])
 
 
 if __name__ == "__main__":
