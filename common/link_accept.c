@@ -31,6 +31,9 @@
 #define SILENT_PATIENCE_MS 20
 #define ACCEPTS_PER_TURN   16
 #define REFUSALS_PER_TURN  128
+/* Whose a connection is may take long to find: without sock_diag, tables of all connections are
+ * read. What else the leader has to do comes in between. */
+#define TURN_NS 5000000
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -203,14 +206,16 @@ static void accept_failed(struct link_server *server, int code)
 static void accept_some(uv_poll_t *poll, int status, int events)
 {
     struct link_server *server = poll->data;
+    uint64_t began = uv_hrtime();
+    int accepts = 0, refusals = 0;
 
     (void)events;
     if (status < 0) {
         accept_failed(server, -status);
         return;
     }
-    for (int accepts = 0, refusals = 0;
-         accepts < ACCEPTS_PER_TURN && refusals < REFUSALS_PER_TURN && !server->paused;) {
+    while (accepts < ACCEPTS_PER_TURN && refusals < REFUSALS_PER_TURN && !server->paused &&
+           uv_hrtime() - began < TURN_NS) {
         struct caller caller;
         int fd;
 

@@ -612,6 +612,7 @@ tests_unit_test_link_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
 tests_unit_test_link_faults_SOURCES = tests/unit/test_link_faults.c
 tests_unit_test_link_faults_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_faults_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)
+tests_unit_test_link_faults_LINK = $(LINK) -Wl,--wrap=tcp_caller
 tests_unit_test_link_find_SOURCES = tests/unit/test_link_find.c
 tests_unit_test_link_find_CPPFLAGS = $(LINK_TEST_CPPFLAGS)
 tests_unit_test_link_find_LDADD = tests/unit/libfixtures.a $(LINK_TEST_LIBS)

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a stranger or a broken peer can do to a leader: its link ends, nobody else is harmed. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <munge.h>
 #include <sodium.h>
 
 #include "common/release_own.h"
+#include "common/tcp_caller.h"
 #include "tests/unit/link_fixture.h"
 #include "tests/unit/support.h"
 
@@ -506,6 +509,52 @@ static void test_no_descriptor_left(void **state)
     assert_true(run_until_closed(&scene->loop, &scene->leader, 1));
 }
 
+/* --- A kernel that takes long to say whose a connection is ------------------------------------ */
+
+#define CALLS 40
+
+static bool is_slow;
+static int asked;
+
+struct caller __real_tcp_caller(int fd);
+struct caller __wrap_tcp_caller(int fd);
+
+struct caller __wrap_tcp_caller(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+
+    if (!is_slow)
+        return __real_tcp_caller(fd);
+    nanosleep(&pause, NULL);
+    asked++;
+    return (struct caller){.kind = CALLER_USER, .uid = 1};
+}
+
+/* The others of the loop have their turn in between. */
+static void test_slow_to_tell_callers(void **state)
+{
+    struct scene *scene = *state;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)scene->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fds[CALLS];
+
+    for (int i = 0; i < CALLS; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&address, sizeof(address)), 0);
+    }
+    asked = 0;
+    is_slow = true;
+    while (asked == 0)
+        uv_run(&scene->loop, UV_RUN_ONCE);
+    assert_in_range(asked, 1, 4);
+    while (asked < CALLS)
+        uv_run(&scene->loop, UV_RUN_ONCE);
+    is_slow = false;
+    for (int i = 0; i < CALLS; i++)
+        close(fds[i]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +578,7 @@ int main(int argc, char **argv)
         scene_test(test_many_at_once),
         scene_test(test_leader_whose_munge_hangs),
         scene_test(test_no_descriptor_left),
+        scene_test(test_slow_to_tell_callers),
     };
 
     return scene_run(argc, argv, tests);
