@@ -24,6 +24,7 @@
 #include "cmd/libexec.h"
 #include "cmd/terminal_text.h"
 #include "common/conf_file.h"
+#include "common/files.h"
 #include "common/program.h"
 #include "common/release_own.h"
 #include "common/slurm_client.h"
@@ -36,7 +37,8 @@ struct doctor_look {
     struct doctor_facts facts;
     /* What facts borrows. */
     char *config, *partitions, *qos, *association, *plugstack_text, *conf_path, *state_dir, *python;
-    char libexec[PATH_BYTES], plugstack[PATH_BYTES], state_unsafe[PATH_BYTES], program[PATH_BYTES];
+    char libexec[PATH_BYTES], plugstack[PATH_BYTES], program[PATH_BYTES];
+    char state_unsafe[PATH_BYTES], state_stranger[PATH_BYTES], state_missing[PATH_BYTES];
     struct doctor_risk risk;
     char snapshot_why[256], munge_error[256], pmix_error[256];
     struct error config_error, conf_error;
@@ -92,9 +94,10 @@ static void look_at_slurm(struct doctor_look *look)
 static void load_plugin(const struct doctor_look *look, const char *slurm_version,
                         struct doctor_plugin *plugin)
 {
-    plugin->state = DOCTOR_PLUGIN_BROKEN;
+    plugin->state = DOCTOR_PLUGIN_UNSAFE;
     if (!doctor_files_safe(plugin->path, look->config, plugin->why, sizeof(plugin->why)))
         return;
+    plugin->state = DOCTOR_PLUGIN_BROKEN;
     void *handle = dlopen(plugin->path, RTLD_LAZY | RTLD_LOCAL);
     const char *why = handle == NULL ? dlerror() : NULL;
     const uint32_t *version = handle != NULL ? dlsym(handle, "plugin_version") : NULL;
@@ -179,21 +182,66 @@ static void look_at_conf(struct doctor_look *look)
     facts->conf = look->conf;
 }
 
-/* May others make what is missing below it? */
-static bool is_of_others(const struct stat *dir)
+/* To the directory above. False: nothing is above it. */
+static bool cut(char *path)
 {
-    return (dir->st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
-           (dir->st_uid != 0 && dir->st_uid != geteuid());
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || slash[1] == '\0')
+        return false;
+    while (slash > path && slash[-1] == '/')
+        slash--;
+    slash[slash == path ? 1 : 0] = '\0';
+    return true;
 }
 
-/* The state directory of a job of this user: on which kind of file system, and who may write in the
- * first directory above it that is there. */
+static bool is_strangers(const char *path)
+{
+    char above[PATH_BYTES];
+    struct stat st, own;
+    snprintf(above, sizeof(above), "%s", path);
+    return cut(above) && stat(above, &st) == 0 && dir_is_strangers(path, &st, &own);
+}
+
+/* Who may write in the first directory above it that is there, which is left in path, and who has
+ * made that and those above. */
+static void look_above_state(struct doctor_look *look, char *path)
+{
+    const mode_t others = S_IWGRP | S_IWOTH;
+    bool is_unsafe;
+    struct stat st;
+    if (!cut(path))
+        return;
+    while (stat(path, &st) != 0) {
+        if (errno == ENOENT)
+            snprintf(look->state_missing, sizeof(look->state_missing), "%s", path);
+        if (!cut(path))
+            return;
+    }
+    if (look->state_missing[0] == '\0')
+        is_unsafe = (st.st_mode & others) != 0;
+    else
+        is_unsafe = (st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0;
+    if (is_unsafe) {
+        snprintf(look->state_unsafe, sizeof(look->state_unsafe), "%s", path);
+        look->facts.state_unsafe = look->state_unsafe;
+    } else if (look->state_missing[0] != '\0' && (st.st_mode & S_ISVTX) != 0 &&
+               (st.st_mode & others) != 0) {
+        look->facts.state_missing = look->state_missing;
+    }
+    snprintf(look->state_stranger, sizeof(look->state_stranger), "%s", path);
+    do {
+        if (is_strangers(look->state_stranger))
+            look->facts.state_stranger = look->state_stranger;
+    } while (look->facts.state_stranger == NULL && cut(look->state_stranger));
+}
+
+/* The state directory of a job of this user: on which kind of file system, and whether others can
+ * come between. */
 static void look_at_state(struct doctor_look *look)
 {
     const struct passwd *user = getpwuid(geteuid());
-    char cluster[128], path[PATH_BYTES], *slash;
+    char cluster[128], path[PATH_BYTES];
     struct statfs fs = {0};
-    struct stat st;
     if (look->conf == NULL || user == NULL || look->config == NULL)
         return;
     doctor_config_value(look->config, "ClusterName", 0, cluster, sizeof(cluster));
@@ -202,16 +250,7 @@ static void look_at_state(struct doctor_look *look)
     if (look->state_dir == NULL)
         return;
     snprintf(path, sizeof(path), "%s", look->state_dir);
-    do {
-        slash = strrchr(path, '/');
-        if (slash == NULL || slash == path)
-            return;
-        *slash = '\0';
-    } while (stat(path, &st) != 0);
-    if (is_of_others(&st)) {
-        snprintf(look->state_unsafe, sizeof(look->state_unsafe), "%s", path);
-        look->facts.state_unsafe = look->state_unsafe;
-    }
+    look_above_state(look, path);
     if (statfs(path, &fs) != 0)
         return;
     if (fs.f_type == TMPFS_MAGIC)

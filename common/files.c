@@ -228,9 +228,8 @@ static int check_own_directory(const char *path, struct error *err)
     return check_own_directory_at(AT_FDCWD, path, path, err);
 }
 
-/* Another user has made it in a directory where any user may. Linux has the same rule for links in
- * such directories (fs.protected_symlinks). */
-static bool is_strangers(const char *path, const struct stat *above, struct stat *st)
+/* Linux has the same rule for links in such directories (fs.protected_symlinks). */
+bool dir_is_strangers(const char *path, const struct stat *above, struct stat *st)
 {
     const mode_t shared = S_IWGRP | S_ISVTX;
 
@@ -250,7 +249,7 @@ static int make_parent(const char *path, bool judged, struct stat *above, struct
         return system_error(err, "make the directory", path);
     if (!judged)
         return 0;
-    if (is_strangers(path, above, &st)) {
+    if (dir_is_strangers(path, above, &st)) {
         snprintf(reason, sizeof(reason),
                  "it belongs to uid %u, who could change all in it; a directory of your own would "
                  "be right",

@@ -34,6 +34,9 @@ int dir_make(const char *path, struct error *err);
 /* The same for a directory that the user has not named. A parent is refused that another user has
  * made where any user may: that user could put another directory in the place of this one. */
 int dir_make_private(const char *path, struct error *err);
+/* Has another user made it, in a directory where any user may? Neither root nor the owner of that
+ * directory counts as one. *above describes that directory, *st then this one. */
+bool dir_is_strangers(const char *path, const struct stat *above, struct stat *st);
 
 /* Remove a directory of this user and everything in it. Symlinks are removed, not followed; what is
  * mounted inside is left alone. A missing directory is success. Anything but a directory of this

@@ -15,6 +15,7 @@ enum doctor_plugin_state {
     DOCTOR_PLUGIN_UNKNOWN, /* not looked for */
     DOCTOR_PLUGIN_ABSENT,
     DOCTOR_PLUGIN_BROKEN, /* it cannot be loaded: why */
+    DOCTOR_PLUGIN_UNSAFE, /* others may have changed it, so it is not loaded here: why */
     DOCTOR_PLUGIN_OTHER,  /* it was built for another Slurm: why is that version */
     DOCTOR_PLUGIN_GOOD,
 };
@@ -112,6 +113,8 @@ struct doctor_facts {
     const char *state_dir;                 /* as expanded for this user; NULL: not known */
     const char *state_in_memory; /* the kind of its file system, if that is memory; else NULL */
     const char *state_unsafe;    /* a directory above it in which other users may write; NULL */
+    const char *state_stranger;  /* one above it that another user has made; NULL */
+    const char *state_missing;   /* one above it that any user may make yet; NULL */
     const char *pmix_error;      /* libpmix cannot be loaded: why; NULL: it can */
     const char *release,
         *python_release;       /* of selastic, of the package slurm_elastic; NULL: none */

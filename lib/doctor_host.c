@@ -32,6 +32,12 @@ static void plugin_rule(const struct doctor_plugin *plugin, const char *name, co
         doctor_what(f, "%s cannot be loaded: %s", plugin->path, plugin->why);
         doctor_remedy(f, "install slurm-elastic once more on this host");
         break;
+    case DOCTOR_PLUGIN_UNSAFE:
+        f = doctor_add(doctor, DOCTOR_MISTAKE, "plugin-unsafe",
+                       "whoever can change it runs with the rights of Slurm's daemons");
+        doctor_what(f, "%s was not loaded: %s", plugin->path, plugin->why);
+        doctor_remedy(f, "chown root: and chmod go-w what this names");
+        break;
     case DOCTOR_PLUGIN_OTHER:
         f = doctor_add(doctor, DOCTOR_MISTAKE, "plugin-other-slurm", missing);
         doctor_what(f, "%s is for Slurm %s", plugin->path, plugin->why);
@@ -327,6 +333,19 @@ static void state_rule(const struct doctor_facts *facts, struct doctor *doctor)
         doctor_what(f, "state_dir %s: other users may write in %s", facts->state_dir,
                     facts->state_unsafe);
         doctor_remedy(f, "in elastic.conf: state_dir = %%h/.slurm-elastic/%%c-%%j (the default)");
+    }
+    if (facts->state_stranger != NULL) {
+        f = doctor_add(doctor, DOCTOR_MISTAKE, "state-stranger", "no job starts below it");
+        doctor_what(f, "state_dir %s: another user has made %s", facts->state_dir,
+                    facts->state_stranger);
+        doctor_remedy(f, "chown root: %s, or whose it should be", facts->state_stranger);
+    }
+    if (facts->state_missing != NULL) {
+        f = doctor_add(doctor, DOCTOR_NOTE, "state-missing",
+                       "another user who makes it first keeps jobs from starting");
+        doctor_what(f, "state_dir %s: any user may make %s", facts->state_dir,
+                    facts->state_missing);
+        doctor_remedy(f, "make such a directory for each user beforehand");
     }
 }
 

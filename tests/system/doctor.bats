@@ -90,10 +90,10 @@ CONF
 @test "mistakes in elastic.conf and in the plugin's file are found" {
     local etc=$TB_DIR/etc
     printf 'color = red\n' >"$TB_WORK/wrong.conf"
-    echo "optional $TB_WORK/spank_elastic.so" >"$etc/plugstack.conf"
+    echo "optional $TB_HOME/spank_elastic.so" >"$etc/plugstack.conf"
     run -1 doctor "$TB_WORK/wrong.conf"
     absent=$output
-    echo nothing >"$TB_WORK/spank_elastic.so"
+    echo nothing >"$TB_HOME/spank_elastic.so"
     { cat "$TB_WORK/good.conf" && printf '[pool nowhere]\n[pool whole]\nqos = none\n'; } >"$TB_WORK/pools.conf"
     sed -i '1i state_dir = /dev/shm/elastic-%u-%j' "$TB_WORK/pools.conf"
     run -1 doctor "$TB_WORK/pools.conf"
@@ -130,7 +130,7 @@ in_slurm_conf() { sed -i "$1" "$TB_DIR/etc/slurm.conf" && on_testbed scontrol re
 as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol reconfigure; }
 
 @test "one mistake at a time is found, and nothing else" {
-    local inst port hook own script spank=$TB_DIR/etc/plugstack.conf
+    local inst port hook own script state spank=$TB_DIR/etc/plugstack.conf
     COUNT=0
     GOOD=$(on_testbed env ELASTIC_CONF="$TB_WORK/good.conf" selastic doctor --json | json_value '*{f["id"] for f in s["findings"]}')
     # shellcheck disable=SC2034 # of what is evaluated
@@ -144,12 +144,14 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     chown -h 65534 "$TB_HOME/link"
     mistaken snapshot-unsafe 'sed -i "1i snapshot_dir = $TB_HOME/link" "$CONF"'
     # Below a directory of all users anybody makes root's first, until root has it.
+    # shellcheck disable=SC2034 # of what is evaluated
+    state='sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
     mkdir -m 1777 "$TB_HOME/scratch"
-    mistaken state-unsafe 'sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
+    mistaken state-missing "$state"
     install -d -m 0700 -o 65534 "$TB_HOME/scratch/root"
-    mistaken state-unsafe 'sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
+    mistaken state-stranger "$state"
     chown 0 "$TB_HOME/scratch/root"
-    mistaken '' 'sed -i "1i state_dir = $TB_HOME/scratch/%u/jobs/%c-%j" "$CONF"'
+    mistaken '' "$state"
     mistaken snapshot-absent 'sed -i "1i snapshot_dir = /nonexistent/snapshots" "$CONF"'
     mistaken pool-qos-accounting 'sed -i "s/^\[pool elastic\]/&\nqos = low/" "$CONF"'
     DOCTOR=as_user mistaken conf-unreadable 'chmod 0 "$CONF"' 'chmod 644 "$CONF"'
@@ -167,7 +169,7 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     mistaken spank-required 'sed -i "s/^optional/required/" "$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     # shellcheck disable=SC2034 # of what is evaluated
     own=$(grep -o '/[^ ]*/spank_elastic.so' "$spank")
-    mistaken plugin-broken 'install -D -m 0646 "$own" "$TB_HOME/loose/spank_elastic.so"; sed -i "s|$own|$TB_HOME/loose/spank_elastic.so|" "$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
+    mistaken plugin-unsafe 'install -D -m 0646 "$own" "$TB_HOME/loose/spank_elastic.so"; sed -i "s|$own|$TB_HOME/loose/spank_elastic.so|" "$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken spank-absent 'echo "optional $TB_WORK/none/spank_elastic.so" >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken spank-not-named ': >"$spank"' 'cp "$TB_HOME/plugstack.conf" "$spank"'
     mistaken hook-broken 'ln -s /nonexistent/50-elastic "$TB_DIR/etc/epilog.d/60-gone"' 'rm "$TB_DIR/etc/epilog.d/60-gone"'

@@ -113,6 +113,7 @@ CHANGE(no_spank_line,
 CHANGE(spank_required, f->plugstack_text = "required  /usr/lib/slurm/spank_elastic.so a=b\n")
 CHANGE(spank_gone, f->spank.state = DOCTOR_PLUGIN_ABSENT)
 CHANGE(spank_broken, f->spank.state = DOCTOR_PLUGIN_BROKEN)
+CHANGE(spank_unsafe, f->spank.state = DOCTOR_PLUGIN_UNSAFE)
 CHANGE(prolog_missing, f->prolog.found[0] = '\0')
 CHANGE(epilog_missing, f->epilog.found[0] = '\0')
 CHANGE(epilog_mode, f->epilog.executable = false)
@@ -147,6 +148,8 @@ CHANGE(clock_ahead, f->skew = 42)
 CHANGE(clock_wrong, f->skew = -3600)
 CHANGE(in_memory, f->state_in_memory = "tmpfs")
 CHANGE(state_unsafe, f->state_unsafe = "/scratch")
+CHANGE(state_stranger, f->state_stranger = "/scratch/alice")
+CHANGE(state_missing, f->state_missing = "/scratch/alice")
 CHANGE(ephemeral, f->local_port_first = 1024)
 CHANGE(no_pmix, f->pmix_error = "libpmix.so.2: cannot open shared object file")
 CHANGE(old_python, f->python_release = "0.0.9")
@@ -180,6 +183,7 @@ static const struct row {
      "write: optional /usr/lib/slurm/spank_elastic.so"},
     {"spank-absent", NULL, NULL, NULL, spank_gone, DOCTOR_MISTAKE, "on this host"},
     {"plugin-broken", NULL, NULL, NULL, spank_broken, DOCTOR_MISTAKE, "once more"},
+    {"plugin-unsafe", NULL, NULL, NULL, spank_unsafe, DOCTOR_MISTAKE, "chmod go-w"},
     {"hook-missing", NULL, NULL, NULL, prolog_missing, DOCTOR_MISTAKE, "Prolog=DIRECTORY/*"},
     {"hook-missing", NULL, NULL, NULL, epilog_missing, DOCTOR_MISTAKE, "Epilog=DIRECTORY/*"},
     {"hook-mode", NULL, NULL, NULL, epilog_mode, DOCTOR_MISTAKE,
@@ -213,6 +217,8 @@ static const struct row {
     {"clock", NULL, NULL, NULL, clock_wrong, DOCTOR_MISTAKE, "chronyd"},
     {"state-memory", NULL, NULL, NULL, in_memory, DOCTOR_MISTAKE, "state_dir = DIRECTORY/%c-%j"},
     {"state-unsafe", NULL, NULL, NULL, state_unsafe, DOCTOR_MISTAKE, "%h/.slurm-elastic"},
+    {"state-stranger", NULL, NULL, NULL, state_stranger, DOCTOR_MISTAKE, "chown root: /scratch/alice"},
+    {"state-missing", NULL, NULL, NULL, state_missing, DOCTOR_NOTE, "for each user"},
     {"ports-ephemeral", NULL, NULL, NULL, ephemeral, DOCTOR_NOTE, "port_range"},
     {"ports-slurm", "SlurmdPort=23500\n", NULL, NULL, NULL, DOCTOR_MISTAKE, "port_range"},
     {"pmix", NULL, NULL, NULL, no_pmix, DOCTOR_NOTE, "--pmix=no"},
