@@ -70,6 +70,25 @@ class Saving(Base):
             slurm_elastic.save(6, self.directory, keep=0)
         self.assertEqual(slurm_elastic.load_latest(self.directory), 5)
 
+    def test_how_often_a_manifest_is_read(self):
+        """Each for its world, and then once more where it counts."""
+        read = checkpoint._manifest.read
+        for n in range(4):
+            with mock.patch.object(checkpoint._manifest, "read", side_effect=read) as reads:
+                slurm_elastic.save({"n": n}, self.directory, keep=3)
+        names = [call.args[0].path.name for call in reads.call_args_list]
+        self.assertEqual(sorted(names), sorted([f"0000000{n}" for n in (1, 2, 2, 3, 3, 4, 4)]))
+
+    def test_how_often_the_maker_of_a_name_is_asked_for(self):
+        for n in range(3):
+            slurm_elastic.save({"n": n}, self.directory)
+        stranger = checkpoint.Directory.stranger
+        with mock.patch.object(
+            checkpoint.Directory, "stranger", autospec=True, side_effect=stranger
+        ) as asked:
+            slurm_elastic.load_latest(self.directory)
+        self.assertEqual(sorted(call.args[1] for call in asked.call_args_list), self.names())
+
     def test_a_manifest_that_is_no_file_is_not_waited_for(self):
         slurm_elastic.save({"step": 1}, self.directory)
         os.unlink(self.directory / "latest")

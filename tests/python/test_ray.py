@@ -20,7 +20,14 @@ from stranger import Stranger
 if importlib.util.find_spec("ray"):
     import ray
     from slurm_elastic import roles
-    from slurm_elastic.ray import RoleCluster, RoleProvider, _private, _read, _worker_options, _write
+    from slurm_elastic.ray import (
+        RoleCluster,
+        RoleProvider,
+        _private,
+        _read,
+        _worker_options,
+        _write,
+    )
 
 WITHIN = 250  # seconds for what Ray does by itself
 

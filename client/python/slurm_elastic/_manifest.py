@@ -83,16 +83,20 @@ def step(found: Directory) -> float:
 def incomplete(found: Directory) -> Optional[str]:
     """Why a checkpoint cannot be used; None if it can."""
     try:
-        content, _ = read(found)
-        if content["format"] != _FORMAT:
-            return f"format {content['format']!r}, this package reads {_FORMAT}"
-        for name, size in content["files"].items():
-            with found.file(name) as file:
-                has = os.fstat(file.fileno()).st_size
-            if has != size:
-                return f"{name} has {has} bytes of {size}"
+        return lacking(found, read(found)[0])
     except UNUSABLE as error:
         return str(error)
+
+
+def lacking(found: Directory, content: Dict[str, Any]) -> Optional[str]:
+    """What is not as its manifest says; None if all is. Raises one of UNUSABLE."""
+    if content["format"] != _FORMAT:
+        return f"format {content['format']!r}, this package reads {_FORMAT}"
+    for name, size in content["files"].items():
+        with found.file(name) as file:
+            has = os.fstat(file.fileno()).st_size
+        if has != size:
+            return f"{name} has {has} bytes of {size}"
     return None
 
 

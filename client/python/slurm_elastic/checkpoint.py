@@ -229,7 +229,7 @@ def _drop_flushed(newer: Directory) -> None:
     if key is None or not _world.value("ELASTIC_CHECKPOINT_URL") or not path:
         return
     with contextlib.suppress(OSError), open_base(Path(path)) as base:
-        for number in _numbers(base):
+        for number in _numbers(_makers(base)):
             with contextlib.suppress(OSError), base.directory(_name(number)) as each:
                 before = key_of(each)
                 if before is not None and before[0] == key[0] and before < key:
@@ -242,7 +242,7 @@ def _prune(base: Directory, number: int, keep: int) -> None:
     Whether a checkpoint is usable is judged by what this process knows.
     """
     usable = 0
-    for each in _newest_first(base, _numbers(base)):
+    for each in _newest_first(base, _numbers(_makers(base))):
         if usable >= keep and each < number:
             base.remove(_name(each))
         elif _is_usable(base, _name(each)):
@@ -252,7 +252,8 @@ def _prune(base: Directory, number: int, keep: int) -> None:
 def _is_usable(base: Directory, name: str) -> bool:
     try:
         with base.directory(name) as found:
-            return _manifest.incomplete(found) is None and _manifest.read(found)[1] not in _bad
+            content, known = _manifest.read(found)
+            return known not in _bad and _manifest.lacking(found, content) is None
     except _manifest.UNUSABLE:
         return False
 
@@ -261,30 +262,36 @@ def _name(number: int) -> str:
     return f"{number:08d}"
 
 
-def _numbers(base: Directory) -> List[int]:
+def _makers(base: Directory) -> Dict[str, Optional[int]]:
+    """The names that are numbers, and which stranger has made each; None if nobody strange has.
+
+    Each costs a question to the file system, and others may have made many.
+    """
+    return {name: base.stranger(name) for name in base.names() if _is_number(name)}
+
+
+def _numbers(makers: Dict[str, Optional[int]]) -> List[int]:
     """Numbers of the checkpoints, the newest first; of those that strangers have made none."""
-    return sorted(
-        (int(n) for n in base.names() if _is_number(n) and base.stranger(n) is None), reverse=True
-    )
+    return sorted((int(name) for name, uid in makers.items() if uid is None), reverse=True)
 
 
 def _is_number(name: str) -> bool:
     return _NUMBER.fullmatch(name) is not None and _name(int(name)) == name
 
 
-def _pass_over_strangers(base: Directory) -> None:
+def _pass_over_strangers(base: Directory, makers: Dict[str, Optional[int]]) -> None:
     """Say what others have put there.
 
     Raises CheckpointError if there is nothing else, and the directory is somebody else's, too: then
     it was named for what is in it.
     """
-    found = {n: base.stranger(n) for n in sorted(base.names()) if _is_number(n)}
-    strange = [f"{base.path / name} of uid {uid}" for name, uid in found.items() if uid is not None]
+    strange = [(name, uid) for name, uid in sorted(makers.items()) if uid is not None]
     if not strange:
         return
     more = f", and {len(strange) - 1} more" if len(strange) > 1 else ""
-    line = f"{strange[0]} is left aside{more}: only what is yours or root's is read{base.note}"
-    if len(strange) == len(found) and base.status.st_uid not in base.trusted:
+    first = f"{base.path / strange[0][0]} of uid {strange[0][1]}"
+    line = f"{first} is left aside{more}: only what is yours or root's is read{base.note}"
+    if len(strange) == len(makers) and base.status.st_uid not in base.trusted:
         raise CheckpointError(f"{line}. Copy it to go on from it")
     say_once(line)
 
@@ -309,7 +316,7 @@ def _seal(new: Directory, step: Optional[int]) -> None:
 def _publish(base: Directory, new: Directory) -> int:
     """Give the directory the next free number."""
     taken = set(base.names())
-    number = max(_numbers(base), default=0) + 1
+    number = max(_numbers(_makers(base)), default=0) + 1
     while True:
         name = _name(number)
         if name not in taken:
@@ -461,12 +468,12 @@ def _latest(path: Path) -> Optional[Directory]:
         return None
     with base:
         _warn(base)
-        _pass_over_strangers(base)
-        return _newest_usable(base)
+        makers = _makers(base)
+        _pass_over_strangers(base, makers)
+        return _newest_usable(base, _numbers(makers))
 
 
-def _newest_usable(base: Directory) -> Optional[Directory]:
-    numbers = _numbers(base)
+def _newest_usable(base: Directory, numbers: List[int]) -> Optional[Directory]:
     latest = _pointed_to(base)
     if latest is not None:
         numbers = [number for number in numbers if number <= latest]
