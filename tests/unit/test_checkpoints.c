@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which checkpoints count as complete (common/checkpoints.c). */
-#include "tests/unit/support.h"
+#include "tests/unit/test_root.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -16,23 +16,6 @@
     "{\"format\": 1, \"incarnation\": \"12.0\", \"generation\": 3, \"step\": 7, \"files\": "       \
     "{\"state\": 5, \"a/b/part\": 5}}"
 #define OTHER_UID 65534
-
-static char root[64];
-
-static const char *path_of(const char *name)
-{
-    static char path[256];
-
-    snprintf(path, sizeof(path), "%s/%s", root, name);
-    return path;
-}
-
-static void put(const char *name, const char *text)
-{
-    struct error err = {""};
-
-    assert_int_equal(file_replace(path_of(name), text, strlen(text), 0600, &err), 0);
-}
 
 /* A checkpoint with a file two directories down, which others may reach, but not write. */
 static int make_one(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* States in a directory that others may rename (state/place_directory.c). */
-#include "tests/unit/support.h"
+#include "tests/unit/test_root.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,26 +12,9 @@
 
 #define KEEP 1
 
-static char root[64];
-
-static const char *path_of(const char *name)
-{
-    static char path[256];
-
-    snprintf(path, sizeof(path), "%s/%s", root, name);
-    return path;
-}
-
 static bool is_there(const char *name)
 {
     return access(path_of(name), F_OK) == 0;
-}
-
-static void put(const char *name, const char *text)
-{
-    struct error err = {""};
-
-    assert_int_equal(file_replace(path_of(name), text, strlen(text), 0600, &err), 0);
 }
 
 /* model/000001 to 000003, of a file each. */
