@@ -194,6 +194,14 @@ static bool cut(char *path)
     return true;
 }
 
+/* The first counts. */
+static void note(char *place, const char *path, const char **fact)
+{
+    if (*fact == NULL)
+        snprintf(place, PATH_BYTES, "%s", path);
+    *fact = place;
+}
+
 static bool is_strangers(const char *path)
 {
     char above[PATH_BYTES];
@@ -202,37 +210,33 @@ static bool is_strangers(const char *path)
     return cut(above) && stat(above, &st) == 0 && dir_is_strangers(path, &st, &own);
 }
 
-/* Who may write in the first directory above it that is there, which is left in path, and who has
- * made that and those above. */
+/* Where others could come between, from the first directory above it that is there, which is left in
+ * path, up to the root. */
 static void look_above_state(struct doctor_look *look, char *path)
 {
     const mode_t others = S_IWGRP | S_IWOTH;
-    bool is_unsafe;
+    bool is_missing = false;
+    char up[PATH_BYTES];
     struct stat st;
     if (!cut(path))
         return;
     while (stat(path, &st) != 0) {
-        if (errno == ENOENT)
-            snprintf(look->state_missing, sizeof(look->state_missing), "%s", path);
+        is_missing = errno == ENOENT;
+        snprintf(look->state_missing, sizeof(look->state_missing), "%s", path);
         if (!cut(path))
             return;
     }
-    if (look->state_missing[0] == '\0')
-        is_unsafe = (st.st_mode & others) != 0;
-    else
-        is_unsafe = (st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0;
-    if (is_unsafe) {
-        snprintf(look->state_unsafe, sizeof(look->state_unsafe), "%s", path);
-        look->facts.state_unsafe = look->state_unsafe;
-    } else if (look->state_missing[0] != '\0' && (st.st_mode & S_ISVTX) != 0 &&
-               (st.st_mode & others) != 0) {
+    if (is_missing && (st.st_mode & S_ISVTX) != 0 && (st.st_mode & others) != 0)
         look->facts.state_missing = look->state_missing;
-    }
-    snprintf(look->state_stranger, sizeof(look->state_stranger), "%s", path);
+    else if (!is_missing && (st.st_mode & others) != 0)
+        note(look->state_unsafe, path, &look->facts.state_unsafe);
+    snprintf(up, sizeof(up), "%s", path);
     do {
-        if (is_strangers(look->state_stranger))
-            look->facts.state_stranger = look->state_stranger;
-    } while (look->facts.state_stranger == NULL && cut(look->state_stranger));
+        if (is_strangers(up))
+            note(look->state_stranger, up, &look->facts.state_stranger);
+        if (stat(up, &st) == 0 && (st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+            note(look->state_unsafe, up, &look->facts.state_unsafe);
+    } while (cut(up));
 }
 
 /* The state directory of a job of this user: on which kind of file system, and whether others can

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* `selastic history JOB`: every generation of a job, from its leader or from its files. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include "common/log.h"
 #include "lib/json_get.h"
 
+#define HISTORY_FILE   "history.jsonl"
 #define TIMELINE_WIDTH 80 /* without a terminal */
 #define TIMELINE_ROWS  40
 
@@ -33,12 +35,15 @@ struct place {
     gid_t gid;
     char *user; /* NULL: stay this user */
     char *dir;
+    int fd;     /* of dir, which its user need not reach; -1: by its path */
     double end; /* Unix time of the job's end, 0: not known */
     bool over;
 };
 
 static void place_clear(struct place *place)
 {
+    if (place->fd >= 0)
+        close(place->fd);
     free(place->user);
     free(place->dir);
 }
@@ -91,7 +96,10 @@ static int find_place(const struct arguments *arguments, const struct site *site
 static void find_user(struct place *place)
 {
     struct stat st;
-    if (stat(place->dir, &st) != 0)
+    if (geteuid() != 0)
+        return;
+    place->fd = open(place->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place->fd < 0 || fstat(place->fd, &st) != 0)
         return;
     const struct passwd *owner = getpwuid(st.st_uid);
     place->uid = st.st_uid;
@@ -104,9 +112,13 @@ static char *read_as_owner(const struct place *place, const char *path, size_t *
                            struct error *err)
 {
     struct as_owner owner;
+    char opened[64];
     if (as_owner_begin(&owner, place->user, place->uid, place->gid, err) < 0)
         return NULL;
-    char *text = file_read(path, HISTORY_FILE_MAX, len, err);
+    snprintf(opened, sizeof(opened), "/proc/self/fd/%d/" HISTORY_FILE, place->fd);
+    char *text = file_read(place->fd >= 0 ? opened : path, HISTORY_FILE_MAX, len, err);
+    if (text == NULL && place->fd >= 0)
+        error_set(err, "cannot read %s: %s", error_path(path).text, strerror(errno));
     if (as_owner_end(&owner, err) < 0) {
         free(text);
         return NULL;
@@ -120,7 +132,7 @@ static json_object *read_history(const struct arguments *arguments, const struct
     char *path = NULL;
     struct history_losses losses;
     size_t len = 0;
-    if (asprintf(&path, "%s/history.jsonl", place->dir) < 0)
+    if (asprintf(&path, "%s/" HISTORY_FILE, place->dir) < 0)
         path = NULL;
     char *text = read_as_owner(place, text_need(path), &len, err);
     json_object *history = NULL;
@@ -235,7 +247,7 @@ static int show(const struct arguments *arguments, json_object *history, bool ov
 static enum exit_status run(const struct arguments *arguments)
 {
     struct error err;
-    struct place place = {0};
+    struct place place = {.fd = -1};
     json_object *history;
     deadline_start();
     if (arguments->state_dir != NULL) {

@@ -152,6 +152,8 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     mistaken state-stranger "$state"
     chown 0 "$TB_HOME/scratch/root"
     mistaken '' "$state"
+    chmod 0777 "$TB_HOME/scratch" # where anybody renames what root has
+    mistaken state-unsafe "$state"
     mistaken snapshot-absent 'sed -i "1i snapshot_dir = /nonexistent/snapshots" "$CONF"'
     mistaken pool-qos-accounting 'sed -i "s/^\[pool elastic\]/&\nqos = low/" "$CONF"'
     DOCTOR=as_user mistaken conf-unreadable 'chmod 0 "$CONF"' 'chmod 644 "$CONF"'
@@ -193,7 +195,7 @@ as_before() { cp "$TB_HOME/slurm.conf" "$TB_DIR/etc/" && on_testbed scontrol rec
     "$TESTBED" stop-controller --dir "$TB_DIR"
     mistaken slurmctld true '"$TESTBED" start-controller --dir "$TB_DIR"'
     echo "$COUNT mistakes"
-    ((COUNT >= $(has_plugin job_submit_elastic && echo 29 || echo 28)))
+    ((COUNT >= $(has_plugin job_submit_elastic && echo 30 || echo 29)))
 }
 
 @test "--nodes: all alike; then a node with another elastic.conf, and one without" {

@@ -531,6 +531,12 @@ assert [g["pause"] for g in generations] == [0, 1.25, None, 2.5], generations' <
     [[ $output != *secret\ * ]]
     run -1 on_testbed selastic history 999998 --state-dir "$dir"
     [[ $output != *secret\ * ]]
+    # Root has moved it to where its user cannot get.
+    as_user rm "$dir/history.jsonl"
+    as_user cp "$(state_directory 999999)/history.jsonl" "$dir"
+    mkdir -m 0700 "$TB_HOME/moved"
+    cp -a "$dir" "$TB_HOME/moved/job"
+    run -0 on_testbed selastic history 999998 --state-dir "$TB_HOME/moved/job"
     as_user rm "$dir/history.jsonl"
     as_user mkfifo "$dir/history.jsonl"
     run -1 on_testbed selastic history 999998 --user "$TB_USER"
