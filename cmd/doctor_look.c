@@ -89,8 +89,8 @@ static void look_at_slurm(struct doctor_look *look)
 
 /* ---- plugins --------------------------------------------------------------------------------- */
 
-/* As Slurm itself looks at a plugin: what it needs may be missing, and it has a version. What others
- * may have written is not run here. */
+/* As Slurm itself looks at a plugin: what it needs may be missing, and it has a version. What
+ * others may have written is not run here. */
 static void load_plugin(const struct doctor_look *look, const char *slurm_version,
                         struct doctor_plugin *plugin)
 {
@@ -210,8 +210,8 @@ static bool is_strangers(const char *path)
     return cut(above) && stat(above, &st) == 0 && dir_is_strangers(path, &st, &own);
 }
 
-/* Where others could come between, from the first directory above it that is there, which is left in
- * path, up to the root. */
+/* Where others could come between, from the first directory above it that is there, which is left
+ * in path, up to the root. */
 static void look_above_state(struct doctor_look *look, char *path)
 {
     const mode_t others = S_IWGRP | S_IWOTH;
