@@ -89,11 +89,15 @@ patient() { sed -i '1aheartbeat_timeout = 20' "$TB_DIR/etc/elastic.conf"; }
 show_json() { as_user selastic show "$1" --json 2>/dev/null; }
 
 # testbed_up calls this: begins the process that answers json_value. It ends with bats' process for the file, at the latest.
+# The FIFO is opened before that process begins: what is asked while nobody has it open is lost.
 know_json() {
+    local fifo
     mkfifo -m 600 "$TB_HOME/json"
-    setpriv --pdeathsig KILL /usr/bin/python3 -I -S "$TREE/tests/system/json_value.py" serve "$TB_HOME/json" \
-        >"$TB_HOME/json.err" 2>&1 </dev/null 3>&- &
+    exec {fifo}<>"$TB_HOME/json"
+    setpriv --pdeathsig KILL /usr/bin/python3 -I -S "$TREE/tests/system/json_value.py" serve \
+        <&"$fifo" >"$TB_HOME/json.err" 2>&1 3>&- &
     export JSON_PID=$!
+    exec {fifo}>&-
 }
 
 # json_value EXPRESSION: of the JSON on stdin, bound to s. It is called while tests wait, again and again: it must be cheap. So a

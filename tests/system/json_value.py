@@ -3,7 +3,8 @@
 """What json_value of elastic.bash prints: expressions of JSON, which is s in them.
 
     json_value.py once EXPRESSION    of the JSON on stdin
-    json_value.py serve FIFO         for others, who write into the FIFO
+    json_value.py serve              for others, who write into the FIFO that is stdin, open for
+                                     writing, too: so it never comes to an end
 
 A request is "PID FD EXPRESSION" and a zero byte. The JSON is what that process has as stdin. The
 answer goes to its descriptor FD: the status, a blank, what is printed, and a zero byte.
@@ -47,19 +48,17 @@ def answer(request):
         print(error, file=sys.stderr, flush=True)
 
 
-def serve(path):
-    # Opened for writing, too, it never comes to an end.
-    fifo = os.open(path, os.O_RDWR)
+def serve():
     rest = b""
     while True:
-        *requests, rest = (rest + os.read(fifo, 65536)).split(b"\0")
+        *requests, rest = (rest + os.read(0, 65536)).split(b"\0")
         for request in requests:
             # What one waits for may be what another one asks for.
             start_new_thread(answer, (request.decode(),))
 
 
 if sys.argv[1] == "serve":
-    serve(sys.argv[2])
+    serve()
 else:
     status, said = value(sys.argv[2], sys.stdin.read())
     print(said, end="", file=sys.stderr if status else sys.stdout)
