@@ -14,7 +14,8 @@
  * - Not seen are programs that are linked statically, or that call the kernel without libc (Go);
  *   SIGTERM by sigwait() or signalfd(); set-user-ID programs.
  * - A handler runs, so a call that never restarts (poll, sleep, …) returns EINTR, or early.
- * - While a program blocks SIGTERM, the kernel keeps one: slurmstepd's may hide the agent's. */
+ * - Of the SIGTERMs that a program has not yet taken the kernel keeps one: slurmstepd's may hide
+ *   that of another sender. The shim of an agent waits (agent/workers/exec_worker.c). */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>

@@ -269,6 +269,9 @@ static int set_signal(int *signal_number, const struct policy_option *option, co
                          "a worker cannot catch signal %d, which the C library uses itself; "
                          "write %s",
                          number, option->allowed);
+    /* To the shim of a worker they say something else (agent/workers/exec_worker.h). */
+    if (number == SIGRTMAX - 1 || number == SIGRTMAX - 2)
+        return error_set(err, "signal %d is elasticrun's own; write %s", number, option->allowed);
     *signal_number = number;
     return 0;
 }

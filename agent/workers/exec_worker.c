@@ -31,6 +31,8 @@
 #define CPUS_MAX 65536
 /* For killed processes to disappear; a process that hangs longer is left to Slurm. */
 #define CLEAN_SECONDS 2
+/* Until the shim looks again whether the command has taken its last SIGTERM. */
+#define DUE_MS 20
 
 struct shim {
     pid_t agent;
@@ -41,6 +43,7 @@ struct shim {
     char **argv;
     pid_t worker;
     bool ended;
+    bool term_due;  /* the command is to get a SIGTERM */
     bool signalled; /* Slurm signals each process of the step */
     int status;     /* of the worker, as waitpid returns it */
 };
@@ -282,20 +285,42 @@ static bool is_for_command(struct shim *shim, const siginfo_t *info)
            !shim->signalled;
 }
 
+/* A signal for the command, which is not reaped yet: so the pid is its own. */
+static void signal_command(const struct shim *shim, int number)
+{
+    if (!shim->ended && !agent_gone(shim))
+        kill(shim->worker, number);
+}
+
+/* Not while the command has another one to take: the kernel would drop this one, and the other may
+ * be Slurm's, of which a shielded command takes no notice (client/shield.c). */
+static void send_due_term(struct shim *shim)
+{
+    if (!shim->term_due || process_has_pending(shim->worker, SIGTERM))
+        return;
+    shim->term_due = false;
+    signal_command(shim, SIGTERM);
+}
+
 /* Until the command has ended, or is to be killed. All signals are blocked, so none is lost
  * between two waits. */
 static void supervise(struct shim *shim, const sigset_t *all)
 {
+    const struct timespec step = {.tv_nsec = DUE_MS * 1000 * 1000};
+
     while (!shim->ended && !agent_gone(shim)) {
         siginfo_t info;
-        int number = sigwaitinfo(all, &info);
+        int number = shim->term_due ? sigtimedwait(all, &info, &step) : sigwaitinfo(all, &info);
 
         if (number == EXEC_WORKER_KILL)
             return;
         if (number == SIGCHLD)
             reap(shim);
-        else if (number > 0 && is_for_command(shim, &info) && !agent_gone(shim))
-            kill(shim->worker, number); /* not reaped yet, so the pid is its own */
+        else if (number == EXEC_WORKER_TERM)
+            shim->term_due = true; /* has no sender if the user may queue no more */
+        else if (number > 0 && is_for_command(shim, &info))
+            signal_command(shim, number);
+        send_due_term(shim);
     }
 }
 

@@ -11,9 +11,14 @@
  * COMMAND… */
 #define EXEC_WORKER_OPTION "--exec-worker"
 
-/* Sent to the shim: kill the command and all that it has started. Any other signal is passed on
- * to the command. (A SIGKILL would leave to itself what the command is just starting.) */
+/* Sent to the shim: kill the command and all that it has started. (A SIGKILL would leave to itself
+ * what the command is just starting.) */
 #define EXEC_WORKER_KILL (SIGRTMAX - 1) /* valgrind keeps the last one for itself */
+
+/* Sent to the shim: SIGTERM for the command. Slurm may have sent the shim a SIGTERM of its own a
+ * moment before, which is not for the command. Of two SIGTERMs that a process has not yet taken the
+ * kernel keeps the first, with its sender. Any other signal is passed on as it is. */
+#define EXEC_WORKER_TERM (SIGRTMAX - 2)
 
 /* The value of a signal that the agent has got from Slurm. Slurm may have sent the command a copy
  * of its own; the shim knows, since it gets one then, too. */

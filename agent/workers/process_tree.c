@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,6 +66,24 @@ char process_state(pid_t pid)
     found = read_process(proc_fd, text, &process);
     close(proc_fd);
     return found ? process.state : 0;
+}
+
+bool process_has_pending(pid_t pid, int number)
+{
+    char path[32], *line = NULL;
+    uint64_t pending = 0;
+    size_t size = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    while (getline(&line, &size, file) > 0 && sscanf(line, "ShdPnd: %" SCNx64, &pending) != 1)
+        ;
+    free(line);
+    fclose(file);
+    return (pending >> (number - 1) & 1) != 0;
 }
 
 static int read_table(struct table *table)

@@ -3,6 +3,7 @@
 #ifndef ELASTIC_AGENT_WORKERS_PROCESS_TREE_H
 #define ELASTIC_AGENT_WORKERS_PROCESS_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,5 +22,10 @@ uint64_t process_tree_memory(pid_t root);
 /* The state of a process as ps(1) names it: 'T' is stopped by a signal, 't' by a debugger. 0: there
  * is no such process. */
 char process_state(pid_t pid);
+
+/* Has the process a signal of this number, sent to all of it, that no thread has taken yet? The
+ * kernel drops another one of the same number (but a real-time signal). False: not, or the process
+ * is gone or not to be seen. */
+bool process_has_pending(pid_t pid, int number);
 
 #endif

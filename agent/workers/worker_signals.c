@@ -15,12 +15,20 @@
 #define TERMINATE_MS  10000
 #define COMPLETE_MS   300 /* for a worker that has saved to end by itself */
 
+/* To the shim, which hands it on to the command, or kills. 0, or -1: there is no shim. */
+static int tell_shim(struct worker *w, int signal)
+{
+    return uv_process_kill(&w->process, signal == SIGKILL   ? EXEC_WORKER_KILL
+                                        : signal == SIGTERM ? EXEC_WORKER_TERM
+                                                            : signal);
+}
+
 void worker_send_signal(struct worker *w, int signal)
 {
     if (w->ended || w->spawn_error != 0)
         return;
     if (w->stop_signal != signal)
-        uv_process_kill(&w->process, signal);
+        tell_shim(w, signal);
     w->stop_signal = signal;
 }
 
@@ -28,9 +36,9 @@ static void kill_worker(struct worker *w)
 {
     if (w->ended || w->spawn_error != 0)
         return;
-    uv_process_kill(&w->process, EXEC_WORKER_KILL);
+    tell_shim(w, SIGKILL);
     if (w->stop_signal == SIGKILL)
-        uv_process_kill(&w->process, SIGCONT); /* the second time: the shim may be stopped */
+        tell_shim(w, SIGCONT); /* the second time: the shim may be stopped */
     w->stop_signal = SIGKILL;
 }
 
@@ -106,7 +114,7 @@ double workers_declare(struct workers *set, int rank, bool by_event, int signal)
         return 0;
     set->declared = true;
     w->by_event = by_event;
-    w->notice_signal = signal;
+    w->notice_signal = workers_may_signal(signal) ? signal : 0;
     if (!set->noticed || !by_event || w->ended)
         return 0;
     return (double)uv_timer_get_due_in(&set->kill) / 1000;
@@ -132,7 +140,7 @@ static void on_abort_over(uv_timer_t *timer)
     struct worker *w = timer->data;
 
     if (!w->ended)
-        uv_process_kill(&w->process, EXEC_WORKER_KILL);
+        tell_shim(w, SIGKILL);
 }
 
 void workers_abort(struct workers *set, int rank, int status)
@@ -178,6 +186,7 @@ bool workers_process(const struct workers *set, int local_rank, struct worker_pr
 bool workers_may_signal(int signal)
 {
     return signal >= 1 && signal != SIGSTOP && signal != SIGCHLD && signal != EXEC_WORKER_KILL &&
+           signal != EXEC_WORKER_TERM &&
            (signal <= SIGSYS || (signal >= SIGRTMIN && signal <= SIGRTMAX));
 }
 
@@ -197,7 +206,7 @@ void workers_end_stopped(struct workers *set, double seconds)
         } else if ((double)(now - w->stopped_at) >= seconds * 1000 &&
                    asprintf(&w->killed, "it had been stopped (SIGSTOP) for %.0f s",
                             (double)(now - w->stopped_at) / 1000) >= 0) {
-            uv_process_kill(&w->process, EXEC_WORKER_KILL);
+            tell_shim(w, SIGKILL);
         }
     }
 }
@@ -212,8 +221,7 @@ static bool signal_worker(struct worker *w, int signal, bool force)
 {
     if (w->ended || w->spawn_error != 0)
         return false;
-    /* The shim's death would leave the command alone. */
-    if (uv_process_kill(&w->process, signal == SIGKILL ? EXEC_WORKER_KILL : signal) != 0)
+    if (tell_shim(w, signal) != 0)
         return false;
     if (force && signal != SIGKILL && !uv_is_active((uv_handle_t *)&w->linger))
         uv_timer_start(&w->linger, on_abort_over, TERMINATE_MS, 0);

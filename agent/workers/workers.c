@@ -342,8 +342,10 @@ void worker_on_exit(uv_process_t *process, int64_t code, int signal)
     struct worker *w = process->data;
 
     w->code = signal != 0 ? 0 : (int)code;
-    /* Our own way to kill, when the signal came before the shim was ready for it. */
-    w->signal = signal == EXEC_WORKER_KILL ? SIGKILL : signal;
+    /* Our own ways to signal, when that came before the shim was ready for it. */
+    w->signal = signal == EXEC_WORKER_KILL   ? SIGKILL
+                : signal == EXEC_WORKER_TERM ? SIGTERM
+                                             : signal;
     uv_close((uv_handle_t *)process, worker_handle_closed);
     worker_ended(w);
 }

@@ -274,6 +274,8 @@ static void test_bad_options(void **state)
         {"signal", "-1", "--elastic-signal=-1: '-1' is not a signal; " SIGNALS},
         {"signal", "KILL", "--elastic-signal=KILL: a worker cannot catch SIGKILL; " SIGNALS},
         {"signal", "sigstop", "--elastic-signal=sigstop: a worker cannot catch SIGSTOP; " SIGNALS},
+        {"signal", "62", "--elastic-signal=62: signal 62 is elasticrun's own; " SIGNALS},
+        {"signal", "63", "--elastic-signal=63: signal 63 is elasticrun's own; " SIGNALS},
         {"signal", "9", "--elastic-signal=9: a worker cannot catch SIGKILL; " SIGNALS},
         {"signal", "32",
          "--elastic-signal=32: a worker cannot catch signal 32, which the C library uses "

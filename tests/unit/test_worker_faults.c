@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -293,6 +294,88 @@ static void test_passed_signal(void **state)
     run_destroy(run);
 }
 
+/* As slurmstepd does it. */
+static void signal_by_another(pid_t pid, int number)
+{
+    pid_t slurm = fork();
+    int status;
+
+    assert_true(slurm >= 0);
+    if (slurm == 0)
+        _exit(kill(pid, number));
+    assert_int_equal(waitpid(slurm, &status, 0), slurm);
+    assert_int_equal(status, 0);
+}
+
+/* Slurm has signalled the shim, too, which has not run since. The second shim can have no signal
+ * queued: none of these has its sender. */
+static void test_term_while_the_shim_has_slurms(void **state)
+{
+    struct run *run = run_create(2);
+    const struct rlimit none = {0, 0};
+
+    (void)state;
+    run_start_act(run, "count", "");
+    for (int i = 0; i < 2; i++) {
+        pid_t shim;
+
+        AWAIT(run, run_number(run, i, "here") == 1);
+        shim = run_number(run, i, "shim");
+        if (i == 1)
+            assert_int_equal(prlimit(shim, RLIMIT_SIGPENDING, &none, NULL), 0);
+        assert_int_equal(kill(shim, SIGSTOP), 0);
+        AWAIT(run, process_stopped(shim));
+        signal_by_another(shim, SIGTERM);
+    }
+    workers_stop(run->workers, SIGTERM, 1000);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(kill(run_number(run, i, "shim"), SIGCONT), 0);
+    AWAIT(run, run->drained > 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run->endings[i].code, 0);
+    run_destroy(run);
+}
+
+/* Slurm's SIGTERM is not the end of a shielded command: it is to get the shim's as well, whenever
+ * it takes them. */
+static void test_term_while_the_command_has_slurms(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run_start_act(run, "take-term", "");
+    AWAIT(run, run_number(run, 0, "shim") > 0 && run_number(run, 1, "shim") > 0);
+    signal_by_another(run_number(run, 0, "self"), SIGTERM);
+    workers_stop(run->workers, SIGTERM, 1000);
+    for (int i = 0; i < 2; i++)
+        AWAIT(run, !process_has_pending(run_number(run, i, "shim"), EXEC_WORKER_TERM));
+    assert_int_equal(workers_signal(run->workers, -1, SIGUSR1, false), 2);
+    AWAIT(run, run->drained > 0);
+    assert_int_equal(run_number(run, 0, "first"), 2);
+    assert_int_equal(run_number(run, 0, "second"), 1);
+    assert_int_equal(run_number(run, 1, "first"), 1);
+    assert_int_equal(run_number(run, 1, "second"), 0);
+    run_destroy(run);
+}
+
+/* A command that takes no SIGTERM is killed as ever, in time and by request. */
+static void test_term_that_is_never_taken(void **state)
+{
+    struct run *run = run_create(2);
+
+    (void)state;
+    run_start_act(run, "take-term", "");
+    AWAIT(run, run_number(run, 0, "shim") > 0 && run_number(run, 1, "shim") > 0);
+    for (int i = 0; i < 2; i++)
+        signal_by_another(run_number(run, i, "self"), SIGTERM);
+    workers_stop(run->workers, SIGTERM, 0.5);
+    assert_int_equal(workers_signal(run->workers, 1, SIGKILL, false), 1);
+    AWAIT(run, run->drained > 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run->endings[i].signal, SIGKILL);
+    run_destroy(run);
+}
+
 /* Another program of the job has it signalled: that is no end of ours. */
 static void test_signalled(void **state)
 {
@@ -316,7 +399,8 @@ static void test_signalled(void **state)
 
 static void test_may_signal(void **state)
 {
-    const int refused[] = {-1, 0, SIGSTOP, SIGCHLD, 32, 33, EXEC_WORKER_KILL, 65, 100000};
+    const int refused[] = {-1, 0,     SIGSTOP, SIGCHLD, 32, 33, EXEC_WORKER_KILL, EXEC_WORKER_TERM,
+                           65, 100000};
     const int allowed[] = {SIGHUP, SIGKILL, SIGTERM, SIGCONT, SIGSYS, SIGRTMIN, SIGRTMAX};
 
     (void)state;
@@ -436,6 +520,32 @@ static void test_states_of_processes(void **state)
     assert_int_equal(process_state(pid), 0);
     assert_int_equal(process_state(getpid()), 'R');
     assert_int_equal(process_state(0), 0);
+}
+
+/* Of those that are sent to the process, as kill() does it. */
+static void test_pending_signals(void **state)
+{
+    sigset_t some, before;
+
+    (void)state;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR1);
+    sigaddset(&some, SIGUSR2);
+    sigaddset(&some, SIGRTMAX);
+    sigprocmask(SIG_BLOCK, &some, &before);
+    assert_false(process_has_pending(getpid(), SIGUSR1));
+    raise(SIGUSR2); /* to this thread */
+    kill(getpid(), SIGUSR1);
+    kill(getpid(), SIGRTMAX);
+    assert_true(process_has_pending(getpid(), SIGUSR1));
+    assert_true(process_has_pending(getpid(), SIGRTMAX));
+    assert_false(process_has_pending(getpid(), SIGUSR2));
+    assert_false(process_has_pending(getpid(), SIGTERM));
+    assert_false(process_has_pending(0, SIGUSR1));
+    for (int i = 0; i < 3; i++)
+        assert_true(sigwaitinfo(&some, NULL) > 0);
+    assert_false(process_has_pending(getpid(), SIGUSR1));
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static void test_family_is_killed(void **state)
@@ -639,11 +749,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ends_with_0),
         cmocka_unit_test(test_signalled),
         cmocka_unit_test(test_passed_signal),
+        cmocka_unit_test(test_term_while_the_shim_has_slurms),
+        cmocka_unit_test(test_term_while_the_command_has_slurms),
+        cmocka_unit_test(test_term_that_is_never_taken),
         cmocka_unit_test(test_may_signal),
         cmocka_unit_test(test_process),
         cmocka_unit_test(test_stopped_worker),
         cmocka_unit_test(test_family_is_killed),
         cmocka_unit_test(test_states_of_processes),
+        cmocka_unit_test(test_pending_signals),
         cmocka_unit_test(test_one_that_stays_stopped_is_killed),
         cmocka_unit_test(test_daemon_is_killed),
         cmocka_unit_test(test_daemon_killed_by_stop),

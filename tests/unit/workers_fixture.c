@@ -539,6 +539,43 @@ static int act_count(const char *argument)
     return 0;
 }
 
+static volatile sig_atomic_t takes;
+
+static void begin_to_take(int number)
+{
+    takes = number;
+}
+
+/* SIGTERM waits until SIGUSR1 has come. Then say by whom each is, 1: the shim, 2: another; until
+ * the shim's has come. */
+static int act_take_term(const char *argument)
+{
+    sigset_t term, before;
+    siginfo_t info;
+
+    (void)argument;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigaddset(&term, SIGUSR1);
+    signal(SIGUSR1, begin_to_take);
+    sigprocmask(SIG_BLOCK, &term, &before);
+    say("self", getpid());
+    say("shim", getppid());
+    sigaddset(&before, SIGTERM);
+    while (!takes)
+        sigsuspend(&before);
+    sigdelset(&term, SIGUSR1);
+    for (const char *const *order = (const char *const[]){"first", "second", NULL}; *order != NULL;
+         order++) {
+        if (sigwaitinfo(&term, &info) != SIGTERM)
+            return 1;
+        say(*order, info.si_pid == getppid() ? 1 : 2);
+        if (info.si_pid == getppid())
+            break;
+    }
+    return 0;
+}
+
 static int act_flood(const char *bytes)
 {
     static char line[65536];
@@ -730,6 +767,7 @@ void run_dispatch(int argc, char **argv)
         {"reopen", act_reopen},
         {"spoil", act_spoil},
         {"stop-self", act_stop_self},
+        {"take-term", act_take_term},
         {"end-live", act_end_live},
         {"train", act_train},
     };
