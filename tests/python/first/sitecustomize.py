@@ -9,8 +9,11 @@ finds nothing. And libtorch_cpu.so asks for OpenCV, FFmpeg and databases, which 
 libraries. It uses no symbol of them: they were for caffe2. Empty libraries of these names take
 their places. If PyTorch did use a symbol of them, it would not load: it binds all of them at once.
 
+A third of what is left is modules of Python that PyTorch imports and hardly anybody uses, such as
+torch.onnx. Each of these is executed when somebody first asks for one of its names.
+
 The empty libraries lie beside this file (jobs of system tests) or in the build directory. As a
-program, it makes a directory of them.
+program, it makes a directory of them. Where there are none, all modules are executed at once, too.
 """
 
 import atexit
@@ -20,17 +23,105 @@ import os
 import sys
 
 USELESS = r"lib(opencv_.*|av.*|sw.*|zmq|lmdb|leveldb|snappy)\.so.*"
+# The last of them tells C++ of tensors without memory.
+LATE = frozenset(
+    [
+        "numpy.ma",
+        "numpy.polynomial",
+        "numpy.random",
+        "torch.ao",
+        "torch.distributions",
+        "torch.hub",
+        "torch.masked",
+        "torch.nn.intrinsic",
+        "torch.nn.qat",
+        "torch.nn.quantizable",
+        "torch.nn.quantized",
+        "torch.onnx",
+        "torch.profiler",
+        "torch.quantization",
+        "torch.testing",
+        "torch.utils.data",
+        "torch._meta_registrations",
+    ]
+)
 
 
 class BeforeTorch:
-    @staticmethod
-    def find_spec(name, *_):
+    late: frozenset[str] = frozenset()
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
         # Other interpreters than Debian's have other PyTorches.
-        if name == "torch" and sys.prefix == "/usr":
-            load_libraries()
+        if name == "torch" and sys.prefix == "/usr" and load_libraries():
+            cls.late = LATE
+        if not cls.late or "." not in name:
+            return None
+        from importlib.machinery import ModuleSpec, PathFinder
+
+        parent = sys.modules.get(name.rpartition(".")[0])
+        if isinstance(parent, LateModule):
+            parent.execute()
+            if name in sys.modules:
+                return ModuleSpec(name, Again(sys.modules[name]))
+        if name not in cls.late:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec:
+            spec.loader = Later(spec.loader)
+        return spec
+
+
+class LateModule(type(sys)):
+    def __getattr__(self, name):
+        if name.startswith("__") and name != "__all__":  # what is asked of all modules
+            raise AttributeError(name)
+        self.execute()
+        if isinstance(self, LateModule):  # it has begun, and asks for its own names
+            raise AttributeError(name)
+        return getattr(self, name)
+
+    def execute(self):
+        import _frozen_importlib
+
+        # Of two threads that ask, one waits, as if both imported it.
+        with _frozen_importlib._ModuleLockManager(self.__name__):
+            loader = self.__spec__.loader
+            if isinstance(loader, Later):
+                self.__spec__.loader = self.__loader__ = loader.loader
+                loader.loader.exec_module(self)
+                self.__class__ = type(sys)
+
+
+class Later:
+    """Loads a module that is executed later."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def create_module(self, _):
+        return None
+
+    def exec_module(self, module):
+        module.__class__ = LateModule
+
+
+class Again:
+    """Loads a module that its package has imported when that was executed."""
+
+    def __init__(self, module):
+        self.module, self.spec = module, module.__spec__
+        module.__spec__ = None  # else Python would take that one
+
+    def create_module(self, _):
+        return self.module
+
+    def exec_module(self, module):
+        module.__spec__ = self.spec
 
 
 def load_libraries():
+    """Whether there are some."""
     import ctypes
 
     directory = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libraries")
@@ -42,9 +133,11 @@ def load_libraries():
             # Without gcc or readelf the import takes longer, and no more.
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 make_libraries(directory)
-    if os.path.isdir(directory):
-        for entry in os.scandir(directory):
-            ctypes.CDLL(entry.path)
+    if not os.path.isdir(directory):
+        return False
+    for entry in os.scandir(directory):
+        ctypes.CDLL(entry.path)
+    return True
 
 
 def make_libraries(directory):
