@@ -343,6 +343,8 @@ class Store(unittest.TestCase):
 
         def interrupt(main, asking):
             asking.wait()
+            # A request that is cut while it is written would end the connection.
+            until(lambda: sys._current_frames()[main].f_code.co_name in ("_receive", "wait"))
             time.sleep(0.02)
             signal.pthread_kill(main, signal.SIGUSR1)
 
