@@ -279,11 +279,31 @@ class Installed(unittest.TestCase):
         self.assertIsInstance(scheduler, _torch_compat.scheduler_class())
 
 
-class First(unittest.TestCase):
-    """tests/python/first/sitecustomize.py, where gcc and readelf are not installed."""
+DEBIANS = glob.glob("/usr/lib/*/libtorch_cpu.so.1.13")
 
-    @unittest.skipUnless(glob.glob("/usr/lib/*/libtorch_cpu.so.1.13"), "needs Debian's PyTorch")
-    def test_the_import_goes_on(self):
+
+class First(unittest.TestCase):
+    """tests/python/first/sitecustomize.py."""
+
+    @unittest.skipUnless(DEBIANS, "needs Debian's PyTorch")
+    def test_modules_that_are_executed_late(self):
+        program = """if True:
+            import sys, torch
+            assert "torch.onnx.utils" not in sys.modules
+            # Its package imports it, too.
+            import torch.utils.data.distributed as inner
+            assert inner is sys.modules[inner.__spec__.name] is torch.utils.data.distributed
+            assert inner.DistributedSampler is torch.utils.data.DistributedSampler
+            from torch.distributions import Normal, normal
+            assert Normal is normal.Normal
+            assert not hasattr(torch.onnx, "nothing") and torch.onnx.export
+            """
+        first = Path(__file__).resolve().parent / "first"
+        environment = {**os.environ, "PYTHONPATH": str(first)}
+        subprocess.run(["/usr/bin/python3", "-B", "-c", program], env=environment, check=True)
+
+    @unittest.skipUnless(DEBIANS, "needs Debian's PyTorch")
+    def test_the_import_goes_on_without_gcc_and_readelf(self):
         first = Path(__file__).resolve().parent / "first"
         with tempfile.TemporaryDirectory() as build:
             environment = {"PATH": build, "top_builddir": build, "PYTHONPATH": str(first)}

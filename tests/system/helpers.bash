@@ -73,6 +73,7 @@ know_testbed() {
 }
 
 # What the Python of jobs does first. TRUE_LIBRARIES=yes: PyTorch has all libraries that it asks for.
+# It imports all modules at once, too.
 hasty_python() {
     local libraries=${top_builddir:-$TREE/build}/tests/libraries
     mkdir "$TB_HOME/python"

@@ -7,7 +7,7 @@ load helpers
 load elastic
 
 setup_file() {
-    # Other files load PyTorch without the libraries that it does not use.
+    # Other files load PyTorch without the libraries and modules that it does not use.
     TRUE_LIBRARIES=yes testbed_up --nodes 4
     cp "$TREE/tests/system/steps.py" "$TB_WORK/"
     # Long enough that a node stays out for the rest of a test.

@@ -17,7 +17,6 @@ program, it makes a directory of them. Where there are none, all modules are exe
 """
 
 import atexit
-import contextlib
 import gc
 import os
 import sys
@@ -121,23 +120,23 @@ class Again:
 
 
 def load_libraries():
-    """Whether there are some."""
+    """Whether there are some: there are none for another PyTorch."""
     import ctypes
 
     directory = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libraries")
     if "top_builddir" in os.environ and not os.path.isdir(directory):
         directory = os.path.abspath(os.path.join(os.environ["top_builddir"], "tests", "libraries"))
         if not os.path.isdir(directory):
+            import contextlib
             import subprocess
 
             # Without gcc or readelf the import takes longer, and no more.
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 make_libraries(directory)
-    if not os.path.isdir(directory):
-        return False
-    for entry in os.scandir(directory):
+    entries = list(os.scandir(directory)) if os.path.isdir(directory) else []
+    for entry in entries:
         ctypes.CDLL(entry.path)
-    return True
+    return bool(entries)
 
 
 def make_libraries(directory):
