@@ -7,7 +7,9 @@ So such threads are halted where they are when the interpreter begins to end. Th
 process.
 
 The threads of gloo need the interpreter, too: each frees what its last operation was on. A script
-that ends without destroy_process_group() aborts about once in a hundred times on a busy node.
+that ends without destroy_process_group() aborts about once in a hundred times on a busy node. Nor
+is destroy_process_group() enough where something else refers to the group: a wrapper of DDP, or a
+model that fully_shard() has sharded. So the interpreter's end waits until these threads rest.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ import ctypes
 import signal
 import sys
 import threading
+import time
 import weakref
-from typing import Any, Callable
+from pathlib import Path
+from typing import Any, Callable, Dict, Tuple
 
 from ._world import is_elastic
 
 GRACE = 0.1  # seconds for those that are about to end
 GROUPS = 2.0  # … for those of the process groups
+LOOK = 0.01  # … between looks whether they rest, which is twice what one waits for the interpreter
+GLOO = "pt_gloo"  # what the names of their threads begin with
 HALT = signal.SIGRTMAX - 2
 
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
@@ -61,6 +67,44 @@ def _end_groups() -> None:
     start(groups.clear).join(GROUPS)
 
 
+def _look() -> Dict[str, Tuple[str, ...]]:
+    """By thread that is not Python's: its state and how often it has waited and was held up.
+
+    Of the threads of gloo, if they have names, as in newer versions of PyTorch. Else of all, and
+    without the numbers: some look for messages again and again.
+    """
+    own = {str(each.native_id) for each in threading.enumerate()}
+    own.add(str(threading.get_native_id()))  # of a process that was forked, threading has another
+    found: Dict[str, Tuple[str, ...]] = {}
+    named: Dict[str, Tuple[str, ...]] = {}
+    for task in Path("/proc/self/task").iterdir():
+        if task.name in own:
+            continue
+        with contextlib.suppress(OSError):  # it has ended
+            lines = (task / "status").read_text().splitlines()
+            fields = dict(each.split(":", 1) for each in lines)
+            state = fields["State"].split()[0]
+            found[task.name] = (state,)
+            if fields["Name"].strip().startswith(GLOO):
+                switches = (each for name, each in fields.items() if name.endswith("switches"))
+                named[task.name] = (state, *switches)
+    return named or found
+
+
+def _await_gloo() -> None:
+    """Until the threads of gloo rest, at most GROUPS seconds. They get the interpreter."""
+    if not is_elastic() or "torch.distributed" not in sys.modules:
+        return
+    limit = time.monotonic() + GROUPS
+    before: Dict[str, Tuple[str, ...]] = {}
+    while time.monotonic() < limit:
+        now = _look()
+        if now == before and all(each[0] in "SIT" for each in now.values()):
+            return
+        before = now
+        time.sleep(LOOK)
+
+
 def _halt() -> None:
     """A signal that is handled by pause(3) halts a thread, until it gets another one."""
     libc = ctypes.CDLL(None)
@@ -73,6 +117,8 @@ def _halt() -> None:
     if not any(each.is_alive() for each in threads if each not in _outside):
         with contextlib.suppress(Exception):
             _end_groups()
+    with contextlib.suppress(Exception):
+        _await_gloo()
     for thread in _threads:
         if thread.is_alive() and thread.ident is not None:
             signal.pthread_kill(thread.ident, HALT)
