@@ -5,7 +5,11 @@
 
 import os
 import tempfile
+import threading
+import time
+import types
 import unittest
+from unittest import mock
 
 import fake_agent
 import tap
@@ -228,6 +232,69 @@ class Lost(unittest.TestCase):
             self.assertEqual(world.workers[1].wait(280), 0)
             world.pages[0].tear()
             self.assertEqual(world.workers[0].wait(280), 0)
+
+
+@tap.needs_torch
+class LeftBehind(unittest.TestCase):
+    """Threads that nobody waits for any more, when the world has changed."""
+
+    def begun(self, exchange, arrives):
+        """Operations of an exchange that fails: before its end, and in all."""
+        import torch
+        from slurm_elastic import _events, _transfer
+
+        begun, ends = [], threading.Event()
+
+        def depart(*_):
+            begun.append(1)
+            return types.SimpleNamespace(wait=lambda _: ends.wait(280))
+
+        def receive(*_):
+            begun.append(1)
+            return types.SimpleNamespace(wait=arrives or (lambda _: ends.wait(280)))
+
+        group = types.SimpleNamespace(
+            isend=depart, irecv=receive, get_rank=lambda: 0, get_world_size=lambda: 3
+        )
+        tensors = [torch.zeros(20 * 4096, dtype=torch.uint8)]
+        with mock.patch.multiple(
+            _transfer, dist=group, PARCEL_BYTES=4096, LATE=0.0
+        ), mock.patch.object(_events, "torn", lambda _: len(begun) >= _transfer.PARCELS):
+            with self.assertRaises(ConnectionError):
+                getattr(_transfer, exchange)({1: tensors}, {2: tensors})
+            before = len(begun)
+            ends.set()
+            while threading.active_count() > 1:  # one of them may be about to start another
+                time.sleep(0.001)
+            return before, len(begun)
+
+    def test_they_begin_nothing_in_the_next_world(self):
+        def fails(_):
+            raise ConnectionError
+
+        for exchange, arrives in (("exchange_apart", None), ("exchange", fails)):
+            with self.subTest(exchange):
+                before, later = self.begun(exchange, arrives)
+                self.assertGreater(before, 0)
+                self.assertEqual(later, before)
+
+    def test_nor_does_a_thread_that_copies(self):
+        from slurm_elastic import _buddy_copies
+
+        begun = []
+        group = types.SimpleNamespace(
+            isend=lambda *_, **__: begun.append(1),
+            irecv=lambda *_, **__: begun.append(1),
+            get_rank=lambda: 0,
+            get_world_size=lambda: 2,
+        )
+        with mock.patch.object(_buddy_copies, "dist", group):
+            copying = _buddy_copies.Copying(None, [1, 0])
+            copying._departure(None, 1, 0)
+            copying.end(0)
+            for message in (copying._departure, copying._receive_into):
+                self.assertRaises(ConnectionError, message, None, 1, 0)
+        self.assertEqual(begun, [1])
 
 
 @tap.needs_torch

@@ -31,7 +31,7 @@ import torch.distributed as dist
 
 from . import _buddy, _flat, _left_behind, _memory, _packed, _sharded_snapshot, _world
 from ._buddy import Held, Round
-from ._transfer import exchange_apart
+from ._transfer import Gate, exchange_apart
 
 if TYPE_CHECKING:
     from ._sharding import Sharding
@@ -298,7 +298,7 @@ class Copying:
         self._buddy = partners[self._rank]
         self._wards = [each for each, buddy in enumerate(partners) if buddy == self._rank]
         self._jobs: queue.Queue[Any] = queue.Queue()
-        self._ending, self._is_over = threading.Event(), threading.Event()
+        self._ending, self._gate = threading.Event(), Gate()
         self.error: Optional[Exception] = None
         self.is_suspect = False
         self._leaving: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -327,7 +327,7 @@ class Copying:
         self._jobs.put(None)
         if seconds:
             self._thread.join(seconds)
-        self._is_over.set()
+        self._gate.close()
 
     def _run(self) -> None:
         for job in iter(self._jobs.get, None):
@@ -354,10 +354,10 @@ class Copying:
         if isinstance(sent, Exception):
             raise sent
         made = [each for each in (*received, sent) if each is not None]
-        if not self._is_over.is_set():
+        if self._gate.is_open:
             self._copies.add(made)
         is_complete = self.all(len(made) == len(self._wards) + 1)
-        if not self._is_over.is_set():
+        if self._gate.is_open:
             self._copies.end_round(round, is_complete)
 
     # ---- messages --------------------------------------------------------------------------------
@@ -368,14 +368,10 @@ class Copying:
     # This holds no reference to the group: a thread that is left behind would end it, while it
     # holds Python's lock.
     def _departure(self, tensor: torch.Tensor, target: Optional[int], tag: int) -> Any:
-        if self._is_over.is_set():
-            raise ConnectionError("this world is over")
-        return dist.isend(tensor, target, tag=tag)
+        return self._gate.begin(dist.isend, tensor, target, tag=tag)
 
     def _receive_into(self, tensor: torch.Tensor, source: int, tag: int) -> None:
-        if self._is_over.is_set():
-            raise ConnectionError("this world is over")
-        dist.irecv(tensor, source, tag=tag).wait()
+        self._gate.begin(dist.irecv, tensor, source, tag=tag).wait()
 
     def _receive_numbers(self, count: int, source: int, tag: int) -> List[int]:
         into = torch.empty(count, dtype=torch.int64)

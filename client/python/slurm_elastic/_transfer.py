@@ -148,6 +148,34 @@ def _parcels(tensors: List[torch.Tensor]) -> Iterator[_Parcel]:
         yield _packed(small)
 
 
+class Gate:
+    """All operations of an exchange begin in it, until the exchange is over.
+
+    torch.distributed begins an operation in the group that is the default one at that moment. A
+    thread that is left behind must not begin any in the group of the next world: there they would
+    meet those of others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_open = True
+
+    def begin(self, operation: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What the operation returns, which does not wait. Raises ConnectionError if it is over."""
+        with self._lock:
+            if not self._is_open:
+                raise ConnectionError("this exchange is over")
+            return operation(*args, **options)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+
 class _Departures:
     """The sends that are on their way, PARCELS at most.
 
@@ -314,11 +342,20 @@ def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.
 
     Raises what torch.distributed raises if a rank is lost, or takes nothing for SENT.
     """
-    rank, size = dist.get_rank(), dist.get_world_size()
+    gate = Gate()
+    try:
+        _exchange(going, coming, gate)
+    finally:
+        gate.close()
+
+
+def _exchange(
+    going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.Tensor]], gate: Gate
+) -> None:
+    rank, size = gate.begin(lambda: (dist.get_rank(), dist.get_world_size()))
     # No two ranks begin with the same receiver.
     targets = sorted(going, key=lambda each: (each - rank) % size)
-    sender = _Sender(_in_turns({each: _parcels(going[each]) for each in targets}))
-    sender.start()
+    sender = _Sender(_in_turns({each: _parcels(going[each]) for each in targets}), gate)
     sources = sorted(coming, key=lambda each: (rank - each) % size)
     parcels = {each: _parcels(coming[each]) for each in sources}
     waiting: Dict[int, Deque[Tuple[_Parcel, Any]]] = {each: collections.deque() for each in sources}
@@ -328,7 +365,7 @@ def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.
         """Each rank that sends finds this one ready to receive."""
         queued = waiting[source]
         for parcel in itertools.islice(parcels[source], window - len(queued)):
-            queued.append((parcel, dist.irecv(parcel.bytes, source)))
+            queued.append((parcel, gate.begin(dist.irecv, parcel.bytes, source)))
 
     for source in sources:
         fill(source)
@@ -338,7 +375,7 @@ def exchange(going: Dict[int, List[torch.Tensor]], coming: Dict[int, List[torch.
             parcel, arrival = waiting[source].popleft()
             fill(source)
             arrival.wait(SENT)
-            _events.moved(parcel.bytes.numel())
+            gate.begin(_events.moved, parcel.bytes.numel())
             for into, content in parcel.after:
                 into.copy_(content)
     sender.finish()
@@ -353,15 +390,26 @@ def exchange_apart(
     after it is known that the world is torn.
     """
     errors: queue.SimpleQueue[Exception] = queue.SimpleQueue()
+    gate = Gate()
 
-    def run(*tensors: Dict[int, List[torch.Tensor]]) -> None:
+    def run(sent: Dict[int, List[torch.Tensor]], received: Dict[int, List[torch.Tensor]]) -> None:
         try:
-            exchange(*tensors)
+            _exchange(sent, received, gate)
         except Exception as error:
             errors.put(error)
 
     threads = [_left_behind.start(run, {rank: each}, {}) for rank, each in going.items()]
     threads += [_left_behind.start(run, {}, {rank: each}) for rank, each in coming.items()]
+    try:
+        _wait_for(threads)
+    finally:
+        gate.close()
+    if not errors.empty():
+        raise errors.get()
+
+
+def _wait_for(threads: List[threading.Thread]) -> None:
+    """Raises ConnectionError LATE after it is known that the world is torn."""
     limit = None
     while alive := [each for each in threads if each.is_alive()]:
         if limit is None and _events.torn(0):
@@ -369,8 +417,6 @@ def exchange_apart(
         if limit is not None and time.monotonic() > limit:
             raise ConnectionError("the world is torn, and a rank neither sends nor takes anything")
         alive[0].join(LOOK)
-    if not errors.empty():
-        raise errors.get()
 
 
 def _in_turns(parcels: Dict[int, Iterator[_Parcel]]) -> Iterator[Tuple[int, _Parcel]]:
@@ -384,17 +430,17 @@ def _in_turns(parcels: Dict[int, Iterator[_Parcel]]) -> Iterator[Tuple[int, _Par
                 yield rank, parcel
 
 
-class _Sender(threading.Thread):
-    """Sends parcels while the main thread receives. If that one gives up, this one is left behind,
-    and ends after SENT.
+class _Sender:
+    """Sends parcels while another thread receives. If that one gives up, this one is left behind,
+    begins nothing more, and ends after SENT.
     """
 
-    def __init__(self, parcels: Iterator[Tuple[int, _Parcel]]) -> None:
-        super().__init__(daemon=True)
-        self._parcels = parcels
+    def __init__(self, parcels: Iterator[Tuple[int, _Parcel]], gate: Gate) -> None:
+        self._parcels, self._gate = parcels, gate
         self._error: Optional[Exception] = None
+        self._thread = _left_behind.start(self._run)
 
-    def run(self) -> None:
+    def _run(self) -> None:
         departures: Deque[Any] = collections.deque()
         try:
             for rank, parcel in self._parcels:
@@ -402,19 +448,18 @@ class _Sender(threading.Thread):
                     self._await(departures)
                 for into, content in parcel.before:
                     into.copy_(content)
-                departures.append((dist.isend(parcel.bytes, rank), parcel))
+                departures.append((self._gate.begin(dist.isend, parcel.bytes, rank), parcel))
             while departures:
                 self._await(departures)
         except Exception as error:
             self._error = error
 
-    @staticmethod
-    def _await(departures: Deque[Any]) -> None:
+    def _await(self, departures: Deque[Any]) -> None:
         departure, parcel = departures.popleft()
         departure.wait(SENT)
-        _events.moved(parcel.bytes.numel())
+        self._gate.begin(_events.moved, parcel.bytes.numel())
 
     def finish(self) -> None:
-        self.join()
+        self._thread.join()
         if self._error is not None:
             raise self._error
