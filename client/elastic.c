@@ -232,9 +232,21 @@ int elastic_world_left(void)
     return 0;
 }
 
+/* After a planned end the workers may still give parts to each other, over the connections of the
+ * world that has ended. The page of the next world then tells of a loss. */
+static void go_on_watching(const struct event_client *next)
+{
+    if (sockets == NULL)
+        return;
+    if (atomic_load(event_client_torn_word(worker)) != 0)
+        elastic_world_left();
+    else if (next != NULL && !sockets_follow(sockets, event_client_torn_word(next)))
+        sockets = NULL;
+}
+
 int elastic_next_world(struct elastic_world *world, int timeout_ms)
 {
-    struct event_client *next;
+    struct event_client *next, *before = worker;
     bool save;
     int rc;
 
@@ -243,13 +255,13 @@ int elastic_next_world(struct elastic_world *world, int timeout_ms)
     rc = event_client_next(worker, timeout_ms, &next, &save, &last_error);
     if (rc != 1)
         return rc;
-    elastic_world_left();
+    go_on_watching(next);
     memset(world, 0, sizeof(*world));
     world->save = save;
     if (next == NULL)
         return 1;
-    event_client_close(worker);
     worker = next;
+    event_client_close(before);
     event_client_world(worker, world);
     /* Processes that the worker starts from now on find that this page is taken. */
     setenv("ELASTIC_EVENT_FILE", event_client_path(worker), 1);

@@ -319,10 +319,11 @@ int elastic_torn(int timeout_ms);
 
 /* Free this worker from waiting for lost workers. The library notes the TCP connections that the
  * process opens between elastic_world_forms() and elastic_world_formed(). A thread of the library
- * shuts them down when the world is torn. elastic_world_left() ends that, and so does
- * elastic_next_world(). Call it when nothing waits on these connections any more. This is for
- * connections that a framework makes and waits on. Do not call these functions from several threads
- * at the same time.
+ * shuts them down when the world is torn. elastic_world_left() ends that; call it when nothing
+ * waits on these connections any more. elastic_next_world() ends that, too, if the world was torn.
+ * If it ended as planned, its workers may go on talking: the thread then shuts the connections down
+ * when the next world is torn. This is for connections that a framework makes and waits on. Do not
+ * call these functions from several threads at the same time.
  *
  * Return 0 or ELASTIC_NOT_ELASTIC; elastic_world_forms() may also return ELASTIC_ERROR_PAGE. */
 int elastic_world_forms(void);

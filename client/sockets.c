@@ -25,6 +25,9 @@
 #define AGAIN_NS    10000000 /* between two looks for connections, when the world is torn */
 #define QUIET_LOOKS 3        /* looks in a row in which nothing has been sent or received */
 #define LOOKS_MAX   30       /* looks at most */
+/* The same where parts and copies may be under way, which a busy node may hold up. */
+#define MORE_QUIET_LOOKS 100
+#define MORE_LOOKS_MAX   250
 #define CONNECT_MS  100      /* for a connection within this process */
 
 struct inodes {
@@ -35,6 +38,7 @@ struct inodes {
 struct sockets {
     _Atomic uint32_t *torn;
     int32_t size; /* ranks of the world */
+    bool is_followed; /* it has ended, and its connections are still in use */
     _Atomic bool over;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -240,7 +244,10 @@ static void let_arrive(struct sockets *sockets)
 {
     struct look before = {.sockets = sockets}, now;
 
-    for (int looks = 0, quiet = 0; looks < LOOKS_MAX && quiet < QUIET_LOOKS; looks++) {
+    const int looks_max = sockets->is_followed ? MORE_LOOKS_MAX : LOOKS_MAX;
+    const int enough = sockets->is_followed ? MORE_QUIET_LOOKS : QUIET_LOOKS;
+
+    for (int looks = 0, quiet = 0; looks < looks_max && quiet < enough; looks++) {
         now = (struct look){.sockets = sockets};
         visit_all(sockets, observe, &now);
         quiet = looks > 0 && now.unread == 0 && now.bytes == before.bytes ? quiet + 1 : 0;
@@ -323,10 +330,8 @@ void sockets_formed(struct sockets *sockets)
     pthread_mutex_unlock(&sockets->lock);
 }
 
-void sockets_leave(struct sockets *sockets)
+static void end_thread(struct sockets *sockets)
 {
-    if (sockets == NULL)
-        return;
     atomic_store(&sockets->over, true);
     do { /* the thread may have looked at `over` just before, and not be asleep yet */
         const struct timespec moment = {.tv_nsec = 1000000};
@@ -342,6 +347,25 @@ void sockets_leave(struct sockets *sockets)
         if (pthread_timedjoin_np(sockets->thread, NULL, &until) == 0)
             break;
     } while (true);
+}
+
+bool sockets_follow(struct sockets *sockets, _Atomic uint32_t *torn)
+{
+    end_thread(sockets);
+    atomic_store(&sockets->over, false);
+    sockets->torn = torn;
+    sockets->is_followed = true;
+    if (start_thread(sockets) == 0)
+        return true;
+    destroy(sockets);
+    return false;
+}
+
+void sockets_leave(struct sockets *sockets)
+{
+    if (sockets == NULL)
+        return;
+    end_thread(sockets);
     destroy(sockets);
 }
 

@@ -13,6 +13,7 @@
 #define ELASTIC_SOCKETS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sockets;
@@ -23,6 +24,11 @@ struct sockets *sockets_watch(_Atomic uint32_t *torn, int32_t size);
 
 /* The world has formed: connections made later do not belong to it. */
 void sockets_formed(struct sockets *sockets);
+
+/* This world ends as planned, and its workers go on talking over its connections. From now on torn
+ * tells that one of them is lost, who is awaited in the next world. What is under way has more time
+ * to arrive. false: the thread cannot be started, and sockets is no more. */
+bool sockets_follow(struct sockets *sockets, _Atomic uint32_t *torn);
 
 /* The worker has left the torn world, or the world was never torn. NULL is accepted. */
 void sockets_leave(struct sockets *sockets);

@@ -22,7 +22,7 @@ HOLD_BYTE = 7  # of the word at WORD: bit 63 is its highest
 WORD, RUN_TO, STATE, TOLD, KIND, AGENT = 16, 24, 32, 36, 40, 44
 DEADLINE, NODES, STEPD, REASON = 48, 56, 60, 64
 GATE, PLACE, WAITS, PROGRESS = 256, 260, 264, 268
-SIZE, TORN, OWN = 316, 416, 440
+SIZE, NEXT, NEXT_FILE, TORN, OWN = 316, 340, 344, 416, 440
 SYS_FUTEX, FUTEX_WAKE = 202, 1  # of x86-64
 VALID = 1 << 63
 GROW, SHRINK, FAULT, STOP = 1, 2, 3, 4
@@ -70,6 +70,12 @@ class Page:
         self.put("I", TORN, 1)
         word = ctypes.c_uint32.from_buffer(self._map, TORN)
         ctypes.CDLL(None).syscall(SYS_FUTEX, ctypes.byref(word), FUTEX_WAKE, 1)
+
+    def name_next(self, page):
+        """The worker goes on with this page, in the same directory."""
+        name = os.path.basename(page.path).encode()
+        self.put(f"{len(name) + 1}s", NEXT_FILE, name)
+        self.put("I", NEXT, 1)  # nobody is woken: for those that come later
 
     @property
     def step(self):

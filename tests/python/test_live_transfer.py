@@ -134,6 +134,30 @@ os._exit(0)
 """
 
 
+# A planned change: rank 1 has come out of it by the loss of another one, and its group is still there.
+LEAVING = """
+import os, time
+import torch.distributed as dist
+from slurm_elastic import _events, _transfer
+
+_events.live(5)
+_events.init()
+_events.world_forms()
+dist.init_process_group("gloo")
+_events.world_formed()
+_transfer.meet()
+if dist.get_rank() == 1:
+    time.sleep(1000)
+assert _events.next_world(280).generation == 1
+try:
+    _transfer.meet()
+except Exception as error:
+    print(f"rank 0: {error}", flush=True)
+    os._exit(0)
+os._exit(2)
+"""
+
+
 ANEW = """
 import torch, torch.distributed as dist
 from slurm_elastic import _membership, live
@@ -231,6 +255,15 @@ class Lost(unittest.TestCase):
         ) as world:
             self.assertEqual(world.workers[1].wait(280), 0)
             world.pages[0].tear()
+            self.assertEqual(world.workers[0].wait(280), 0)
+
+    def test_who_gives_parts_away_does_not_wait_once_the_next_world_is_torn(self):
+        with fake_agent.World(["-c", LEAVING], 2, has_torch=True) as world:
+            page = fake_agent.Page(world.pages[0].path + "-next", 1)
+            page.put("i", fake_agent.SIZE, 2)
+            world.pages.append(page)
+            page.tear()
+            world.pages[0].name_next(page)
             self.assertEqual(world.workers[0].wait(280), 0)
 
 

@@ -3,11 +3,15 @@
  * boundary. */
 #include "tests/unit/event_fixture.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -279,6 +283,48 @@ static void test_word_of_a_loss_is_waited_for(void **state)
     assert_int_equal(elastic_torn(-1), 0); /* ELASTIC_NOT_ELASTIC would say that it is */
 }
 
+/* Two ends in this process. */
+static void connect_both(int ends[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof(address);
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listening, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&address, &len), 0);
+    ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(ends[0], (struct sockaddr *)&address, len), 0);
+    ends[1] = accept(listening, NULL, NULL);
+    assert_true(ends[1] >= 0);
+    close(listening);
+}
+
+/* Those that leave give their parts to the others, when the next world is named already. */
+static void test_connections_end_when_the_next_world_is_torn(void **state)
+{
+    struct event *first = attached_page(3), *second = named_page("second", 4, 1, 2);
+    struct elastic_world world;
+    struct pollfd end = {.events = POLLIN};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(elastic_world_forms(), 0);
+    connect_both(ends);
+    assert_int_equal(elastic_world_formed(), 0);
+    event_set_next(first, second, false);
+    assert_int_equal(elastic_next_world(&world, 0), 1);
+    event_tear(second, "lost");
+    end.fd = ends[0];
+    assert_int_equal(poll(&end, 1, WAIT_MS), 1);
+    close(ends[0]);
+    close(ends[1]);
+    elastic_finalize();
+    drop_page(first);
+    drop_page(second);
+}
+
 static void test_a_worker_goes_on_from_torn_page_to_torn_page(void **state)
 {
     struct event *first = attached_page(3), *second = named_page("second", 4, 1, 2),
@@ -522,6 +568,7 @@ int main(void)
         EVENT_TEST(test_a_torn_world_ends_a_wait_for_events),
         EVENT_TEST(test_word_of_a_loss_is_waited_for),
         EVENT_TEST(test_the_agent_sees_who_asks),
+        EVENT_TEST(test_connections_end_when_the_next_world_is_torn),
         EVENT_TEST(test_a_worker_goes_on_from_torn_page_to_torn_page),
         EVENT_TEST(test_the_longest_step_is_known),
         EVENT_TEST(test_what_has_moved_is_added_up),

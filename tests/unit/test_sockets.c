@@ -144,6 +144,28 @@ static void test_those_of_the_world_end(void **state)
     drop(after);
 }
 
+/* The world has ended as planned, and its workers give parts to each other: another word counts. */
+static void test_those_of_a_world_that_ended_end_when_the_next_is_torn(void **state)
+{
+    _Atomic uint32_t before = 0;
+    struct sockets *sockets = sockets_watch(&before, RANKS);
+    struct connection first = connection(), after;
+
+    (void)state;
+    sockets_formed(sockets);
+    assert_true(sockets_follow(sockets, &torn));
+    after = connection();
+    atomic_store(&before, 1);
+    syscall(SYS_futex, &before, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    assert_whole(first);
+    tear();
+    assert_cut(first);
+    assert_whole(after);
+    sockets_leave(sockets);
+    drop(first);
+    drop(after);
+}
+
 /* Torn while it forms: frameworks go on opening connections, one after the other. */
 static void test_new_ones_end_while_it_forms(void **state)
 {
@@ -513,6 +535,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_those_of_the_world_end),
+        TEST(test_those_of_a_world_that_ended_end_when_the_next_is_torn),
         TEST(test_new_ones_end_while_it_forms),
         TEST(test_stand_ins_come_for_the_lost_while_it_forms),
         TEST(test_listening_goes_on_in_a_world_that_has_formed),

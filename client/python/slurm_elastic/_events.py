@@ -376,7 +376,10 @@ def world_formed() -> None:
 
 
 def world_left() -> None:
-    """Nothing waits for connections of the old world any more (elastic_world_left)."""
+    """Nothing waits for connections of the old world any more (elastic_world_left).
+
+    Until then they end when it is torn, or, behind next_world(), when the next one is.
+    """
     _library.elastic_world_left()
 
 
