@@ -28,7 +28,7 @@
 /* The same where parts and copies may be under way, which a busy node may hold up. */
 #define MORE_QUIET_LOOKS 100
 #define MORE_LOOKS_MAX   250
-#define CONNECT_MS  100      /* for a connection within this process */
+#define CONNECT_MS       100 /* for a connection within this process */
 
 struct inodes {
     ino_t *list;
@@ -37,7 +37,7 @@ struct inodes {
 
 struct sockets {
     _Atomic uint32_t *torn;
-    int32_t size; /* ranks of the world */
+    int32_t size;     /* ranks of the world */
     bool is_followed; /* it has ended, and its connections are still in use */
     _Atomic bool over;
     pthread_t thread;

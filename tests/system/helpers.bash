@@ -238,11 +238,11 @@ job_nodes() { on_testbed scontrol show hostnames "$(job_field "$1" NodeList)"; }
 
 # job_is ID STATE...: whether the job is in one of these states.
 job_is() {
-    local state want
-    state=$(job_state "$1")
+    local want
+    JOB_STATE=$(job_state "$1")
     shift
     for want; do
-        [[ $state != "$want" ]] || return 0
+        [[ $JOB_STATE != "$want" ]] || return 0
     done
     return 1
 }
@@ -320,7 +320,7 @@ show_cluster() {
 # is ever written to WAIT_FD, and a "sleep" would cost a quarter of what a look does. Fails, and says what it
 # waited for, when the time is over: three times as many seconds, because the machine may have other work.
 wait_for() {
-    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took pause waited traced
+    local limit=$(($1 * 3)) begun=${EPOCHREALTIME/./} end took pause waited traced failed=0
     # What bats does before each command would be most of what waiting costs.
     traced=$(trap -p DEBUG)
     trap - DEBUG
@@ -328,9 +328,11 @@ wait_for() {
     shift
     until "$@"; do
         took=$((${EPOCHREALTIME/./} - begun))
-        if ((begun + took > end)); then
+        # A job that has failed, and that nothing begins again, will not complete.
+        [[ $1 == job_is && ${*:3} == COMPLETED && $JOB_STATE == FAILED ]] && failed=$((failed + 1)) || failed=0
+        if ((begun + took > end || failed > 10)); then
             eval "$traced"
-            printf 'waited %s s in vain for: %s\n' "$limit" "$*" >&2
+            printf 'waited in vain, %s s at most, for: %s\n' "$limit" "$*" >&2
             show_cluster >&2
             return 1
         fi
