@@ -77,7 +77,7 @@ static bool has_file(int dir, const char *name, json_object *size, const struct 
 static bool has_files(int dir, const struct stat *own, const struct stat *base, json_object *files)
 {
     json_object_object_foreach (files, name, size) {
-        if (!has_file(dir, name, size, own, base))
+        if (stop_asked() || !has_file(dir, name, size, own, base))
             return false;
     }
     return true;

@@ -10,7 +10,8 @@
 
 /* Is the directory's entry a complete checkpoint, or a complete flushed snapshot, of a world of a
  * job? Its manifest says so, and the files have the sizes that the manifest names. *key is which
- * state it holds. It belongs to this process's user, to root, or to who owns the directory. */
+ * state it holds. It belongs to this process's user, to root, or to who owns the directory. False
+ * after a request to stop (stop.h), too. */
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key);
 
 /* The number that the link `latest` names. Checkpoints with a larger number were never announced,

@@ -61,7 +61,6 @@ static int read_manifest(struct buffer *buffer, struct error *err)
         return errno == ENOENT ? 0 : -1;
     buffer->written = st.st_mtim;
     text = entry_text(fd, SNAPSHOT_MANIFEST_MAX, &len, err);
-    buffer->manifest_bytes = len;
     if (text != NULL)
         buffer->snapshot = snapshot_parse(text, len, err);
     free(text);
@@ -134,17 +133,6 @@ int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], str
     close(parent);
     qsort(buffers, (size_t)count, sizeof(*buffers), newest_first);
     return count;
-}
-
-/* Their sizes are true: the files were looked at, and have no holes. */
-int64_t buffer_memory(const struct buffer *buffer)
-{
-    const int64_t page = sysconf(_SC_PAGESIZE);
-    int64_t pages = (int64_t)buffer->manifest_bytes / page + 1;
-
-    for (int i = 0; i < buffer->snapshot->count; i++)
-        pages += buffer->snapshot->files[i].bytes / page + 1;
-    return pages * page;
 }
 
 void buffers_close(struct buffer *buffers, int count)

@@ -3,7 +3,6 @@
 #ifndef ELASTIC_FLUSH_BUFFER_H
 #define ELASTIC_FLUSH_BUFFER_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -16,7 +15,6 @@ struct buffer {
     int index; /* snapshot/INDEX */
     int dir;
     struct timespec written; /* its manifest */
-    size_t manifest_bytes;
     struct snapshot *snapshot;
 };
 
@@ -25,9 +23,6 @@ struct buffer {
  * limit bytes. Returns the number of buffers, the newest first. torn says why other buffers are not
  * used; it is unchanged for a buffer that was never complete. */
 int buffers_open(int run_dir, int64_t limit, struct buffer buffers[BUFFERS], struct error *torn);
-
-/* The bytes of memory that its files take at most: each takes whole pages. */
-int64_t buffer_memory(const struct buffer *buffer);
 
 void buffers_close(struct buffer *buffers, int count);
 

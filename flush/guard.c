@@ -2,13 +2,15 @@
 /* A process that must end (guard.h). The parent hears of a stop at once, and nobody else gets the
  * child's number before the parent has seen its end. */
 #include "flush/guard.h"
-#include "common/monotonic.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "common/monotonic.h"
+#include "common/stop.h"
 
 #define END_MAX 10 /* seconds for a killed process, which may be in a call of a file system */
 
@@ -34,6 +36,8 @@ static bool wait_until(time_t until, pid_t child, bool *stopped)
 
         if (left.tv_sec <= 0)
             return false;
+        if (stop_asked())
+            kill(child, stop_asked());
         sigtimedwait(&set, NULL, &left);
     }
     return true;

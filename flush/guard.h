@@ -14,7 +14,8 @@ enum guarded {
 };
 
 /* Wait for this child, at most `limit` seconds, and kill it if it is stopped meanwhile. A child
- * that is killed and does not end is given up after some seconds. Blocks SIGCHLD. */
+ * that is killed and does not end is given up after some seconds. What asks this process to stop
+ * (stop.h) is passed on to the child. Blocks SIGCHLD. */
 enum guarded guard_wait(pid_t child, int limit);
 
 #endif

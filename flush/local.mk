@@ -4,10 +4,16 @@
 # which reads checkpoint directories in the same way.
 pkglibexec_PROGRAMS += flush/elastic-flush
 flush_elastic_flush_SOURCES = \
+    flush/attempt.c \
+    flush/attempt.h \
     flush/buffer.c \
     flush/buffer.h \
     flush/clear.c \
     flush/clear.h \
+    flush/guard.c \
+    flush/guard.h \
+    flush/keep.c \
+    flush/keep.h \
     flush/lock.c \
     flush/lock.h \
     flush/main.c \

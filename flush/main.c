@@ -4,53 +4,48 @@
  * It writes the snapshot into the job's checkpoint directory. The epilog and others start it when a
  * run has ended, as the job's user. All that it reads was written by that user's programs, and they
  * also name the directory that it writes into. So it must do nothing that these programs could not
- * do, and nobody waits for it longer than the caller wants. Therefore it has a session of its own,
- * which outlives the process group of a script. */
+ * do. What they wrote is read by a process for each directory (attempt.h): whatever that meets, this
+ * one goes on, judges what may stay, and removes the rest. Nobody waits for it longer than the
+ * caller wants. Therefore it has a session of its own, which outlives the process group of a
+ * script. */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
-#include "flush/buffer.h"
-#include "flush/clear.h"
 #include "common/entry.h"
+#include "common/monotonic.h"
 #include "common/stop.h"
 #include "common/untraced.h"
+#include "flush/attempt.h"
+#include "flush/clear.h"
+#include "flush/keep.h"
 #include "flush/lock.h"
 #include "flush/said.h"
-#include "flush/target.h"
-#include "flush/workers.h"
 #include "lib/number.h"
-
-enum { STATUS_OK = 0, STATUS_ERROR = 1, STATUS_USAGE = 2, STATUS_TIME = 3 };
 
 #define SECONDS_MAX  86400
 #define AGE_MAX      (100 * 86400)
 #define RUNS_MAX     1000
-#define REMOVE_LIMIT 10 /* seconds for the removal, when all other limits are over */
+#define REMOVE_LIMIT 10 /* seconds for the removal, when the time of its directory is over */
 
 struct options {
     char **run_dirs;
     int run_dir_count;
-    int64_t limit;      /* bytes; 0: none */
-    int64_t keep_bytes; /* that may still be kept; -1: no limit */
-    int keep_runs;      /* directories that may; -1: no limit */
-    int seconds;        /* 0: no limit */
-    int max_age;        /* seconds; 0: for ever */
+    int64_t limit; /* bytes; 0: none */
+    struct keep keep;
+    int seconds; /* for all; 0: no limit */
     bool remove, sweep, kill, background, to_disk;
 };
 
@@ -59,11 +54,6 @@ struct work {
     char *path;
     int fd;
     struct snapshot_run run;
-    struct buffer buffers[BUFFERS];
-    int count; /* buffers */
-    bool to_disk;
-    /* What could not be flushed and may be flushed later; NULL: nothing */
-    const struct buffer *failed;
     struct error line; /* what is said in the end */
 };
 
@@ -77,7 +67,8 @@ static const char help[] =
     "RUN_DIR stays as it is, unless an option says otherwise. Several are done in this order.\n"
     "\n"
     "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
-    "  --keep-time=SECONDS  stop after this time, and remove what was written (default: no limit)\n"
+    "  --keep-time=SECONDS  stop after this time, which RUN_DIRs share, and remove what was written\n"
+    "                       (default: no limit)\n"
     "  --remove             remove RUN_DIR after status 0, or if no snapshot in it can be used;\n"
     "                       do nothing while its agent lives\n"
     "  --sweep              the same, but do nothing either if it has never had an agent\n"
@@ -118,7 +109,7 @@ static int parse_option(int option, struct options *options, struct error *err)
         return error_set(err, "--limit=%s: must be a number of bytes, at least 1",
                          error_value(optarg).text);
     case 'y':
-        if (parse_bytes(optarg, 0, &options->keep_bytes) == 0)
+        if (parse_bytes(optarg, 0, &options->keep.bytes) == 0)
             return 0;
         return error_set(err, "--keep-bytes=%s: must be a number of bytes",
                          error_value(optarg).text);
@@ -128,12 +119,12 @@ static int parse_option(int option, struct options *options, struct error *err)
         return error_set(err, "--keep-time=%s: must be 1 to %d seconds", error_value(optarg).text,
                          SECONDS_MAX);
     case 'a':
-        if (number_parse(optarg, strlen(optarg), 1, AGE_MAX, &options->max_age) == 0)
+        if (number_parse(optarg, strlen(optarg), 1, AGE_MAX, &options->keep.max_age) == 0)
             return 0;
         return error_set(err, "--max-age=%s: must be 1 to %d seconds", error_value(optarg).text,
                          AGE_MAX);
     case 'n':
-        if (number_parse(optarg, strlen(optarg), 0, RUNS_MAX, &options->keep_runs) == 0)
+        if (number_parse(optarg, strlen(optarg), 0, RUNS_MAX, &options->keep.runs) == 0)
             return 0;
         return error_set(err, "--keep-runs=%s: must be 0 to %d", error_value(optarg).text,
                          RUNS_MAX);
@@ -252,247 +243,49 @@ static int open_run_dir(char *path, const struct snapshot_run *run, struct error
     return -1;
 }
 
-/* Wait for another flush of the same directory, so that this one finds its result. Where the file
- * system has no such locks, both write. */
-static void wait_for_others(int fd)
-{
-    while (!stop_asked() && flock(fd, LOCK_EX) != 0 && errno == EINTR)
-        ;
-}
-
-/* ---- flushing -------------------------------------------------------------------------------- */
-
-static enum flush_result copy_files(const struct buffer *buffer, struct target *target,
-                                    struct error *err)
-{
-    const struct snapshot *snapshot = buffer->snapshot;
-    enum flush_result result = FLUSH_DONE;
-
-    for (int i = 0; result == FLUSH_DONE && i < snapshot->count; i++) {
-        int fd = buffer_open_file(buffer, &snapshot->files[i], err);
-
-        if (fd < 0)
-            return FLUSH_TORN;
-        result = target_add(target, fd, &snapshot->files[i], err);
-        close(fd);
-    }
-    return result;
-}
-
-/* For FLUSH_DONE err says what was done, for any other result why. */
-static enum flush_result flush_buffer(const struct buffer *buffer, const struct work *work,
-                                      struct error *err)
-{
-    const struct snapshot *snapshot = buffer->snapshot;
-    const char *name = NULL;
-    struct target *target = target_open(snapshot->checkpoint, &snapshot->key, work->run.node,
-                                        work->to_disk, err);
-    enum flush_result result = FLUSH_FAILED;
-
-    if (target != NULL)
-        result = target_begin(target, err);
-    if (result == FLUSH_DONE)
-        result = copy_files(buffer, target, err);
-    if (result == FLUSH_DONE)
-        result = target_publish(target, snapshot, &name, err);
-    if (result == FLUSH_DONE)
-        error_set(err, "%" PRId64 " bytes in %s/%s", snapshot->bytes,
-                  error_path(target_path(target)).text, name);
-    target_close(target);
-    return result;
-}
-
-/* Compose the line "flushed: snapshot/1 of 12.0, generation 3, step 1234: WHY; TORN". TORN is about
- * the buffers that were looked at before. */
-static void say(struct error *line, const char *what, const struct buffer *buffer,
-                const char *reason, const struct error *torn)
-{
-    const struct snapshot_key *key = &buffer->snapshot->key;
-
-    error_set(line, "%s: snapshot/%d of %u.%u, generation %d, step %" PRId64 ": %s%s%s", what,
-              buffer->index, key->job, key->restarts, key->generation, key->step, reason,
-              torn->text[0] != '\0' ? "; not used: " : "", torn->text);
-}
-
-static int out_of_time(int seconds, struct error *line)
-{
-    int number = stop_asked();
-
-    if (number == SIGALRM) {
-        error_set(line, "out of time after %d s; nothing was flushed", seconds);
-        return STATUS_TIME;
-    }
-    error_set(line, "ended by signal %d; nothing was flushed", number);
-    return STATUS_ERROR;
-}
-
-/* Returns the exit status. */
-static int flush_newest(struct work *work, struct error *torn, bool *lost)
-{
-    for (int i = 0; i < work->count && !stop_asked(); i++) {
-        const struct buffer *buffer = &work->buffers[i];
-        struct error err = {""};
-
-        switch (flush_buffer(buffer, work, &err)) {
-        case FLUSH_DONE:
-            say(&work->line, "flushed", buffer, err.text, torn);
-            return STATUS_OK;
-        case FLUSH_COVERED:
-            say(&work->line, "dropped", buffer, err.text, torn);
-            return STATUS_OK;
-        case FLUSH_TORN:
-            buffer_add_reason(torn, buffer->index, err.text);
-            work->failed = i + 1 < work->count ? buffer + 1 : NULL;
-            break;
-        case FLUSH_STOPPED:
-            return STATUS_ERROR;
-        case FLUSH_FAILED:
-        default:
-            say(&work->line, "not flushed", buffer, err.text, torn);
-            return STATUS_ERROR;
-        }
-    }
-    if (stop_asked())
-        return STATUS_ERROR;
-    if (torn->text[0] != '\0') {
-        error_set(&work->line, "no snapshot can be used: %s", torn->text);
-        *lost = true;
-        return STATUS_ERROR;
-    }
-    error_set(&work->line, "nothing to flush: there is no complete snapshot");
-    return STATUS_OK;
-}
-
 /* ---- and then -------------------------------------------------------------------------------- */
 
-static bool is_old(int dir, const struct options *options)
-{
-    return options->max_age > 0 && clear_is_old(dir, options->max_age);
-}
-
-static int make_lock(int dir, struct error *err)
-{
-    int lock = openat(dir, LOCK_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC, 0600);
-
-    if (lock < 0)
-        return error_set(err, LOCK_NAME ": %s", strerror(errno));
-    close(lock);
-    return 0;
-}
-
-static int keep_in(int parent, const char *name, const char *const *keep, struct error *err)
-{
-    struct stat st;
-    int rc, dir = entry_open_own_same(parent, name, S_IFDIR, &st, err);
-
-    if (dir < 0)
-        return -1;
-    rc = clear_directory(dir, keep, err);
-    close(dir);
-    return rc;
-}
-
-/* What a user has put beside it would be in memory for as long as the snapshot, and count for
- * nobody. The lock stays, or is made: without one a sweep takes the directory for that of a job
- * which begins, and counts it for nobody. */
-static int keep_snapshot_alone(const struct work *work, struct error *err)
-{
-    const char index[] = {(char)('0' + work->failed->index), '\0'};
-    const char *const top[] = {LOCK_NAME, "snapshot", NULL}, *const buffer[] = {index, NULL};
-    const char *files[SNAPSHOT_FILES_MAX + 2] = {SNAPSHOT_MANIFEST};
-    int lock;
-
-    for (int i = 0; i < work->failed->snapshot->count; i++)
-        files[i + 1] = work->failed->snapshot->files[i].name;
-    lock = openat(work->fd, LOCK_NAME, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (lock >= 0) {
-        if (ftruncate(lock, 0) != 0)
-            error_set(err, LOCK_NAME ": %s", strerror(errno));
-        close(lock);
-    }
-    return clear_directory(work->fd, lock >= 0 ? top : top + 1, err) != 0 ||
-                   (lock < 0 && make_lock(work->fd, err) != 0) ||
-                   keep_in(work->fd, "snapshot", buffer, err) != 0 ||
-                   clear_directory(work->failed->dir, files, err) != 0
-               ? -1
-               : 0;
-}
-
-/* May what could not be flushed stay? If so, it counts. */
-static bool may_stay(struct options *options, const struct work *work, struct error *why)
-{
-    int64_t bytes;
-
-    if (is_old(work->fd, options)) {
-        error_set(why, "given up after %d s", options->max_age);
-        return false;
-    }
-    if (options->keep_runs == 0) {
-        error_set(why, "given up: no more directories may be kept in memory for this user");
-        return false;
-    }
-    options->keep_runs -= options->keep_runs > 0;
-    if (options->keep_bytes < 0)
-        return true;
-    /* Another process of the user may have held up the flush until its time was over. */
-    if (work->failed == NULL) {
-        error_set(why, "given up: there is no complete snapshot");
-        return false;
-    }
-    bytes = buffer_memory(work->failed);
-    if (bytes > options->keep_bytes) {
-        error_set(why, "given up: %" PRId64 " bytes more may be kept in memory for this user",
-                  options->keep_bytes);
-        return false;
-    }
-    if (keep_snapshot_alone(work, why) != 0) {
-        error_prefix(why, "given up");
-        return false;
-    }
-    options->keep_bytes -= bytes;
-    return true;
-}
-
-/* A directory that root has made stays, empty. */
-static void remove_if_done(struct options *options, struct work *work, bool lost, int *status)
+/* The time for it is what the attempt has left, and some seconds in any case. A directory that root
+ * has made stays, empty. */
+static void remove_if_done(struct options *options, struct work *work, struct told *told,
+                           int64_t until)
 {
     struct error err = {""};
+    int left = (int)(until - monotonic_s());
 
-    if (*status != STATUS_OK && !lost) {
-        if (*status == STATUS_TIME)
-            stop_watch(REMOVE_LIMIT);
-        else if (stop_asked())
+    if (stop_asked())
+        return;
+    stop_watch(until == 0 ? 0 : left > REMOVE_LIMIT ? left : REMOVE_LIMIT);
+    if (told->status != STATUS_OK && !told->lost) {
+        if (keep_may_stay(&options->keep, work->fd, told, &err))
             return;
-        if (may_stay(options, work, &err))
-            return;
-        error_set(&work->line, "%s; %s", work->line.text, err.text);
+        error_set(&told->line, "%s; %s", told->line.text, err.text);
     }
     if (clear_directory(work->fd, NULL, &err) != 0) {
-        error_set(&work->line, SAID_NOT_REMOVED ": %s; %s", work->line.text, err.text);
-        *status = STATUS_ERROR;
+        error_set(&told->line, SAID_NOT_REMOVED ": %s; %s", told->line.text, err.text);
+        told->status = STATUS_ERROR;
     } else {
         rmdir(work->path);
     }
 }
 
-static int flush_open(struct options *options, struct work *work)
+static int flush_open(struct options *options, struct work *work, int seconds)
 {
-    struct error torn = {""};
-    bool lost = false;
-    int status;
+    const struct attempt attempt = {.path = work->path,
+                                    .dir = work->fd,
+                                    .run = &work->run,
+                                    .limit = options->limit,
+                                    .seconds = seconds,
+                                    .kill = options->kill,
+                                    .to_disk = options->to_disk};
+    int64_t until = seconds > 0 ? monotonic_s() + seconds : 0;
+    struct told told;
 
-    if (options->kill)
-        workers_kill(work->path);
-    wait_for_others(work->fd);
-    work->count = buffers_open(work->fd, options->limit, work->buffers, &torn);
-    work->failed = work->count > 0 ? &work->buffers[0] : NULL;
-    status = flush_newest(work, &torn, &lost);
-    if (status != STATUS_OK && stop_asked())
-        status = out_of_time(options->seconds, &work->line);
+    attempt_flush(&attempt, &told);
     if (options->remove)
-        remove_if_done(options, work, lost, &status);
-    buffers_close(work->buffers, work->count);
-    return status;
+        remove_if_done(options, work, &told, until);
+    work->line = told.line;
+    return told.status;
 }
 
 /* Is that an error of the moment? What cannot be opened for it may be in use, and may have a
@@ -503,10 +296,10 @@ static bool passes(int reason)
            reason == EAGAIN;
 }
 
-static int flush(struct options *options, struct work *work)
+static int flush(struct options *options, struct work *work, int seconds)
 {
     const struct lock_terms terms = {
-        .ended = options->kill, .sweep = options->sweep, .max_age = options->max_age};
+        .ended = options->kill, .sweep = options->sweep, .max_age = options->keep.max_age};
     int status = STATUS_OK;
 
     work->fd = open_run_dir(work->path, &work->run, &work->line);
@@ -519,14 +312,14 @@ static int flush(struct options *options, struct work *work)
     if (options->remove && lock_is_used(work->fd, &work->run, &terms))
         error_set(&work->line, SAID_IN_USE);
     else
-        status = flush_open(options, work);
+        status = flush_open(options, work, seconds);
     close(work->fd);
     return status;
 }
 
 /* Signals that only repeat the result of a failed call: a file larger than allowed, a reader of our
  * line that has gone. */
-static void prepare_process(int seconds)
+static void prepare_process(void)
 {
     umask(077);
     signal(SIGXFSZ, SIG_IGN);
@@ -534,7 +327,6 @@ static void prepare_process(int seconds)
     /* Fails where a shell with job control has made a process group for this process; that group
      * serves, too. */
     setsid();
-    stop_watch(seconds);
 }
 
 static void print(int status, const struct error *line)
@@ -546,19 +338,31 @@ static void print(int status, const struct error *line)
     fflush(stdout);
 }
 
+/* The same part of what is left for each: one that takes all of its time takes none of others. */
+static int share_of_time(const struct options *options, int index, int64_t until)
+{
+    int64_t left = (until - monotonic_s()) / (options->run_dir_count - index);
+
+    if (options->seconds == 0)
+        return 0;
+    return left > 1 ? (int)left : 1;
+}
+
 static int flush_all(struct options *options)
 {
+    int64_t until = monotonic_s() + options->seconds;
     int status = STATUS_OK;
 
     for (int i = 0; i < options->run_dir_count; i++) {
-        struct work work = {.path = options->run_dirs[i], .to_disk = options->to_disk};
+        struct work work = {.path = options->run_dirs[i]};
         int one = STATUS_ERROR;
 
+        stop_watch(0); /* the alarm of the last removal is forgotten */
         if (parse_run_dir(options->run_dirs[i], &work.run, &work.line) == 0)
-            one = flush(options, &work);
+            one = flush(options, &work, share_of_time(options, i, until));
         print(one, &work.line);
         status = one != STATUS_OK ? one : status;
-        if (one == STATUS_TIME || stop_asked())
+        if (stop_asked() && stop_asked() != SIGALRM)
             break;
     }
     return status;
@@ -566,7 +370,7 @@ static int flush_all(struct options *options)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.keep_bytes = -1, .keep_runs = -1};
+    struct options options = {.keep = {.bytes = -1, .runs = -1}};
     struct snapshot_run run;
     struct error line = {""};
     int rc;
@@ -581,7 +385,7 @@ int main(int argc, char **argv)
     }
     if (options.background && fork() > 0)
         return STATUS_OK;
-    prepare_process(options.seconds);
+    prepare_process();
     if (sodium_init() >= 0)
         return flush_all(&options);
     error_set(&line, "libsodium cannot be used");

@@ -26,6 +26,8 @@ static int remove_below(int dir, const struct snapshot_run *run, const struct lo
 {
     if (lock_is_used(dir, run, terms))
         return error_set(err, "it is in use");
+    if (terms->unread && !clear_is_old(dir, terms->max_age))
+        return error_set(err, "its flush was killed: left for later");
     return clear_as_root(dir, err);
 }
 

@@ -121,11 +121,15 @@ static bool says(const char *line, const char *text)
     return strncmp(line, text, strlen(text)) == 0;
 }
 
-/* One line for each directory, in their order. Empty directories stay where root has made them. */
+/* One line for each directory, in their order. Empty directories stay where root has made them. Any
+ * process of the user may kill the flush, so nothing of what that has not come to stays longer than
+ * it may. Where others need the place that is no longer than this try. */
 static void end(struct sweep *sweep, struct user *user)
 {
     const struct lock_terms looked = {.ended = true};
     const struct lock_terms unseen = {.sweep = true, .max_age = sweep->age};
+    const struct lock_terms unread = {
+        .sweep = true, .max_age = sweep->age, .unread = sweep->share > 0};
     struct lock_terms terms[RUNS_OF_USER];
     struct place_run left[RUNS_OF_USER];
     char *rest = user->text;
@@ -138,12 +142,15 @@ static void end(struct sweep *sweep, struct user *user)
         const char *line = rest;
         char *newline = strchr(rest, '\n');
 
-        if (newline == NULL)
-            break;
-        *newline = '\0';
-        rest = newline + 1;
-        if (says(line, SAID_ERROR SAID_NOT_REMOVED)) {
-            terms[count] = says(line, SAID_ERROR SAID_UNSEEN) ? unseen : looked;
+        if (newline != NULL) {
+            *newline = '\0';
+            rest = newline + 1;
+        }
+        if (newline == NULL || says(line, SAID_ERROR SAID_ENDED) ||
+            says(line, SAID_ERROR SAID_NOT_REMOVED)) {
+            terms[count] = newline == NULL || says(line, SAID_ERROR SAID_ENDED) ? unread
+                           : says(line, SAID_ERROR SAID_UNSEEN)                 ? unseen
+                                                                               : looked;
             left[count] = user->runs[i];
             count += sweep->places[user->runs[i].place].alone;
         } else if (strcmp(line, SAID_IN_USE) != 0)

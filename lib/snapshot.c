@@ -15,7 +15,7 @@
 #include "lib/number.h"
 
 #define FORMAT         1
-#define NAME_MAX_BYTES 255
+#define NAME_MAX_BYTES (SNAPSHOT_FILE_SIZE - 1)
 #define PATH_MAX_BYTES 4095
 #define FLUSHING       ".flushing-"
 #define FLUSHED        ".flushed-"

@@ -44,6 +44,20 @@ def digest(data):
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
+def child_of(process):
+    """The process that flushes one directory for it."""
+    while process.poll() is None:
+        done = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE)
+        if done.stdout:
+            return int(done.stdout)
+    raise AssertionError("it has ended")
+
+
+def waits_for_lock(pid):
+    lines = pathlib.Path("/proc/locks").read_text().splitlines()
+    return any(line.split()[1] == "->" and f" {pid} " in line for line in lines)
+
+
 def manifest(files, generation=3, step=1, incarnation="12.0", **more):
     listed = {name: {"bytes": len(data), "blake2b": digest(data)} for name, data in files.items()}
     text = {"format": 1, "incarnation": incarnation, "generation": generation, "step": step}
@@ -832,6 +846,64 @@ class Removing(Base):
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=280)
         return {**os.environ, "LD_PRELOAD": str(library)}
 
+    def test_space_behind_the_end_of_a_file_counts(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        for name in ("state.pt", "complete.json"):
+            path = self.cannot_flush(13, 1)
+            with open(path / "snapshot/1" / name, "r+b") as file:
+                kept = ctypes.c_int(1)  # FALLOC_FL_KEEP_SIZE
+                length = ctypes.c_long(100 * PAGE)
+                if libc.fallocate(file.fileno(), kept, ctypes.c_long(0), length) != 0:
+                    self.skipTest(os.strerror(ctypes.get_errno()))
+            keep = f"--keep-bytes={100 * PAGE}"
+            self.flush("--remove", keep, status=1, says=f"given up: {100 * PAGE} bytes")
+            self.assertFalse(path.exists())
+
+    @contextlib.contextmanager
+    def waiting(self, *options):
+        """elastic-flush, and its process for the first directory, which waits for another one."""
+        fd = os.open(self.run_dir, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            [str(FLUSH), "--remove", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            pid = child_of(process)
+            while not waits_for_lock(pid):
+                time.sleep(0.01)
+            yield process, pid
+        finally:
+            os.close(fd)
+            process.kill()
+            process.communicate()
+
+    def test_whoever_ends_what_reads_manifests_keeps_no_more_than_is_allowed(self):
+        for number, says in ((signal.SIGKILL, b"killed"), (signal.SIGSTOP, b"stopped by another")):
+            for pages in (0, 3):
+                path = self.cannot_flush(13, 5000)
+                with self.waiting(f"--keep-bytes={pages * PAGE}", str(path)) as (process, pid):
+                    os.kill(pid, number)
+                    said = process.communicate(timeout=280)[0]
+                self.assertEqual(process.returncode, 1)
+                self.assertIn(b"not flushed: its process was " + says, said)
+                self.assertEqual(path.exists(), pages > 0)
+            # What stays is the newest snapshot alone.
+            self.assertEqual(len(list(path.rglob("*"))), 5)
+            shutil.rmtree(path)
+
+    def test_one_that_takes_all_its_time_takes_none_of_others(self):
+        later = [self.cannot_flush(job, 1) for job in (14, 15)]
+        first = self.cannot_flush(13, 1)
+        options = ("--keep-time=6", f"--keep-bytes={3 * PAGE}")
+        with self.waiting(*options, str(first), *map(str, later)) as (process, _):
+            lines = process.communicate(timeout=280)[0].splitlines()
+        self.assertIn(b"out of time after", lines[0])
+        self.assertIn(b"not flushed: snapshot/1", lines[1])
+        self.assertIn(b"given up: ", lines[1])
+        self.assertEqual(len(lines), 3)
+        # All are judged: the first stays, for others nothing is left.
+        self.assertEqual([path.exists() for path in (first, *later)], [True, False, False])
+
     def test_without_a_lock_nothing_stays_for_long(self):
         self.flush("--sweep", "--max-age=50000", says="it is in use", env=self.later(700))
         self.buffer(0)
@@ -1031,20 +1103,45 @@ class Interrupted(Base):
         return [name for name in self.names() if name.startswith(".flushing-")]
 
     def stopped_while_it_writes(self, *options):
-        """A process that was stopped in the middle; a fast one may be through before."""
+        """A process that was stopped in the middle, and the one that writes for it; a fast one may
+        be through before.
+        """
         for _ in range(500):
             shutil.rmtree(self.checkpoint, ignore_errors=True)
             process = self.start(*options)
             self.addCleanup(process.kill)
             while process.poll() is None:
                 if self.temporaries():
+                    # The parent first: it kills a child that is stopped.
                     process.send_signal(signal.SIGSTOP)
                     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-                    if self.temporaries() and process.poll() is None:
-                        return process
+                    child = self.stopped_child(process)
+                    if child is not None:
+                        return process, child
                     process.send_signal(signal.SIGCONT)
             process.communicate()
         self.fail("it is always through before it can be stopped")
+
+    def stopped_child(self, process):
+        """None: it is through."""
+        names = self.temporaries()
+        if process.poll() is not None or not names:
+            return None
+        child = int(names[0].rsplit("-", 1)[1])
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGSTOP)
+            status = pathlib.Path(f"/proc/{child}/status")
+            while (state := re.search("State:\t(.)", status.read_text())[1]) not in "TZX":
+                time.sleep(0.001)
+            if state == "T":
+                return child
+            os.kill(child, signal.SIGCONT)
+        return None
+
+    @staticmethod
+    def go_on(process, child):
+        os.kill(child, signal.SIGCONT)
+        process.send_signal(signal.SIGCONT)
 
     def finish(self, process):
         out, err = process.communicate(timeout=280)
@@ -1053,23 +1150,23 @@ class Interrupted(Base):
     def test_sigterm(self):
         self.buffer(0, {"state.pt": b"x" * LARGE})
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            process = self.stopped_while_it_writes()
+            process, child = self.stopped_while_it_writes()
             process.send_signal(number)
-            process.send_signal(signal.SIGCONT)
+            self.go_on(process, child)
             line = b"elastic-flush: ended by signal %d; nothing was flushed\n" % number
             self.assertEqual(self.finish(process), (1, b"", line))
             self.assertEqual(self.names(), [])
 
     def test_out_of_time(self):
         self.buffer(0, {"state.pt": b"x" * LARGE})
-        process = self.stopped_while_it_writes("--keep-time=1")
-        status = pathlib.Path(f"/proc/{process.pid}/status")
+        process, child = self.stopped_while_it_writes("--keep-time=1")
+        status = pathlib.Path(f"/proc/{child}/status")
         pending = 0
         while not pending & 1 << (signal.SIGALRM - 1):
             fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
             pending = int(fields["ShdPnd"], 16) | int(fields["SigPnd"], 16)
             time.sleep(0.01)
-        process.send_signal(signal.SIGCONT)
+        self.go_on(process, child)
         line = b"elastic-flush: out of time after 1 s; nothing was flushed\n"
         self.assertEqual(self.finish(process), (3, b"", line))
         self.assertEqual(self.names(), [])

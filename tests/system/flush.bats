@@ -215,7 +215,7 @@ has_started() { grep -q "^start .* $2 " "$TB_WORK/log-$1"; }
 
 flush_is_stopped() {
     local pid
-    pid=$(pgrep -f "elastic-flush --keep-time=8 $1") && kill -STOP "$pid"
+    pid=$(pgrep -o -f "elastic-flush --keep-time=8 $1") && kill -STOP "$pid"
 }
 
 @test "an elasticrun that follows another in the same job goes on from its checkpoints" {
@@ -365,7 +365,8 @@ swept() {
     rm -rf "$dir"
 }
 
-flushes_of() { pgrep -f "elastic-flush.* $1" | wc -l; }
+# Without the processes that they have for a directory.
+flushes_of() { pgrep -f "elastic-flush.* $1" | xargs -r ps -o comm= -p | grep -cx elastic-flush || true; }
 
 one_flush_waits() { (($(flushes_of "$MEMORY/elastic-$(uid)-82") == 1)); }
 

@@ -443,6 +443,26 @@ all_are_done() {
     [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
 }
 
+@test "who kills each flush keeps nothing longer than it may stay, and nothing where others need the place" {
+    export -f in_memory wait_for no_sweep sweeps
+    stub 'kill -KILL $$'
+    unshare --mount bash -ec '
+        in_memory 64M
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        leave 12 10 /dev/null/x
+        hook prolog 99
+        wait_for 30 no_sweep
+        [[ -s $OUT && -e $dir/snapshot/0/complete.json ]]
+        swept() { "$STUB/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-99.0-n1 "$WORK/place"; }
+        is_swept() { swept; wait_for 30 no_sweep; [[ ! -e $dir ]]; }
+        swept || true
+        wait_for 30 is_swept
+        leave 12 10 /dev/null/x
+        head -c 40000000 /dev/zero >"$WORK/place/busy"
+        hook prolog 99
+        wait_for 30 eval "[[ \$(ls $WORK/place) == busy ]]"'
+}
+
 # silent_fuse PATH: a file system of the user there, which never answers. Sets fuse, its process; ends the shell with 77
 # where none can be mounted.
 silent_fuse() {

@@ -738,7 +738,7 @@ tests_unit_test_entry_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSON
 
 UNIT_TESTS += tests/unit/test_guard
 tests_unit_test_guard_SOURCES = tests/unit/test_guard.c flush/guard.c flush/guard.h
-tests_unit_test_guard_LDADD = $(CMOCKA_LIBS)
+tests_unit_test_guard_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += tests/unit/test_run_dir
 tests_unit_test_run_dir_CPPFLAGS = $(AGENT_CPPFLAGS)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/stop.h"
 #include "tests/unit/support.h"
 
 static pid_t sleeper(void)
@@ -89,12 +90,25 @@ static void test_late(void **state)
     assert_gone(child);
 }
 
+/* The request of somebody who knows this process only. */
+static void test_asked_to_stop(void **state)
+{
+    pid_t child = sleeper();
+
+    (void)state;
+    stop_watch(0);
+    raise(SIGTERM);
+    assert_int_equal(guard_wait(child, 60), GUARD_ENDED);
+    assert_gone(child);
+    stop_watch(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),    cmocka_unit_test(test_killed_by_its_user),
         cmocka_unit_test(test_stopped), cmocka_unit_test(test_stopped_later),
-        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_late),    cmocka_unit_test(test_asked_to_stop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
