@@ -209,34 +209,58 @@ static int check_owner(const char *path, uid_t owner, const struct snapshot_run 
     return 0;
 }
 
-/* Not what a user has mounted there. */
-static int open_same(char *path, struct stat *st)
+/* Where others may write any of them gives a directory of this user that name, if he can move it: one
+ * in which this user has let others write, with all that he has below. Agents make it with mode
+ * 0700. */
+static int check_mode(const char *path, const struct stat *st, const struct stat *above,
+                      struct error *err)
 {
-    char *slash = strrchr(path, '/');
-    int fd, reason, above;
+    if ((above->st_mode & 022) == 0 || (st->st_mode & 077) == 0)
+        return 0;
+    return error_set(err, "%s has mode %o where others may write: it is no run directory",
+                     error_path(path).text, (unsigned int)st->st_mode & 07777);
+}
 
-    if (slash == NULL)
-        return entry_open_same(AT_FDCWD, path, S_IFDIR, st, NULL);
-    *slash = '\0';
-    above = open(slash != path ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    *slash = '/';
-    if (above < 0)
+/* The directory in which it lies. -1 with errno. */
+static int open_above(char *path, struct stat *st)
+{
+    char *slash = strrchr(path, '/'), was = slash != NULL ? slash[1] : '\0';
+    int fd;
+
+    if (slash != NULL)
+        slash[1] = '\0';
+    fd = open(slash != NULL ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (slash != NULL)
+        slash[1] = was;
+    if (fd < 0 || fstat(fd, st) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Not what a user has mounted there. */
+static int open_same(char *path, struct stat *st, struct stat *above)
+{
+    const char *slash = strrchr(path, '/');
+    int fd, reason, dir = open_above(path, above);
+
+    if (dir < 0)
         return -1;
-    fd = entry_open_same(above, slash + 1, S_IFDIR, st, NULL);
+    fd = entry_open_same(dir, slash != NULL ? slash + 1 : path, S_IFDIR, st, NULL);
     reason = errno;
-    close(above);
+    close(dir);
     errno = reason;
     return fd;
 }
 
 static int open_run_dir(char *path, const struct snapshot_run *run, struct error *err)
 {
-    struct stat st;
-    int fd = open_same(path, &st);
+    struct stat st, above;
+    int fd = open_same(path, &st, &above);
 
     if (fd < 0)
         return error_set(err, "cannot open %s: %s", error_path(path).text, strerror(errno));
-    if (check_owner(path, st.st_uid, run, err) == 0)
+    if (check_owner(path, st.st_uid, run, err) == 0 && check_mode(path, &st, &above, err) == 0)
         return fd;
     close(fd);
     errno = EPERM;

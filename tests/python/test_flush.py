@@ -634,6 +634,23 @@ class Removing(Base):
         self.assertFalse(self.run_dir.is_symlink())
         self.assertTrue(victim.is_dir())
 
+    def test_what_others_may_have_moved_there(self):
+        """A directory of the user in which others may write, where others may write."""
+        self.buffer(0)
+        for above, own in ((0o1777, 0o777), (0o1777, 0o750)):
+            self.directory.chmod(above)
+            self.run_dir.chmod(own)
+            line = self.flush("--remove", status=1, says="it is no run directory")
+            self.assertIn("not removed, unseen: ", line)
+            self.assertTrue((self.run_dir / "snapshot/0/state.pt").exists())
+        for above, own in ((0o1777, 0o700), (0o755, 0o777)):
+            self.run_dir.mkdir(0o700, exist_ok=True)
+            self.buffer(0)
+            self.directory.chmod(above)
+            self.run_dir.chmod(own)
+            self.flush("--remove", says="")
+            self.assertFalse(self.run_dir.exists())
+
     def test_not_after_an_error(self):
         self.buffer(0)
         self.checkpoint.write_text("no directory")
