@@ -54,11 +54,32 @@ static int path_of(char *path, const char *root, uint32_t job, uint32_t restarts
     return len < 0 || len >= PATH_SIZE ? -1 : 0;
 }
 
+/* AT_STATX_DONT_SYNC: what the kernel has. Another user's file system may never answer. */
+static bool look(const char *path, struct statx *st)
+{
+    return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+                 STATX_TYPE | STATX_UID, st) == 0;
+}
+
+/* What another user has mounted there may say that it is anybody's. */
 static bool is_own_directory(const char *path)
 {
-    struct stat st;
+    char above[PATH_SIZE + 32];
+    struct statx st, parent;
 
-    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid();
+    snprintf(above, sizeof(above), "%.*s.", (int)(strrchr(path, '/') + 1 - path), path);
+    return look(path, &st) && look(above, &parent) && S_ISDIR(st.stx_mode) &&
+           st.stx_uid == getuid() && st.stx_dev_major == parent.stx_dev_major &&
+           st.stx_dev_minor == parent.stx_dev_minor;
+}
+
+/* By anything but a directory of this user: by another user, who may have linked a file of this
+ * one's there, or by what cannot even be looked at. */
+static bool is_taken(const char *path)
+{
+    struct statx st;
+
+    return (look(path, &st) || errno != ENOENT) && !is_own_directory(path);
 }
 
 int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job, uint32_t restarts,
@@ -190,6 +211,8 @@ static int make(const char *root, const char *path, const struct conf *conf, str
 
     if (stat(root, &st) != 0 && errno == ENOENT)
         return error_set(err, "there is no %s", root);
+    if (is_taken(path))
+        return error_set(err, "%s is no directory of this user's", error_path(path).text);
     if (is_own_directory(path) && is_left(path)) {
         /* The directory is of this run of the job, from an elasticrun in an earlier step. If it was
          * flushed it is gone, with its lock. */
@@ -201,6 +224,8 @@ static int make(const char *root, const char *path, const struct conf *conf, str
     }
     if (dir_make(path, err) != 0)
         return -1;
+    if (is_taken(path)) /* just now */
+        return error_set(err, "%s is no directory of this user's", error_path(path).text);
     if (reserve_file_make(path, err) == 0)
         return 0;
     rmdir(path); /* a directory that root has made stays, empty */
@@ -267,14 +292,7 @@ static int lock(const char *path, struct error *err)
     return error_set(err, "%s: another elasticrun of this job runs on this node", path);
 }
 
-static bool is_of_another(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && st.st_uid != getuid();
-}
-
-/* Another user has made the name before us: he keeps no job from its directory. The epilog does not
+/* Another user has taken the name before us: he keeps no job from its directory. The epilog does not
  * look there; the next elasticrun of this user does. */
 static char *make_in_own_root(const struct conf *conf, uint32_t job, uint32_t restarts,
                               const char *node, struct error *err)
@@ -312,7 +330,7 @@ char *run_dir_make(const struct conf *conf, uint32_t job, uint32_t restarts, con
             return lock(path, err) == 0 ? strdup(path) : NULL;
         log_debug("%s: %s", node, err->text);
     }
-    return is_of_another(path) ? make_in_own_root(conf, job, restarts, node, err) : NULL;
+    return is_taken(path) ? make_in_own_root(conf, job, restarts, node, err) : NULL;
 }
 
 /* Only if it is empty. */

@@ -2,7 +2,7 @@
 /* The run directory of a member: its files on its node, ROOT/elastic-UID-JOB.RESTARTS-NODE (0700).
  *
  * ROOT is snapshot_dir if the prolog has made it, or if every user may write there; else
- * RUN_DIR_FALLBACK. If another user has made the name in both, ROOT is a directory of this user's
+ * RUN_DIR_FALLBACK. If another user has taken the name in both, ROOT is a directory of this user's
  * own in RUN_DIR_FALLBACK, with a random name. */
 #ifndef ELASTIC_RUN_DIR_H
 #define ELASTIC_RUN_DIR_H

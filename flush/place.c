@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -161,6 +162,14 @@ static bool look(const struct place *place, const char *name, struct statx *st)
                  STATX_TYPE | STATX_UID | STATX_MTIME, st) == 0;
 }
 
+/* Is that of the place itself, and not of a file system that a user has mounted there? */
+static bool is_of_place(const struct place *place, const struct statx *st)
+{
+    struct stat top;
+
+    return fstat(place->fd, &top) == 0 && makedev(st->stx_dev_major, st->stx_dev_minor) == top.st_dev;
+}
+
 /* Does what has that name belong to this user? A file system that a user has mounted there may
  * refuse to say what it is (EACCES), or say anything. */
 static bool belongs(const struct place *place, const char *name, uid_t uid, struct statx *st)
@@ -168,7 +177,7 @@ static bool belongs(const struct place *place, const char *name, uid_t uid, stru
     *st = (struct statx){0};
     if (!look(place, name, st))
         return place->own && errno != ENOENT;
-    return place->own || st->stx_uid == uid;
+    return place->own || (st->stx_uid == uid && is_of_place(place, st));
 }
 
 bool place_has(const struct place *place, const struct snapshot_run *run)
@@ -242,7 +251,8 @@ int place_make(const struct place *place, const struct snapshot_run *run, gid_t 
     struct statx st;
 
     place_name(name, run);
-    if (look(place, name, &st) && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid)
+    if (look(place, name, &st) && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid &&
+        is_of_place(place, &st))
         return 0;
     failed = make_named(place, name, run->uid, gid);
     if (failed == NULL)

@@ -52,7 +52,7 @@ void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run);
 bool place_has(const struct place *place, const struct snapshot_run *run);
 
 /* Make an empty directory that belongs to the user in its name, also where another user has the
- * name. 0: it is there; -1 with err. */
+ * name, unless he has mounted something there. 0: it is there; -1 with err. */
 int place_make(const struct place *place, const struct snapshot_run *run, gid_t gid,
                struct error *err);
 

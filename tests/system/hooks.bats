@@ -444,7 +444,7 @@ all_are_done() {
 }
 
 @test "who kills each flush keeps nothing longer than it may stay, and nothing where others need the place" {
-    export -f in_memory wait_for no_sweep sweeps
+    export -f in_memory wait_for no_sweep sweeps nobody_removes
     stub 'kill -KILL $$'
     unshare --mount bash -ec '
         in_memory 64M
@@ -452,6 +452,7 @@ all_are_done() {
         leave 12 10 /dev/null/x
         hook prolog 99
         wait_for 30 no_sweep
+        wait_for 30 nobody_removes
         [[ -s $OUT && -e $dir/snapshot/0/complete.json ]]
         swept() { "$STUB/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-99.0-n1 "$WORK/place"; }
         is_swept() { swept; wait_for 30 no_sweep; [[ ! -e $dir ]]; }
@@ -1010,6 +1011,23 @@ PY
     hook epilog 16
     [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
     [ ! -e "$run-16.0-n1" ]
+}
+
+@test "what another user has mounted on a name, and says is anybody's, is nobody's run directory" {
+    local said
+    unshare --mount bash -ec '
+        chmod 1777 "$WORK/place"
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        setpriv --reuid=65533 --regid=65534 --clear-groups mkdir "$dir"
+        mount -t tmpfs -o "mode=700,uid=$USER_ID" none "$dir" # as FUSE of his with allow_other
+        runs() { "$LIBEXEC/elastic-runs" "$@" -- "${dir##*/}" "$WORK/place"; }
+        runs prolog --gid=65534 --limit=2 --age=86400 --make && exit 1
+        status=0
+        runs epilog --gid=65534 --limit=2 --age=86400 || status=$?
+        ((status == 3))' >"$OUT"
+    cat "$OUT"
+    said=$(<"$OUT")
+    [[ $said == "no run directory: "*": Device or resource busy" ]]
 }
 
 # service UID: a program of that user that says at port 127.0.0.1:$port that the node goes; it ends with the test.

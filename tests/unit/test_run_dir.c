@@ -7,9 +7,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -166,8 +168,34 @@ static void test_another_agent_lives(void **state)
 
 #define OTHER_JOB 4000000001U
 
+/* How another user has taken a name. */
+enum taken {
+    TAKEN_DIRECTORY,
+    TAKEN_FILE,  /* a link to one that belongs to this user */
+    TAKEN_MOUNT, /* a file system that says that it belongs to this user */
+};
+
+static void take_name(const char *name, enum taken taken)
+{
+    if (taken == TAKEN_FILE) {
+        assert_int_equal(file_replace(name, "", 0, 0666, NULL), 0);
+        return;
+    }
+    assert_int_equal(mkdir(name, 0777), 0);
+    assert_int_equal(chown(name, 65534, 65534), 0);
+    if (taken == TAKEN_MOUNT)
+        assert_int_equal(mount("none", name, "tmpfs", 0, "mode=700"), 0);
+}
+
+static void give_name_back(const char *name, enum taken taken)
+{
+    if (taken == TAKEN_MOUNT)
+        assert_int_equal(umount(name), 0);
+    assert_int_equal(taken == TAKEN_FILE ? unlink(name) : rmdir(name), 0);
+}
+
 /* Another user has taken both names. */
-static void test_names_that_another_user_has_taken(void **state)
+static void check_names(enum taken taken)
 {
     struct conf *conf = make_conf();
     struct error err = {""};
@@ -175,14 +203,11 @@ static void test_names_that_another_user_has_taken(void **state)
     int status = -1;
     pid_t pid;
 
-    if (getuid() != 0)
-        skip();
     snprintf(own, sizeof(own), RUN_DIR_FALLBACK "/elastic-%u.", (unsigned int)getuid());
     for (int i = 0; i < 2; i++) {
         snprintf(names[i], sizeof(names[i]), "%s/elastic-%u-%u.0-n1",
                  i == 0 ? root : RUN_DIR_FALLBACK, (unsigned int)getuid(), OTHER_JOB);
-        assert_int_equal(mkdir(names[i], 0777), 0);
-        assert_int_equal(chown(names[i], 65534, 65534), 0);
+        take_name(names[i], taken);
     }
     /* One is killed, and leaves its directory; the next removes that. */
     pid = fork();
@@ -203,9 +228,26 @@ static void test_names_that_another_user_has_taken(void **state)
         *strrchr(made[i], '/') = '\0';
         assert_int_equal(access(made[i], F_OK), -1);
         free(made[i]);
-        assert_int_equal(rmdir(names[i]), 0);
+        give_name_back(names[i], taken);
     }
     conf_destroy(conf);
+}
+
+static void test_names_that_another_user_has_taken(void **state)
+{
+    if (getuid() != 0)
+        skip();
+    check_names(TAKEN_DIRECTORY);
+    check_names(TAKEN_FILE);
+}
+
+/* In a mount namespace of this process. */
+static void test_names_on_which_another_user_has_mounted(void **state)
+{
+    if (getuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        skip();
+    check_names(TAKEN_MOUNT);
 }
 
 static bool is_endless;
@@ -247,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_nobody_takes_it_for_dead),
         cmocka_unit_test(test_another_agent_lives),
         cmocka_unit_test(test_names_that_another_user_has_taken),
+        cmocka_unit_test(test_names_on_which_another_user_has_mounted),
         cmocka_unit_test(test_millions_of_names_of_others),
     };
 
