@@ -15,6 +15,7 @@
 
 #include "common/entry.h"
 #include "common/stop.h"
+#include "common/writers.h"
 
 /* A checkpoint may be of many files, unlike a snapshot. */
 #define MANIFEST_MAX ((size_t)16 << 20)
@@ -24,16 +25,36 @@ bool checkpoints_trust(const struct stat *st, const struct stat *base)
     return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == base->st_uid;
 }
 
+/* Entries are judged as the Python package does, which reads them (_opened.py): by their owner, and
+ * where others can get, by who may write. */
+struct judge {
+    const struct stat *base; /* the directory of checkpoints */
+    struct writers writers;
+};
+
+static bool is_safe(struct judge *judge, int fd, const struct stat *st, bool reachable)
+{
+    return checkpoints_trust(st, judge->base) &&
+           !(reachable && writers_are_others(&judge->writers, fd, st));
+}
+
+/* Can others get to what is in that directory, if they can get to it? */
+static bool lets_others_in(const struct stat *st)
+{
+    return (st->st_mode & 077) != 0;
+}
+
 /* New object, or NULL. */
-static json_object *read_manifest(int dir, const struct stat *base, struct snapshot_key *key,
-                                  json_object **files)
+static json_object *read_manifest(struct judge *judge, int dir, bool reachable,
+                                  struct snapshot_key *key, json_object **files)
 {
     json_object *root = NULL;
     struct stat st;
     size_t len = 0;
     int fd = entry_open(dir, SNAPSHOT_MANIFEST, S_IFREG, &st, NULL);
-    char *text = fd >= 0 && checkpoints_trust(&st, base) ? entry_text(fd, MANIFEST_MAX, &len, NULL)
-                                                         : NULL;
+    char *text = fd >= 0 && is_safe(judge, fd, &st, reachable)
+                     ? entry_text(fd, MANIFEST_MAX, &len, NULL)
+                     : NULL;
 
     if (text != NULL)
         root = snapshot_parse_checkpoint(text, len, key, files, NULL);
@@ -43,41 +64,70 @@ static json_object *read_manifest(int dir, const struct stat *base, struct snaps
     return root;
 }
 
-/* A directory on the way, or the file: nobody else has put it there, or may put another in its
- * place. own is the checkpoint: what others cannot reach they cannot write into. */
-static bool is_safe(int dir, const char *name, const struct stat *own, const struct stat *base)
+/* Where a link leads. -1 with errno. */
+static int follow(int dir, int link)
 {
-    struct stat entry;
-    bool others;
+    char target[PATH_MAX];
+    ssize_t len = readlinkat(link, "", target, sizeof(target) - 1);
 
-    if (fstatat(dir, name, &entry, AT_SYMLINK_NOFOLLOW) != 0 || !checkpoints_trust(&entry, base))
-        return false;
-    others = (entry.st_mode & 022) != 0 && (own->st_mode & 077) != 0;
-    return !S_ISDIR(entry.st_mode) || !others;
+    if (len < 0)
+        return -1;
+    target[len] = '\0';
+    return openat(dir, target, O_PATH | O_CLOEXEC);
 }
 
-/* A link of the user's own leads wherever he wants. */
-static bool has_file(int dir, const char *name, json_object *size, const struct stat *own,
-                     const struct stat *base)
+/* An entry of a directory that others can reach, or cannot. A link of the user's own leads wherever
+ * he wants, and others may be able to get there. -1: it does not count. */
+static int find(struct judge *judge, int dir, const char *name, bool *reachable, struct stat *st)
 {
-    char way[PATH_MAX];
-    struct stat st;
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && fstat(fd, st) == 0 && S_ISLNK(st->st_mode)) {
+        int to = is_safe(judge, fd, st, false) ? follow(dir, fd) : -1;
+
+        close(fd);
+        fd = to;
+        *reachable = true;
+    }
+    if (fd < 0 || (fstat(fd, st) == 0 && is_safe(judge, fd, st, *reachable)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool is_name(const char *name)
+{
+    return name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static bool has_file(struct judge *judge, int dir, bool reachable, const char *name,
+                     json_object *size)
+{
+    char way[PATH_MAX], *rest = way;
+    struct stat st = {0};
+    int at = dir;
 
     if (!json_object_is_type(size, json_type_int) || strlen(name) >= sizeof(way))
         return false;
-    for (const char *c = name; (c = strchr(c, '/')) != NULL; c++) {
-        snprintf(way, sizeof(way), "%.*s", (int)(c - name), name);
-        if (way[0] == '\0' || !is_safe(dir, way, own, base))
-            return false;
+    strcpy(way, name);
+    while (rest != NULL && at >= 0) {
+        const char *entry = strsep(&rest, "/");
+        int next = is_name(entry) ? find(judge, at, entry, &reachable, &st) : -1;
+
+        if (at != dir)
+            close(at);
+        at = next;
+        reachable = reachable && lets_others_in(&st);
     }
-    return is_safe(dir, name, own, base) && fstatat(dir, name, &st, 0) == 0 &&
-           st.st_size == json_object_get_int64(size);
+    if (at >= 0)
+        close(at);
+    return at >= 0 && S_ISREG(st.st_mode) && st.st_size == json_object_get_int64(size);
 }
 
-static bool has_files(int dir, const struct stat *own, const struct stat *base, json_object *files)
+static bool has_files(struct judge *judge, int dir, bool reachable, json_object *files)
 {
     json_object_object_foreach (files, name, size) {
-        if (stop_asked() || !has_file(dir, name, size, own, base))
+        if (stop_asked() || !has_file(judge, dir, reachable, name, size))
             return false;
     }
     return true;
@@ -85,17 +135,18 @@ static bool has_files(int dir, const struct stat *own, const struct stat *base, 
 
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
 {
-    json_object *files = NULL, *root;
+    json_object *files = NULL, *root = NULL;
     struct stat st, base;
+    struct judge judge = {.base = &base};
     bool complete;
     int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
 
     if (fd < 0)
         return false;
-    root = fstat(dir, &base) == 0 && checkpoints_trust(&st, &base)
-               ? read_manifest(fd, &base, key, &files)
-               : NULL;
-    complete = root != NULL && has_files(fd, &st, &base, files);
+    if (fstat(dir, &base) == 0 && is_safe(&judge, fd, &st, lets_others_in(&base)))
+        root = read_manifest(&judge, fd, lets_others_in(&base) && lets_others_in(&st), key, &files);
+    complete = root != NULL &&
+               has_files(&judge, fd, lets_others_in(&base) && lets_others_in(&st), files);
     json_object_put(root);
     close(fd);
     return complete;

@@ -10,7 +10,8 @@
 
 /* Is the directory's entry a complete checkpoint, or a complete flushed snapshot, of a world of a
  * job? Its manifest says so, and the files have the sizes that the manifest names. *key is which
- * state it holds. It belongs to this process's user, to root, or to who owns the directory. False
+ * state it holds. It belongs to this process's user, to root, or to who owns the directory, and
+ * nobody else may write in it, or in a file of it, as far as others can get there. False
  * after a request to stop (stop.h), too. */
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key);
 

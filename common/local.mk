@@ -89,7 +89,9 @@ common_libelasticcheckpoints_a_SOURCES = \
     common/stop.c \
     common/stop.h \
     common/untraced.c \
-    common/untraced.h
+    common/untraced.h \
+    common/writers.c \
+    common/writers.h
 common_libelasticcheckpoints_a_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS)
 common_libelasticcheckpoints_a_CFLAGS = $(AM_CFLAGS) $(PROGRAM_CFLAGS)
 

@@ -31,6 +31,7 @@ import unittest
 
 import slurm_elastic
 import tap
+from slurm_elastic import _manifest
 from slurm_elastic._opened import open_base
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -325,6 +326,39 @@ class Existing(Base):
         text = {"format": 1, "incarnation": "12.0", "generation": 3, "files": {"shards/0": 2}}
         (path / "complete.json").write_text(json.dumps(text))
         self.check(False, "00000001")
+
+    def is_read(self, name):
+        """Whether the package takes it."""
+        try:
+            with open_base(self.checkpoint) as base, base.directory(name) as found:
+                return _manifest.incomplete(found) is None
+        except OSError:
+            return False
+
+    def test_it_is_judged_as_the_package_does(self):
+        """By modes, of all that lies on the way."""
+        path = self.existing("00000001")
+        (path / "shards").mkdir()
+        (path / "shards/0").write_bytes(b"xy")
+        files = {"state.pt": 2, "shards/0": 2}
+        text = {"format": 1, "incarnation": "12.0", "generation": 3, "files": files}
+        (path / "complete.json").write_text(json.dumps(text))
+        inner = [path, *path.rglob("*")]
+        self.buffer(0, step=5)
+        seen = set()
+        for base, own, name, mode in itertools.product(
+            (0o755, 0o700), (0o755, 0o700), inner, (0o700, 0o755, 0o775, 0o757)
+        ):
+            for each in inner:
+                each.chmod(0o755)
+            for each, bits in ((self.checkpoint, base), (path, own), (name, mode)):
+                each.chmod(bits)
+            with self.subTest(base=oct(base), own=oct(own), name=name.name, mode=oct(mode)):
+                counts = self.is_read("00000001")
+                self.flush(says="dropped" if counts else "flushed")
+                shutil.rmtree(self.checkpoint / ".flushed-12.0.3.5-n1", ignore_errors=True)
+                seen.add(counts)
+        self.assertEqual(seen, {True, False})
 
     def test_half_of_what_was_flushed_is_replaced(self):
         (self.existing(".flushed-12.0.3.5-n1", step=5) / "state.pt").unlink()

@@ -68,11 +68,55 @@ static void test_writable_by_others(void **state)
     assert_int_equal(chmod(path_of("1/a"), 0777), 0);
     assert_false(is_complete());
     assert_int_equal(chmod(path_of("1/a"), 0755), 0);
-    assert_int_equal(chmod(path_of("1/a/b"), 0775), 0);
+    assert_int_equal(chmod(path_of("1/a/b"), 0757), 0);
     assert_false(is_complete());
     /* … if he gets there. */
     assert_int_equal(chmod(path_of("1"), 0700), 0);
     assert_true(is_complete());
+}
+
+/* So it is with files, and with the checkpoint itself. */
+static void test_each_is_judged(void **state)
+{
+    (void)state;
+    for (const char *const *name =
+             (const char *[]){"1", "1/a/b/part", "1/state", "1/complete.json", NULL};
+         *name != NULL; name++) {
+        assert_int_equal(chmod(path_of(*name), 0757), 0);
+        assert_false(is_complete());
+        assert_int_equal(chmod(root, 0700), 0);
+        assert_true(is_complete());
+        assert_int_equal(chmod(root, 0755) | chmod(path_of(*name), 0755), 0);
+        assert_true(is_complete());
+    }
+}
+
+/* Of a group that is not this user's own one. */
+static void test_writable_by_a_group(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chown(path_of("1/state"), 0, OTHER_UID), 0);
+    assert_int_equal(chmod(path_of("1/state"), 0664), 0);
+    assert_false(is_complete());
+    assert_int_equal(chmod(path_of("1/state"), 0644), 0);
+    assert_true(is_complete());
+}
+
+/* What a link leads to is judged as if all could get there. */
+static void test_where_a_link_leads(void **state)
+{
+    char was[256];
+
+    (void)state;
+    snprintf(was, sizeof(was), "%s", path_of("1/state"));
+    assert_int_equal(rename(was, path_of("state")), 0);
+    assert_int_equal(symlink("../state", path_of("1/state")), 0);
+    assert_int_equal(chmod(path_of("1"), 0700), 0);
+    assert_true(is_complete());
+    assert_int_equal(chmod(path_of("state"), 0666), 0);
+    assert_false(is_complete());
 }
 
 static void test_of_others(void **state)
@@ -195,6 +239,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_parts, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_sizes, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_writable_by_others, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_each_is_judged, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_writable_by_a_group, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_where_a_link_leads, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_of_others, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_links, make_one, remove_one),
     };
