@@ -292,8 +292,8 @@ static int lock(const char *path, struct error *err)
     return error_set(err, "%s: another elasticrun of this job runs on this node", path);
 }
 
-/* Another user has taken the name before us: he keeps no job from its directory. The epilog does not
- * look there; the next elasticrun of this user does. */
+/* Another user has taken the name before us: he keeps no job from its directory. The epilog does
+ * not look there; the next elasticrun of this user does. */
 static char *make_in_own_root(const struct conf *conf, uint32_t job, uint32_t restarts,
                               const char *node, struct error *err)
 {

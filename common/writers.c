@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define ENTRY_MAX 16384 /* bytes of a user's entry, or of a group's: one of many members is no own */
+#define ENTRY_MAX 16384 /* bytes of an entry; a group of so many members is no user's own */
 
 /* Does more than the mode say who may write? */
 static bool has_acl(int fd)

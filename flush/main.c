@@ -4,8 +4,8 @@
  * It writes the snapshot into the job's checkpoint directory. The epilog and others start it when a
  * run has ended, as the job's user. All that it reads was written by that user's programs, and they
  * also name the directory that it writes into. So it must do nothing that these programs could not
- * do. What they wrote is read by a process for each directory (attempt.h): whatever that meets, this
- * one goes on, judges what may stay, and removes the rest. Nobody waits for it longer than the
+ * do. What they wrote is read by a process for each directory (attempt.h): whatever that meets,
+ * this one goes on, judges what may stay, and removes the rest. Nobody waits for it longer than the
  * caller wants. Therefore it has a session of its own, which outlives the process group of a
  * script. */
 #include "config.h"
@@ -67,8 +67,8 @@ static const char help[] =
     "RUN_DIR stays as it is, unless an option says otherwise. Several are done in this order.\n"
     "\n"
     "  --limit=BYTES        take no snapshot of more bytes than this (default: any)\n"
-    "  --keep-time=SECONDS  stop after this time, which RUN_DIRs share, and remove what was written\n"
-    "                       (default: no limit)\n"
+    "  --keep-time=SECONDS  stop after this time, and remove what was written (default: none).\n"
+    "                       RUN_DIRs share it\n"
     "  --remove             remove RUN_DIR after status 0, or if no snapshot in it can be used;\n"
     "                       do nothing while its agent lives\n"
     "  --sweep              the same, but do nothing either if it has never had an agent\n"
@@ -209,8 +209,8 @@ static int check_owner(const char *path, uid_t owner, const struct snapshot_run 
     return 0;
 }
 
-/* Where others may write any of them gives a directory of this user that name, if he can move it: one
- * in which this user has let others write, with all that he has below. Agents make it with mode
+/* Where others may write any of them gives a directory of this user that name, if he can move it:
+ * one in which this user has let others write, with all that he has below. Agents make it with mode
  * 0700. */
 static int check_mode(const char *path, const struct stat *st, const struct stat *above,
                       struct error *err)

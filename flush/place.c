@@ -167,7 +167,8 @@ static bool is_of_place(const struct place *place, const struct statx *st)
 {
     struct stat top;
 
-    return fstat(place->fd, &top) == 0 && makedev(st->stx_dev_major, st->stx_dev_minor) == top.st_dev;
+    return fstat(place->fd, &top) == 0 &&
+           makedev(st->stx_dev_major, st->stx_dev_minor) == top.st_dev;
 }
 
 /* Does what has that name belong to this user? A file system that a user has mounted there may

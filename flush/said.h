@@ -14,7 +14,6 @@
 /* The same of one that could not be opened, so it may be in use. */
 #define SAID_UNSEEN SAID_NOT_REMOVED ", unseen"
 
-
 /* How it goes on of one that was left as it is, since a signal asked for that. */
 #define SAID_ENDED "ended by signal"
 

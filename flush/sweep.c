@@ -141,16 +141,15 @@ static void end(struct sweep *sweep, struct user *user)
     for (int i = 0; i < user->count; i++) {
         const char *line = rest;
         char *newline = strchr(rest, '\n');
+        bool killed;
 
         if (newline != NULL) {
             *newline = '\0';
             rest = newline + 1;
         }
-        if (newline == NULL || says(line, SAID_ERROR SAID_ENDED) ||
-            says(line, SAID_ERROR SAID_NOT_REMOVED)) {
-            terms[count] = newline == NULL || says(line, SAID_ERROR SAID_ENDED) ? unread
-                           : says(line, SAID_ERROR SAID_UNSEEN)                 ? unseen
-                                                                               : looked;
+        killed = newline == NULL || says(line, SAID_ERROR SAID_ENDED);
+        if (killed || says(line, SAID_ERROR SAID_NOT_REMOVED)) {
+            terms[count] = killed ? unread : says(line, SAID_ERROR SAID_UNSEEN) ? unseen : looked;
             left[count] = user->runs[i];
             count += sweep->places[user->runs[i].place].alone;
         } else if (strcmp(line, SAID_IN_USE) != 0)

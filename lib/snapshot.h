@@ -26,7 +26,7 @@
 #define SNAPSHOT_MANIFEST_MAX ((size_t)64 << 10) /* bytes of a buffer's */
 #define SNAPSHOT_FILES_MAX    64
 #define SNAPSHOT_FILE_SIZE    256 /* of a file's name, with its end */
-#define SNAPSHOT_DIGEST       32 /* bytes of the BLAKE2b of a file */
+#define SNAPSHOT_DIGEST       32  /* bytes of the BLAKE2b of a file */
 /* Of a file: below the size at which json-c saturates. */
 #define SNAPSHOT_BYTES_MAX ((int64_t)1 << 60)
 #define SNAPSHOT_NODE_MAX  128
