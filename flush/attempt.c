@@ -3,6 +3,7 @@
 #include "flush/attempt.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -185,7 +186,16 @@ static void flush(struct work *work)
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* Nobody waits for it when the parent is gone. */
+/* Who reads the parent's output waits for the parent only: this process may hang. */
+static void leave_output(void)
+{
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int fd = STDIN_FILENO; none >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(none, fd);
+}
+
+/* It ends with the parent. */
 static _Noreturn void run(const struct attempt *attempt, struct told *told, pid_t parent)
 {
     struct work work = {.attempt = attempt, .told = told};
@@ -194,6 +204,7 @@ static _Noreturn void run(const struct attempt *attempt, struct told *told, pid_
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    leave_output();
     stop_watch(attempt->seconds);
     flush(&work);
     told->ended = true;

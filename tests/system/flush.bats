@@ -255,6 +255,7 @@ leave() {
     as_user /usr/bin/python3 - "$dir" "$2" "$checkpoint" <<'PY'
 import hashlib, json, os, sys
 run_dir, step, checkpoint = sys.argv[1:]
+os.makedirs(run_dir, 0o700, exist_ok=True)
 os.makedirs(run_dir + "/snapshot/0", 0o700, exist_ok=True)
 os.makedirs(checkpoint, exist_ok=True)
 open(run_dir + "/agent.lock", "w").close()
