@@ -273,7 +273,7 @@ cost() {
     mkdir "$TB_WORK/own"
     chmod 755 "$TB_WORK/own"
     mkdir -m 1777 "$TB_DIR/place" "$TB_DIR/pool"
-    as_user mkdir "$TB_DIR/place/elastic-$(uid)-12.0-n1" "$TB_DIR/pool/elastic-$(uid)-12.0-n1"
+    as_user mkdir -m 700 "$TB_DIR/place/elastic-$(uid)-12.0-n1" "$TB_DIR/pool/elastic-$(uid)-12.0-n1"
     {
         printf '# snapshot_dir = /nowhere\n'
         printf '  snapshot_dir\t=  %s  # here\n' "$TB_DIR/place"
