@@ -926,7 +926,8 @@ class Removing(Base):
         finally:
             os.close(fd)
             process.kill()
-            process.communicate()
+            process.wait()
+            process.stdout.close()
 
     def test_whoever_ends_what_reads_manifests_keeps_no_more_than_is_allowed(self):
         for number, says in ((signal.SIGKILL, b"killed"), (signal.SIGSTOP, b"stopped by another")):

@@ -3,6 +3,7 @@
 #include "tests/unit/test_root.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "common/checkpoints.h"
 #include "common/files.h"
+#include "common/stop.h"
 
 #define MANIFEST                                                                                   \
     "{\"format\": 1, \"incarnation\": \"12.0\", \"generation\": 3, \"step\": 7, \"files\": "       \
@@ -232,6 +234,17 @@ static void test_parts(void **state)
     close(dir);
 }
 
+/* A checkpoint may have so many files that looking at all takes too long. */
+static void test_it_stops(void **state)
+{
+    (void)state;
+    stop_watch(0);
+    raise(SIGTERM);
+    assert_false(is_complete());
+    stop_watch(0);
+    assert_true(is_complete());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_where_a_link_leads, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_of_others, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_links, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_it_stops, make_one, remove_one),
     };
 
     return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
