@@ -23,10 +23,10 @@ struct start {
 
 /* Start the elastic-flush that is installed beside this program, as a session of its own. It is the
  * first program that runs with the user's rights, and no process of the user can read or trace it.
- * Each of its processes has 64 MiB of memory. It writes no files that stay in memory, and is the first to go where memory
- * is short. But any may stop it. So it has a guard, a process of ours, which kills it then, or
- * after an hour, and ends with it. *output is the end of a pipe with all that the flush says; it
- * ends when the guard does. Returns the id of the guard; -1 with err. */
+ * Each of its processes has 64 MiB of memory. It writes no files that stay in memory, and is the
+ * first to go where memory is short. But any may stop it. So it has a guard, a process of ours,
+ * which kills it then, or after an hour, and ends with it. *output is the end of a pipe with all
+ * that the flush says; it ends when the guard does. Returns the id of the guard; -1 with err. */
 pid_t start_flush(const struct start *start, int *output, struct error *err);
 
 #endif

@@ -1185,7 +1185,7 @@ class Interrupted(Base):
             status = pathlib.Path(f"/proc/{child}/status")
             while (state := re.search("State:\t(.)", status.read_text())[1]) not in "TZX":
                 time.sleep(0.001)
-            if state == "T":
+            if state == "T" and self.temporaries():
                 return child
             os.kill(child, signal.SIGCONT)
         return None
