@@ -58,10 +58,11 @@ static int path_of(char *path, const char *root, uint32_t job, uint32_t restarts
 static bool look(const char *path, struct statx *st)
 {
     return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-                 STATX_TYPE | STATX_UID, st) == 0;
+                 STATX_TYPE | STATX_MODE | STATX_UID, st) == 0;
 }
 
-/* What another user has mounted there may say that it is anybody's. */
+/* What another user has mounted there may say that it is anybody's. And where others may write one
+ * of them may have moved there what this user has let them write into. */
 static bool is_own_directory(const char *path)
 {
     char above[PATH_SIZE + 32];
@@ -70,11 +71,12 @@ static bool is_own_directory(const char *path)
     snprintf(above, sizeof(above), "%.*s.", (int)(strrchr(path, '/') + 1 - path), path);
     return look(path, &st) && look(above, &parent) && S_ISDIR(st.stx_mode) &&
            st.stx_uid == getuid() && st.stx_dev_major == parent.stx_dev_major &&
-           st.stx_dev_minor == parent.stx_dev_minor;
+           st.stx_dev_minor == parent.stx_dev_minor &&
+           ((parent.stx_mode & 022) == 0 || (st.stx_mode & 077) == 0);
 }
 
-/* By anything but a directory of this user: by another user, who may have linked a file of this
- * one's there, or by what cannot even be looked at. */
+/* By anything but a directory of this user's: another user may have linked a file of this one's
+ * there. It may not even be possible to look at it. */
 static bool is_taken(const char *path)
 {
     struct statx st;

@@ -172,6 +172,7 @@ static void test_another_agent_lives(void **state)
 enum taken {
     TAKEN_DIRECTORY,
     TAKEN_FILE,  /* a link to one that belongs to this user */
+    TAKEN_OWN,   /* a directory of this user's, in which others may write, moved there */
     TAKEN_MOUNT, /* a file system that says that it belongs to this user */
 };
 
@@ -181,8 +182,8 @@ static void take_name(const char *name, enum taken taken)
         assert_int_equal(file_replace(name, "", 0, 0666, NULL), 0);
         return;
     }
-    assert_int_equal(mkdir(name, 0777), 0);
-    assert_int_equal(chown(name, 65534, 65534), 0);
+    assert_int_equal(mkdir(name, 0700), 0);
+    assert_int_equal(taken == TAKEN_OWN ? chmod(name, 0777) : chown(name, 65534, 65534), 0);
     if (taken == TAKEN_MOUNT)
         assert_int_equal(mount("none", name, "tmpfs", 0, "mode=700"), 0);
 }
@@ -239,6 +240,9 @@ static void test_names_that_another_user_has_taken(void **state)
         skip();
     check_names(TAKEN_DIRECTORY);
     check_names(TAKEN_FILE);
+    assert_int_equal(chmod(root, 01777), 0);
+    check_names(TAKEN_OWN);
+    assert_int_equal(chmod(root, 0700), 0);
 }
 
 /* In a mount namespace of this process. */
