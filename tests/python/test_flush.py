@@ -45,6 +45,11 @@ def digest(data):
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
+def set_subreaper(value):
+    """Whether orphans below this process become its own children."""
+    ctypes.CDLL(None).prctl(36, value, 0, 0, 0)
+
+
 def child_of(process):
     """The process that flushes one directory for it."""
     while process.poll() is None:
@@ -1252,6 +1257,8 @@ class Interrupted(Base):
 
     def test_killed_at_random_moments(self):
         """What looks complete is; what was left goes with the next one."""
+        set_subreaper(1)
+        self.addCleanup(set_subreaper, 0)
         rng = random.Random(5)
         files = {"a": b"a" * (6 << 20), "b": b"b" * (2 << 20)}
         self.buffer(0, files)
@@ -1270,6 +1277,7 @@ class Interrupted(Base):
             time.sleep(rng.random() * usual)
             process.kill()
             self.finish(process)
+            self.wait_for_orphans()
             left += len(self.temporaries())
             self.assertLessEqual(len(self.temporaries()), 1)
             if ".flushed-12.0.3.1-n1" in self.names():
@@ -1279,6 +1287,13 @@ class Interrupted(Base):
         shutil.rmtree(self.checkpoint / ".flushed-12.0.3.1-n1", ignore_errors=True)
         self.flush(says="flushed")
         self.assertEqual(self.names(), [".flushed-12.0.3.1-n1"])
+
+    @staticmethod
+    def wait_for_orphans():
+        """What has been killed leaves a process, which the kernel kills."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
 
     def meanwhile(self, change):
         """Flush again and again while somebody changes the newest buffer: what is flushed is what

@@ -42,6 +42,7 @@ messy_job() {
 #!/bin/bash
 srun bash -c '
     dir=$0/elastic-$(id -u)-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}-$SLURMD_NODENAME
+    mkdir -m 700 "$dir"
     mkdir -p "$dir/sub/deep"
     echo x >"$dir/sub/deep/file"
     chmod 500 "$dir/sub/deep" && echo made >&2
