@@ -365,11 +365,11 @@ static void print(int status, const struct error *line)
 /* The same part of what is left for each: one that takes all of its time takes none of others. */
 static int share_of_time(const struct options *options, int index, int64_t until)
 {
-    int64_t left = (until - monotonic_s()) / (options->run_dir_count - index);
+    int64_t share = (until - monotonic_s()) / (options->run_dir_count - index);
 
     if (options->seconds == 0)
         return 0;
-    return left > 1 ? (int)left : 1;
+    return share > 1 ? (int)share : 1;
 }
 
 static int flush_all(struct options *options)
