@@ -17,7 +17,6 @@
 #include "common/stop.h"
 #include "flush/buffer.h"
 #include "flush/guard.h"
-#include "flush/said.h"
 #include "flush/target.h"
 #include "flush/workers.h"
 
@@ -181,7 +180,7 @@ static void flush(struct work *work)
     if (stop_asked() == SIGALRM)
         told->status = out_of_time(attempt->seconds, &told->line);
     else
-        error_set(&told->line, SAID_ENDED " %d; nothing was flushed", stop_asked());
+        error_set(&told->line, "ended by signal %d; nothing was flushed", stop_asked());
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -228,7 +227,8 @@ static void say_how_it_ended(enum guarded guarded, int seconds, struct told *tol
 {
     told->lost = false;
     told->status = STATUS_ERROR;
-    if (guarded == GUARD_LATE)
+    told->stuck = guarded == GUARD_STUCK;
+    if (guarded == GUARD_LATE || guarded == GUARD_STUCK)
         told->status = out_of_time(seconds, &told->line);
     else
         error_set(&told->line, "not flushed: its process was %s",

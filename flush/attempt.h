@@ -30,6 +30,7 @@ struct attempt {
 struct told {
     bool begun;        /* there was a process */
     bool ended;        /* … and it has come to its end */
+    bool stuck;        /* it could not even be killed: it waits for a file system */
     bool lost;         /* there is a snapshot, and none that can be used */
     int status;        /* for the exit status */
     struct error line; /* what is said in the end */

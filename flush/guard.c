@@ -47,6 +47,7 @@ enum guarded guard_wait(pid_t child, int limit)
 {
     bool stopped = false;
     enum guarded result;
+    time_t until;
     sigset_t set;
 
     /* What has come before this is found by the first look. */
@@ -58,8 +59,10 @@ enum guarded guard_wait(pid_t child, int limit)
         return GUARD_ENDED;
     result = stopped ? GUARD_STOPPED : GUARD_LATE;
     kill(child, SIGKILL);
-    /* A stop that was reported late is no end. */
-    for (time_t until = monotonic_s() + END_MAX; wait_until(until, child, &stopped) && stopped;)
-        continue;
+    until = monotonic_s() + END_MAX;
+    do { /* a stop that was reported late is no end */
+        if (!wait_until(until, child, &stopped))
+            return GUARD_STUCK;
+    } while (stopped);
     return result;
 }

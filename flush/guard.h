@@ -11,6 +11,7 @@ enum guarded {
     GUARD_ENDED,   /* by itself, or by a signal of its user */
     GUARD_STOPPED, /* somebody has stopped it: killed */
     GUARD_LATE,    /* its time was over: killed */
+    GUARD_STUCK,   /* one of these two, but it does not end: it waits for a file system */
 };
 
 /* Wait for this child, at most `limit` seconds, and kill it if it is stopped meanwhile. A child

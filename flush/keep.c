@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,21 +41,34 @@ static int64_t memory_of_file(int dir, const char *name, struct error *err)
     return memory_of(&st) > page ? memory_of(&st) : page;
 }
 
+/* To write. -1: something else has the name, or is mounted on it. */
+static int open_lock(int dir)
+{
+    char path[32];
+    struct stat st;
+    int fd, lock = entry_open_own_same(dir, LOCK_NAME, S_IFREG, &st, NULL);
+
+    if (lock < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", lock);
+    fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    close(lock);
+    return fd;
+}
+
 /* The lock, empty, which is made if there is none: without one a sweep takes the directory for that
  * of a job which begins, and counts it for nobody. What it takes in memory; -1 with err. */
 static int64_t empty_lock(int dir, struct error *err)
 {
-    const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    int lock = openat(dir, LOCK_NAME, flags);
+    const char *const snapshot[] = {"snapshot", NULL};
+    int lock = open_lock(dir);
     int64_t bytes = -1;
     struct stat st;
 
-    if (lock < 0) {
-        const char *const snapshot[] = {"snapshot", NULL}; /* something else may have the name */
-
+    if (lock < 0) { /* something else may have the name */
         if (clear_directory(dir, snapshot, err) != 0)
             return -1;
-        lock = openat(dir, LOCK_NAME, flags | O_CREAT | O_EXCL, 0600);
+        lock = openat(dir, LOCK_NAME, O_WRONLY | O_NOFOLLOW | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     }
     if (lock >= 0 && ftruncate(lock, 0) == 0 && fstat(lock, &st) == 0)
         bytes = memory_of(&st);

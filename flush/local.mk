@@ -23,7 +23,6 @@ flush_elastic_flush_SOURCES = \
     flush/process.h \
     flush/target.c \
     flush/target.h \
-    flush/said.h \
     flush/workers.c \
     flush/workers.h
 flush_elastic_flush_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)
@@ -34,6 +33,8 @@ flush_elastic_flush_LDADD = common/libelasticcheckpoints.a $(CORE_LIBS) $(JSONC_
 # What prolog and epilog start, as root.
 pkglibexec_PROGRAMS += flush/elastic-runs
 flush_elastic_runs_SOURCES = \
+    flush/bounds.c \
+    flush/bounds.h \
     flush/clear.c \
     flush/clear.h \
     flush/end.c \
@@ -48,8 +49,6 @@ flush_elastic_runs_SOURCES = \
     flush/place.h \
     flush/process.c \
     flush/process.h \
-    flush/rest.c \
-    flush/rest.h \
     flush/runs.c \
     flush/slot.c \
     flush/slot.h \
@@ -57,7 +56,6 @@ flush_elastic_runs_SOURCES = \
     flush/start.h \
     flush/sweep.c \
     flush/sweep.h \
-    flush/said.h \
     flush/users.c \
     flush/users.h
 flush_elastic_runs_CPPFLAGS = $(AM_CPPFLAGS) $(JSONC_CFLAGS) $(SODIUM_CFLAGS)

@@ -22,6 +22,7 @@
 enum lock {
     LOCK_LIVES,    /* a process of the job holds it */
     LOCK_UNKNOWN,  /* it is not known who does */
+    LOCK_FLUSHED,  /* another flush does, and ends; whoever has begun that judges then */
     LOCK_STRANGER, /* somebody does who is not of the job: no agent. Any process of the user can */
     LOCK_ENDED,    /* nobody does, so it is ours now until this process ends */
     LOCK_NONE,     /* there is no lock, or something else in its place */
@@ -52,6 +53,9 @@ static enum lock holder(const struct stat *st, uint32_t job)
             break;
         case PROCESS_OF_OTHER:
             lock = LOCK_STRANGER;
+            break;
+        case PROCESS_FLUSHES:
+            lock = LOCK_FLUSHED;
             break;
         case PROCESS_UNKNOWN:
         default:
@@ -116,7 +120,9 @@ bool lock_is_used(int dir, const struct snapshot_run *run, const struct lock_ter
     if (lock == LOCK_UNKNOWN)
         return !terms->ended;
     if (lock != LOCK_NONE || !terms->sweep)
-        return lock == LOCK_LIVES;
+        return lock == LOCK_LIVES || lock == LOCK_FLUSHED;
+    if (terms->root && process_job_is_here(run->job))
+        return true;
     return (terms->max_age <= 0 || !clear_is_old(dir, terms->max_age)) &&
-           (clear_is_empty(dir) || !clear_is_old(dir, UNUSED_MAX));
+           (clear_is_empty(dir) || (!terms->root && !clear_is_old(dir, UNUSED_MAX)));
 }

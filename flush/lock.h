@@ -14,8 +14,7 @@ struct lock_terms {
     bool ended;  /* its job has ended: of whom nothing is known is no agent */
     bool sweep;  /* nothing: without a lock it may be that of a job which begins */
     int max_age; /* then it goes if it was not used for so many seconds; 0: never */
-    /* Whatever the lock says it stays for so long: nobody has looked at what is in it. */
-    bool unread;
+    bool root;   /* which jobs this node has now: root can look at all processes */
 };
 
 /* Is the directory in use? Waits for a killed agent to disappear, but not in a sweep. */

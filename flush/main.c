@@ -32,7 +32,6 @@
 #include "flush/clear.h"
 #include "flush/keep.h"
 #include "flush/lock.h"
-#include "flush/said.h"
 #include "lib/number.h"
 
 #define SECONDS_MAX  86400
@@ -55,6 +54,7 @@ struct work {
     int fd;
     struct snapshot_run run;
     struct error line; /* what is said in the end */
+    bool stuck;        /* its process cannot even be killed */
 };
 
 static const char help[] =
@@ -286,7 +286,7 @@ static void remove_if_done(struct options *options, struct work *work, struct to
         error_set(&told->line, "%s; %s", told->line.text, err.text);
     }
     if (clear_directory(work->fd, NULL, &err) != 0) {
-        error_set(&told->line, SAID_NOT_REMOVED ": %s; %s", told->line.text, err.text);
+        error_set(&told->line, "not removed: %s; %s", told->line.text, err.text);
         told->status = STATUS_ERROR;
     } else {
         rmdir(work->path);
@@ -306,6 +306,7 @@ static int flush_open(struct options *options, struct work *work, int seconds)
     struct told told;
 
     attempt_flush(&attempt, &told);
+    work->stuck = told.stuck;
     if (options->remove)
         remove_if_done(options, work, &told, until);
     work->line = told.line;
@@ -330,11 +331,11 @@ static int flush(struct options *options, struct work *work, int seconds)
     if (work->fd < 0) {
         /* Any file type but a directory. */
         if (options->remove && !passes(errno) && unlink(work->path) != 0 && errno != ENOENT)
-            error_prefix(&work->line, SAID_UNSEEN);
+            error_prefix(&work->line, "not removed");
         return STATUS_ERROR;
     }
     if (options->remove && lock_is_used(work->fd, &work->run, &terms))
-        error_set(&work->line, SAID_IN_USE);
+        error_set(&work->line, "nothing to flush: it is in use");
     else
         status = flush_open(options, work, seconds);
     close(work->fd);
@@ -358,7 +359,7 @@ static void print(int status, const struct error *line)
     if (status == STATUS_OK)
         printf("%s\n", line->text);
     else
-        fprintf(stderr, SAID_ERROR "%s\n", line->text);
+        fprintf(stderr, "elastic-flush: %s\n", line->text);
     fflush(stdout);
 }
 
@@ -375,15 +376,20 @@ static int share_of_time(const struct options *options, int index, int64_t until
 static int flush_all(struct options *options)
 {
     int64_t until = monotonic_s() + options->seconds;
+    bool stuck = false; /* one such process is enough */
     int status = STATUS_OK;
 
     for (int i = 0; i < options->run_dir_count; i++) {
         struct work work = {.path = options->run_dirs[i]};
-        int one = STATUS_ERROR;
+        int one = stuck ? STATUS_TIME : STATUS_ERROR;
 
         stop_watch(0); /* the alarm of the last removal is forgotten */
-        if (parse_run_dir(options->run_dirs[i], &work.run, &work.line) == 0)
+        if (stuck)
+            error_set(&work.line, "not flushed: another one waits for a file system: left for "
+                                  "later");
+        else if (parse_run_dir(options->run_dirs[i], &work.run, &work.line) == 0)
             one = flush(options, &work, share_of_time(options, i, until));
+        stuck = stuck || work.stuck;
         print(one, &work.line);
         status = one != STATUS_OK ? one : status;
         if (stop_asked() && stop_asked() != SIGALRM)

@@ -2,6 +2,7 @@
 /* To which job a process belongs (process.h). */
 #include "flush/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,6 +21,8 @@
 #define CGROUPS       "/sys/fs/cgroup"
 #define CGROUP_JOB    "/job_" /* and a number: a directory that Slurm makes */
 #define OPEN_FLAGS    (O_RDONLY | O_CLOEXEC)
+#define PARENTS_MAX   16
+#define STEP_TITLE    "slurmstepd: ["
 #define ALL_UIDS_ROOT "\nUid:\t0\t0\t0\t0\n" /* of /proc/PID/status */
 
 /* What is looked for in the environment of a process, entry by entry. */
@@ -185,6 +188,108 @@ static enum process_job by_environment(int process, uint32_t job)
     return strcmp(search.job, number) == 0 ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
 }
 
+/* ---- by root --------------------------------------------------------------------------------- */
+
+/* Root, as a program that was started by a user is not, whatever rights it has. */
+static bool is_of_root(const char *status)
+{
+    const char *uids = strstr(status, "\nUid:");
+
+    return uids != NULL && strncmp(uids, "\nUid:\t0\t", 8) == 0;
+}
+
+static bool has_name(const char *status, const char *name)
+{
+    const size_t len = strlen(name);
+
+    return strncmp(status, "Name:\t", 6) == 0 && strncmp(status + 6, name, len) == 0 &&
+           status[6 + len] == '\n';
+}
+
+static int open_process(pid_t pid)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return open(path, O_DIRECTORY | OPEN_FLAGS);
+}
+
+/* A new string, or NULL. */
+static char *status_of(pid_t pid)
+{
+    int process = open_process(pid);
+    char *status = process >= 0 ? text_of(process, "status") : NULL;
+
+    if (process >= 0)
+        close(process);
+    return status;
+}
+
+/* Has a guard that still lives started it? Not this process: what that has left behind hangs. */
+static bool is_of_guard(int process)
+{
+    char *status = text_of(process, "status");
+    bool is = false;
+
+    for (int i = 0; i < PARENTS_MAX && status != NULL && !is; i++) {
+        const char *parent = strstr(status, "\nPPid:\t");
+        pid_t pid = parent != NULL ? (pid_t)strtol(parent + strlen("\nPPid:\t"), NULL, 10) : 0;
+
+        free(status);
+        status = pid > 1 && pid != getpid() ? status_of(pid) : NULL;
+        is = status != NULL && is_of_root(status) && has_name(status, PROCESS_GUARD);
+    }
+    free(status);
+    return is;
+}
+
+/* The title that Slurm gives the process of a step: "slurmstepd: [71.0]", "slurmstepd:
+ * [71.batch]". */
+static bool is_of_step(int process, uint32_t job)
+{
+    char *status = text_of(process, "status"), *title = NULL, *end;
+    bool is = false;
+
+    if (status != NULL && is_of_root(status) && has_name(status, "slurmstepd"))
+        title = text_of(process, "cmdline");
+    if (title != NULL && strncmp(title, STEP_TITLE, strlen(STEP_TITLE)) == 0)
+        is = strtoul(title + strlen(STEP_TITLE), &end, 10) == job && *end == '.';
+    free(title);
+    free(status);
+    return is;
+}
+
+bool process_job_is_here(uint32_t job)
+{
+    int proc = open("/proc", OPEN_FLAGS | O_DIRECTORY);
+    DIR *list = proc >= 0 ? entry_list(proc) : NULL;
+    const char *name;
+    bool is = false;
+
+    while (list != NULL && !is && !stop_asked() && (name = entry_next(list)) != NULL) {
+        int process = name[0] >= '1' && name[0] <= '9'
+                          ? openat(proc, name, O_DIRECTORY | OPEN_FLAGS)
+                          : -1;
+
+        is = process >= 0 && is_of_step(process, job);
+        if (process >= 0)
+            close(process);
+    }
+    if (list != NULL)
+        closedir(list);
+    if (proc >= 0)
+        close(proc);
+    return is;
+}
+
+/* What a process of a user says of itself counts for nothing. */
+static enum process_job by_node(int process, uint32_t job)
+{
+    if (is_of_guard(process))
+        return PROCESS_FLUSHES;
+    return process_job_is_here(job) ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
+}
+
 static enum process_job of_process(int process, uint32_t job)
 {
     char *text = text_of(process, "cgroup");
@@ -193,17 +298,14 @@ static enum process_job of_process(int process, uint32_t job)
     free(text);
     if (number > 0)
         return number == job ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
-    return by_environment(process, job);
+    return may_read(process) ? by_environment(process, job) : by_node(process, job);
 }
 
 enum process_job process_job(pid_t pid, uint32_t job)
 {
+    int process = open_process(pid);
     enum process_job result;
-    char path[32];
-    int process;
 
-    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-    process = open(path, O_DIRECTORY | OPEN_FLAGS);
     if (process < 0)
         return errno == ENOENT ? PROCESS_OF_OTHER : PROCESS_UNKNOWN;
     result = of_process(process, job);

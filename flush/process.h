@@ -15,10 +15,16 @@ enum process_job {
     PROCESS_OF_JOB,
     PROCESS_OF_OTHER, /* of another job or of none, or it has ended */
     PROCESS_UNKNOWN,  /* the process cannot be read */
+    PROCESS_FLUSHES,  /* its guard lives (start.h). To root only */
 };
 
-/* Slurm's cgroup decides, which no user can choose. Where jobs have none, SLURM_JOB_ID does; but
- * root does not read that of a user's process. */
+#define PROCESS_GUARD "elastic-guard" /* the name of a guard */
+
+/* Slurm's cgroup decides, which no user can choose. Where jobs have none, SLURM_JOB_ID does. But
+ * root does not read that of a user's process: then it is one of the job if that is here. */
 enum process_job process_job(pid_t pid, uint32_t job);
+
+/* Has slurmd a step of that job on this node? For root. */
+bool process_job_is_here(uint32_t job);
 
 #endif

@@ -20,8 +20,7 @@ enum slot {
 /* Numbers of a user's slots. */
 #define SLOT_USER_SWEEP 0
 #define SLOT_USER_RUNS  1 /* the first of those for jobs that end */
-#define SLOT_USER_REST  9 /* the one that removes what the user's rights cannot */
-#define SLOT_USER_MAX   10
+#define SLOT_USER_MAX   9
 
 #define SLOT_STRANGERS UINT32_MAX /* no uid: all that are not those of users */
 

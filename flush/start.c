@@ -15,15 +15,19 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <syslog.h>
 #include <unistd.h>
 
+#include "flush/bounds.h"
 #include "flush/guard.h"
+#include "flush/process.h"
 
 #define PROGRAM    "elastic-flush"
 #define NAMES_MAX  20 /* seconds for the service that knows users and groups */
 #define ARGV_MAX   (START_RUNS_MAX + 16)
 #define KEEP_TIME  3600 /* seconds for a flush; nobody waits for it so long */
 #define REMOVAL    60   /* seconds more, in which it removes what it has written */
+#define BOUNDS_CPU 65   /* seconds of computing for the bounds; it stops by itself before */
 #define EXIT_START 126
 /* For what a user has written about snapshots and checkpoints: of a manifest a dozen bytes for
  * each. Where that is not enough for a checkpoint (8 MiB, some hundred thousand files), it counts
@@ -93,15 +97,16 @@ static int become(const struct start *start)
     return getuid() == uid && geteuid() == uid ? 0 : -1;
 }
 
-static _Noreturn void run(const struct start *start, const char *path, int output)
+static _Noreturn void run(const struct start *start, const char *path)
 {
     static char *environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
     char keep_time[32], max_age[32], keep[48], keep_runs[32], paths[START_RUNS_MAX][PATH_MAX];
     const char *argv[ARGV_MAX] = {PROGRAM};
-    int none = open("/dev/null", O_RDWR | O_CLOEXEC), count = 1;
+    int count = 1;
 
-    for (int i = 0; start->flags[i] != NULL; i++)
-        argv[count++] = start->flags[i];
+    argv[count++] = start->sweep ? "--sweep" : "--remove";
+    if (!start->sweep)
+        argv[count++] = "--kill";
     snprintf(keep_time, sizeof(keep_time), "--keep-time=%d", KEEP_TIME);
     snprintf(max_age, sizeof(max_age), "--max-age=%d", start->age > 0 ? start->age : 1);
     snprintf(keep, sizeof(keep), "--keep-bytes=%" PRId64, start->share);
@@ -114,15 +119,14 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
         argv[count++] = keep_runs;
     }
     argv[count++] = "--";
-    for (int i = 0; i < start->count && i < START_RUNS_MAX; i++) {
+    for (int i = 0; i < start->count; i++) {
         snprintf(paths[i], PATH_MAX, "%s/%s", start->places[start->runs[i].place].path,
                  start->runs[i].name);
         argv[count++] = paths[i];
     }
     setsid();
-    dup2(none, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    dup2(STDOUT_FILENO, STDERR_FILENO);
     /* Of what slurmd may have left open nothing is the user's. */
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     fcntl(start->slot, F_SETFD, 0);
@@ -132,24 +136,96 @@ static _Noreturn void run(const struct start *start, const char *path, int outpu
     _exit(EXIT_START);
 }
 
-/* It has nothing open but the end of the pipe. slurmd kills the process group of its script when
- * that ends. */
-static _Noreturn void guard(const struct start *start, const char *path, int output)
+static bool is_kept(int fd, const struct start *start)
 {
-    pid_t pid;
+    for (int i = 0; i < PLACES_MAX; i++)
+        if (fd == start->places[i].fd)
+            return true;
+    return fd <= STDERR_FILENO || fd == start->slot;
+}
+
+/* A sweep has the lock of its turn open: others wait for that, and not for this process. */
+static void close_others(const struct start *start)
+{
+    int highest = start->slot > STDERR_FILENO ? start->slot : STDERR_FILENO;
+
+    for (int i = 0; i < PLACES_MAX; i++)
+        if (start->places[i].fd > highest)
+            highest = start->places[i].fd;
+    for (int fd = 0; fd <= highest; fd++)
+        if (!is_kept(fd, start))
+            close(fd);
+    close_range((unsigned int)highest + 1, ~0U, 0);
+}
+
+/* slurmd kills the process group of its script when that ends. */
+static void prepare_guard(const struct start *start, int output)
+{
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     setsid();
     signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
     alarm(0); /* the limit of whoever waits for the flush */
-    pid = fork();
-    if (pid == 0)
-        run(start, path, output);
-    prctl(PR_SET_NAME, "elastic-guard");
-    dup2(output, STDIN_FILENO);
-    close_range(STDIN_FILENO + 1, ~0U, 0);
-    if (pid < 0 || chdir("/") != 0)
+    prctl(PR_SET_NAME, PROCESS_GUARD);
+    dup2(none, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(none, STDERR_FILENO);
+    close_others(start);
+    openlog("slurm-elastic", 0, LOG_USER);
+    if (chdir("/") != 0)
         _exit(EXIT_START);
-    _exit(guard_wait(pid, KEEP_TIME + REMOVAL) == GUARD_STOPPED ? START_STOPPED : 0);
+}
+
+static void wait_for_flush(pid_t pid)
+{
+    if (pid < 0) {
+        printf("cannot start " PROGRAM ": %s\n", strerror(errno));
+        return;
+    }
+    switch (guard_wait(pid, KEEP_TIME + REMOVAL)) {
+    case GUARD_STOPPED:
+        printf("not flushed: another process of the user has stopped elastic-flush: killed; left "
+               "for later\n");
+        break;
+    case GUARD_ENDED:
+    case GUARD_LATE:
+    case GUARD_STUCK:
+    default:
+        break;
+    }
+}
+
+/* Whatever it meets, it ends when it has computed for so long. */
+static void keep_bounds(const struct start *start, const bool *filled)
+{
+    const struct rlimit limit = {.rlim_cur = BOUNDS_CPU, .rlim_max = BOUNDS_CPU};
+    const struct bounds bounds = {.sweep = start->sweep,
+                                  .bytes = start->share,
+                                  .runs = start->keep_runs,
+                                  .age = start->age,
+                                  .prints = start->prints};
+
+    setrlimit(RLIMIT_CPU, &limit);
+    bounds_apply(start->places, start->runs, start->count, filled, &bounds);
+}
+
+static _Noreturn void guard(const struct start *start, const char *path, int output)
+{
+    bool filled[START_RUNS_MAX];
+
+    prepare_guard(start, output);
+    bounds_look(start->places, start->runs, start->count, filled);
+    if (start->slot >= 0) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            run(start, path);
+        wait_for_flush(pid);
+    }
+    keep_bounds(start, filled);
+    fflush(stdout);
+    _exit(0);
 }
 
 pid_t start_flush(const struct start *start, int *output, struct error *err)
@@ -160,6 +236,7 @@ pid_t start_flush(const struct start *start, int *output, struct error *err)
 
     if (path_of_program(path) != 0 || pipe2(ends, O_CLOEXEC) != 0)
         return error_set(err, "cannot start " PROGRAM ": %s", strerror(errno));
+    fflush(stdout); /* else both processes have what is in it */
     pid = fork();
     if (pid == 0)
         guard(start, path, ends[1]);

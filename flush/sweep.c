@@ -15,8 +15,6 @@
 
 #include "common/monotonic.h"
 #include "common/stop.h"
-#include "flush/rest.h"
-#include "flush/said.h"
 #include "flush/slot.h"
 #include "flush/start.h"
 #include "flush/users.h"
@@ -27,7 +25,6 @@
 #define AT_A_TIME    4   /* users whose directories are flushed at the same time */
 #define USER_LIMIT   10  /* seconds, after which another user is begun */
 #define LIMIT        300 /* seconds for a sweep */
-#define TEXT_MAX     65536
 
 /* The directories of one user, which one process flushes. */
 struct user {
@@ -36,8 +33,6 @@ struct user {
     int count;
     int output; /* -1: not begun, or over */
     time_t began;
-    char *text;
-    size_t used;
 };
 
 struct sweep {
@@ -92,82 +87,35 @@ static int take_slot(const struct sweep *sweep, const struct user *user)
     return slot_take_user(place_first(sweep->places), &run, SLOT_USER_SWEEP, NULL);
 }
 
-/* The process holds the user's slot until it ends: where one hangs, no other is begun. */
+/* The process holds the user's slot until it ends: where one hangs, no other is begun. Then root
+ * keeps the bounds only. */
 static void begin(struct sweep *sweep, struct user *user)
 {
-    static const char *const flags[] = {"--sweep", NULL};
-    struct start start = {.flags = flags,
+    struct start start = {.sweep = true,
                           .places = sweep->places,
                           .runs = user->runs,
                           .count = user->count,
                           .share = sweep->share,
                           .keep_runs = RUNS_KEPT,
-                          .age = sweep->age};
+                          .age = sweep->age,
+                          .slot = take_slot(sweep, user)};
 
-    for (int i = 0; i < user->count; i++)
-        place_uncover(&sweep->places[user->runs[i].place], user->runs[i].name);
-    start.slot = take_slot(sweep, user);
-    if (start.slot < 0)
-        return;
-    user->text = malloc(TEXT_MAX);
     user->began = monotonic_s();
-    if (user->text == NULL || start_flush(&start, &user->output, NULL) < 0)
+    if (start_flush(&start, &user->output, NULL) < 0)
         user->output = -1;
-    close(start.slot);
+    if (start.slot >= 0)
+        close(start.slot);
 }
 
-static bool says(const char *line, const char *text)
+/* What its guard says goes to the system's log; it ends when the guard does. */
+static void read_output(struct user *user)
 {
-    return strncmp(line, text, strlen(text)) == 0;
-}
+    char text[4096];
 
-/* One line for each directory, in their order. Empty directories stay where root has made them. Any
- * process of the user may kill the flush, so nothing of what that has not come to stays longer than
- * it may. Where others need the place that is no longer than this try. */
-static void end(struct sweep *sweep, struct user *user)
-{
-    const struct lock_terms looked = {.ended = true};
-    const struct lock_terms unseen = {.sweep = true, .max_age = sweep->age};
-    const struct lock_terms unread = {
-        .sweep = true, .max_age = sweep->age, .unread = sweep->share > 0};
-    struct lock_terms terms[RUNS_OF_USER];
-    struct place_run left[RUNS_OF_USER];
-    char *rest = user->text;
-    int count = 0;
-
+    if (read(user->output, text, sizeof(text)) > 0)
+        return;
     close(user->output);
     user->output = -1;
-    rest[user->used] = '\0';
-    for (int i = 0; i < user->count; i++) {
-        const char *line = rest;
-        char *newline = strchr(rest, '\n');
-        bool killed;
-
-        if (newline != NULL) {
-            *newline = '\0';
-            rest = newline + 1;
-        }
-        killed = newline == NULL || says(line, SAID_ERROR SAID_ENDED);
-        if (killed || says(line, SAID_ERROR SAID_NOT_REMOVED)) {
-            terms[count] = killed ? unread : says(line, SAID_ERROR SAID_UNSEEN) ? unseen : looked;
-            left[count] = user->runs[i];
-            count += sweep->places[user->runs[i].place].alone;
-        } else if (strcmp(line, SAID_IN_USE) != 0)
-            place_remove(&sweep->places[user->runs[i].place], user->runs[i].name);
-    }
-    if (count > 0)
-        rest_remove(sweep->places, left, count, terms, NULL, NULL);
-    free(user->text);
-}
-
-static void read_output(struct sweep *sweep, struct user *user)
-{
-    ssize_t got = read(user->output, user->text + user->used, TEXT_MAX - 1 - user->used);
-
-    if (got > 0)
-        user->used += (size_t)got;
-    else
-        end(sweep, user);
 }
 
 /* Wait a second, or until some process says something. Returns how many are waited for, but for
@@ -187,7 +135,7 @@ static int wait_for_users(struct sweep *sweep, int *all)
     if (count > 0 && poll(polls, count, 1000) > 0)
         for (nfds_t i = 0; i < count; i++)
             if (polls[i].revents != 0)
-                read_output(sweep, of[i]);
+                read_output(of[i]);
     *all = 0;
     for (nfds_t i = 0; i < count; i++)
         if (of[i]->output >= 0) {

@@ -464,6 +464,104 @@ all_are_done() {
         wait_for 30 eval "[[ \$(ls $WORK/place) == busy ]]"'
 }
 
+# full JOB: the run directory of a killed agent with 80 MB beside its snapshot. Sets dir.
+full() {
+    dir=$WORK/place/elastic-$USER_ID-$1.0-n1
+    leave "$1" 10 /dev/null/x
+    as_user sh -c "head -c 80000000 /dev/zero >$dir/more"
+}
+
+# gone: the directory, when nobody works on it any more.
+gone() {
+    wait_for 30 nobody_removes
+    [[ ! -e $dir ]]
+}
+
+@test "whatever a process of the user does to a flush, root keeps the user within the bounds" {
+    export -f in_memory wait_for full gone nobody_removes holds
+    stub "eval \"\$(<$WORK/does)\""
+    unshare --mount bash -ec '
+        in_memory 256M
+        for does in "kill -KILL \$\$" "echo flushed: all of it" "exit 3" "sleep 3" "kill -STOP \$\$"; do
+            echo "$does" >"$WORK/does"
+            full 12
+            hook epilog 12
+            gone || { echo "$does: $dir stays"; exit 1; }
+        done
+        echo "exit 3" >"$WORK/does"
+        full 12
+        hook prolog 99
+        gone
+        # Where none can be started, since one hangs.
+        echo "while [[ -e $WORK/hangs ]]; do sleep 0.1; done" >"$WORK/does"
+        touch "$WORK/hangs"
+        leave 11 10 /dev/null/x
+        hook prolog 99
+        wait_for 30 grep -q "^$USER_ID .*elastic-$USER_ID-11" "$OUT"
+        full 12
+        hook prolog 99
+        wait_for 30 test ! -e "$dir"
+        rm "$WORK/hangs"
+        wait_for 30 nobody_removes
+        [[ -e $WORK/place/elastic-$USER_ID-11.0-n1/snapshot/0/complete.json ]]
+        # A process that says it is of the job.
+        unset STUB
+        for script in epilog prolog; do
+            full 12
+            holds 12 "$dir/agent.lock"
+            hook $script "$([[ $script == epilog ]] && echo 12 || echo 99)"
+            gone
+        done'
+}
+
+@test "a directory whose job is on the node stays, and goes when it is not, where jobs have no cgroups" {
+    export -f in_memory wait_for full gone nobody_removes holds
+    cp /bin/sleep "$WORK/slurmstepd"
+    unshare --mount bash -ec '
+        in_memory 256M
+        for lock in held none; do
+            (exec -a "slurmstepd: [4000012.0]" "$WORK/slurmstepd" 1000) &
+            step=$!
+            echo "$step" >>"$WORK/pids"
+            full 4000012
+            if [[ $lock == held ]]; then holds 4000012 "$dir/agent.lock"; else rm "$dir/agent.lock"; fi
+            wait_for 30 grep -q "^slurmstepd: .4000012" "/proc/$step/cmdline"
+            hook prolog 99
+            ! gone || { echo "$lock: removed"; exit 1; }
+            kill "$step"
+            wait "$step" || true
+            hook prolog 99
+            gone || { echo "$lock: stays"; exit 1; }
+        done'
+}
+
+@test "a mount on the lock of a directory keeps nothing in memory, and no flush waiting" {
+    [[ -e /dev/fuse ]] || skip 'no FUSE here'
+    export -f in_memory wait_for full gone nobody_removes cover
+    unshare --mount bash -ec '
+        in_memory 256M
+        full 12
+        cover "$dir/agent.lock" alive 100000
+        hook epilog 12
+        gone'
+}
+
+@test "who renews the times of a directory keeps it no longer" {
+    export -f in_memory wait_for nobody_removes
+    unshare --mount bash -ec '
+        in_memory 64M
+        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        leave 12 10 /dev/null/x
+        as_user sh -c "while chmod 700 $dir; do sleep 0.1; done" 2>/dev/null &
+        echo "$!" >>"$WORK/pids"
+        swept() {
+            "$LIBEXEC/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-99.0-n1 "$WORK/place" || true
+            wait_for 30 nobody_removes
+            [[ ! -e $dir ]]
+        }
+        wait_for 30 swept'
+}
+
 # silent_fuse PATH: a file system of the user there, which never answers. Sets fuse, its process; ends the shell with 77
 # where none can be mounted.
 silent_fuse() {
@@ -651,7 +749,7 @@ attack() {
     cat "$WORK/said"
     [[ $(wc -l <"$WORK/said") == 2 ]]
     grep -q '^elastic-flush: not removed: .*; junk: Permission denied$' "$WORK/said"
-    grep -q "/elastic-65533-12.0-n1: removed by root\$" "$WORK/said"
+    grep -q "/elastic-65533-12.0-n1: removed by root: junk belongs to uid 100005\$" "$WORK/said"
 }
 
 # holds JOB FILE: a process of the user holds its lock, of that job as far as it says itself.
