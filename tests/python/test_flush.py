@@ -680,7 +680,7 @@ class Removing(Base):
             self.directory.chmod(above)
             self.run_dir.chmod(own)
             line = self.flush("--remove", status=1, says="it is no run directory")
-            self.assertIn("not removed, unseen: ", line)
+            self.assertIn("not removed: ", line)
             self.assertTrue((self.run_dir / "snapshot/0/state.pt").exists())
         for above, own in ((0o1777, 0o700), (0o755, 0o777)):
             self.run_dir.mkdir(0o700, exist_ok=True)
