@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,25 @@ static int add_directory(struct content *content, int dir, const char *name, int
     return rc;
 }
 
+/* ACLs, and what users name user.*: tmpfs keeps them in no block. That of a directory may have 128
+ * KiB. What the system sets is small. */
+static int64_t attributes_of(int dir, const char *name)
+{
+    char path[PATH_MAX], names[XATTR_LIST_MAX];
+    int64_t sum = 0;
+    ssize_t len;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
+    len = llistxattr(path, names, sizeof(names));
+    for (const char *at = names; len > 0 && at < names + len; at += strlen(at) + 1) {
+        ssize_t bytes = lgetxattr(path, at, NULL, 0);
+
+        if (bytes > 0 && strncmp(at, "trusted.", 8) != 0 && strncmp(at, "security.", 9) != 0)
+            sum += bytes;
+    }
+    return sum;
+}
+
 /* AT_STATX_DONT_SYNC: no file system that is mounted there is asked. */
 static int add(struct content *content, int dir, const char *name, int depth, struct error *why)
 {
@@ -68,7 +88,7 @@ static int add(struct content *content, int dir, const char *name, int depth, st
         return error_set(why, "something is mounted on %s", error_value(name).text);
     if (st.stx_uid != content->uid)
         return error_set(why, "%s belongs to uid %" PRIu32, error_value(name).text, st.stx_uid);
-    content->bytes += (int64_t)st.stx_blocks * 512;
+    content->bytes += (int64_t)st.stx_blocks * 512 + attributes_of(dir, name);
     if (++content->entries > ENTRIES_FREE)
         content->bytes += sysconf(_SC_PAGESIZE);
     if (content->entries > ENTRIES_MAX)
@@ -101,6 +121,7 @@ static int measure(int dir, const struct snapshot_run *run, int64_t *bytes, stru
     if (st.st_uid != run->uid)
         return error_set(why, "it belongs to uid %u", (unsigned int)st.st_uid);
     content.device = st.st_dev;
+    content.bytes = attributes_of(dir, ".");
     if (add_all(&content, dir, 0, why) != 0)
         return -1;
     *bytes = content.bytes;
@@ -198,6 +219,18 @@ static int open_run(const struct place *place, const struct place_run *run)
 
     place_uncover(place, run->name);
     return entry_open_same(place->fd, run->name, S_IFDIR, &st, NULL);
+}
+
+void bounds_begin_anew(const struct place *place, const char *name)
+{
+    struct stat st;
+    int dir = place->alone ? entry_open_same(place->fd, name, S_IFDIR, &st, NULL) : -1;
+
+    if (dir < 0)
+        return;
+    if (fremovexattr(dir, ENDED) != 0)
+        errno = 0; /* there is none, as a rule */
+    close(dir);
 }
 
 void bounds_look(const struct place places[PLACES_MAX], const struct place_run *runs, int count,

@@ -30,4 +30,7 @@ void bounds_look(const struct place places[PLACES_MAX], const struct place_run *
 void bounds_apply(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
                   const bool *filled, const struct bounds *bounds);
 
+/* The job of that run directory lives: its time begins anew when it has ended. */
+void bounds_begin_anew(const struct place *place, const char *name);
+
 #endif

@@ -117,12 +117,13 @@ bool lock_is_used(int dir, const struct snapshot_run *run, const struct lock_ter
 {
     enum lock lock = look_for_agent(dir, run, terms->sweep ? 0 : AGENT_MS);
 
+    /* A job may have another agent later. */
+    if (terms->root && terms->sweep && process_job_is_here(run->job))
+        return true;
     if (lock == LOCK_UNKNOWN)
         return !terms->ended;
     if (lock != LOCK_NONE || !terms->sweep)
         return lock == LOCK_LIVES || lock == LOCK_FLUSHED;
-    if (terms->root && process_job_is_here(run->job))
-        return true;
     return (terms->max_age <= 0 || !clear_is_old(dir, terms->max_age)) &&
            (clear_is_empty(dir) || (!terms->root && !clear_is_old(dir, UNUSED_MAX)));
 }

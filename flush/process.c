@@ -140,10 +140,13 @@ static bool is_users(const char *controllers, const char *path, int len)
     return false;
 }
 
-/* The number in the first "/job_NUMBER" of a path that is a directory of root's: the job, and not
- * what the job has made below. 0: there is none. */
-static unsigned long job_in_path(const char *controllers, const char *path)
+/* The number in a "/job_NUMBER" of a path that is a directory of root's: the job, and not what the
+ * job has made below. A Slurm may run in a job of another one, so it is `wanted` if one of them is.
+ * 0: there is none. */
+static unsigned long job_in_path(const char *controllers, const char *path, uint32_t wanted)
 {
+    unsigned long first = 0;
+
     for (const char *at = path; (at = strstr(at, CGROUP_JOB)) != NULL;) {
         char *end = NULL;
         unsigned long job;
@@ -151,14 +154,17 @@ static unsigned long job_in_path(const char *controllers, const char *path)
         at += strlen(CGROUP_JOB);
         job = *at >= '1' && *at <= '9' ? strtoul(at, &end, 10) : 0;
         if (job > 0 && (*end == '/' || *end == '\0') &&
-            !is_users(controllers, path, (int)(end - path)))
-            return job;
+            !is_users(controllers, path, (int)(end - path))) {
+            if (job == wanted)
+                return job;
+            first = first > 0 ? first : job;
+        }
     }
-    return 0;
+    return first;
 }
 
 /* The lines are NUMBER:CONTROLLERS:PATH. Changes the text. */
-static unsigned long job_in(char *cgroups)
+static unsigned long job_in(char *cgroups, uint32_t wanted)
 {
     unsigned long job = 0;
     char *line;
@@ -172,7 +178,7 @@ static unsigned long job_in(char *cgroups)
             continue;
         if (strncmp(controllers, "name=", 5) == 0)
             controllers += 5;
-        job = job_in_path(controllers, line);
+        job = job_in_path(controllers, line, wanted);
     }
     return job;
 }
@@ -243,43 +249,68 @@ static bool is_of_guard(int process)
     return is;
 }
 
-/* The title that Slurm gives the process of a step: "slurmstepd: [71.0]", "slurmstepd:
- * [71.batch]". */
-static bool is_of_step(int process, uint32_t job)
+/* By the title that Slurm gives it: "slurmstepd: [71.0]", "slurmstepd: [71.batch]". 0: it is none. */
+static uint32_t job_of_step(int process)
 {
     char *status = text_of(process, "status"), *title = NULL, *end;
-    bool is = false;
+    unsigned long job = 0;
 
     if (status != NULL && is_of_root(status) && has_name(status, "slurmstepd"))
         title = text_of(process, "cmdline");
     if (title != NULL && strncmp(title, STEP_TITLE, strlen(STEP_TITLE)) == 0)
-        is = strtoul(title + strlen(STEP_TITLE), &end, 10) == job && *end == '.';
+        job = strtoul(title + strlen(STEP_TITLE), &end, 10);
+    if (job > 0 && *end != '.')
+        job = 0;
     free(title);
     free(status);
-    return is;
+    return job <= UINT32_MAX ? (uint32_t)job : 0;
 }
 
-bool process_job_is_here(uint32_t job)
+static void add_job(struct process_jobs *jobs, int process)
+{
+    uint32_t job = job_of_step(process);
+
+    if (job > 0 && !process_has_job(jobs, job) && jobs->count < PROCESS_JOBS_MAX)
+        jobs->jobs[jobs->count++] = job;
+}
+
+void process_jobs(struct process_jobs *jobs)
 {
     int proc = open("/proc", OPEN_FLAGS | O_DIRECTORY);
     DIR *list = proc >= 0 ? entry_list(proc) : NULL;
     const char *name;
-    bool is = false;
 
-    while (list != NULL && !is && !stop_asked() && (name = entry_next(list)) != NULL) {
+    jobs->count = 0;
+    while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL) {
         int process = name[0] >= '1' && name[0] <= '9'
                           ? openat(proc, name, O_DIRECTORY | OPEN_FLAGS)
                           : -1;
 
-        is = process >= 0 && is_of_step(process, job);
-        if (process >= 0)
+        if (process >= 0) {
+            add_job(jobs, process);
             close(process);
+        }
     }
     if (list != NULL)
         closedir(list);
     if (proc >= 0)
         close(proc);
-    return is;
+}
+
+bool process_has_job(const struct process_jobs *jobs, uint32_t job)
+{
+    for (int i = 0; i < jobs->count; i++)
+        if (jobs->jobs[i] == job)
+            return true;
+    return false;
+}
+
+bool process_job_is_here(uint32_t job)
+{
+    struct process_jobs jobs;
+
+    process_jobs(&jobs);
+    return process_has_job(&jobs, job);
 }
 
 /* What a process of a user says of itself counts for nothing. */
@@ -293,7 +324,7 @@ static enum process_job by_node(int process, uint32_t job)
 static enum process_job of_process(int process, uint32_t job)
 {
     char *text = text_of(process, "cgroup");
-    unsigned long number = text != NULL ? job_in(text) : 0;
+    unsigned long number = text != NULL ? job_in(text, job) : 0;
 
     free(text);
     if (number > 0)

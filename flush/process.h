@@ -24,7 +24,17 @@ enum process_job {
  * root does not read that of a user's process: then it is one of the job if that is here. */
 enum process_job process_job(pid_t pid, uint32_t job);
 
-/* Has slurmd a step of that job on this node? For root. */
+#define PROCESS_JOBS_MAX 4096
+
+/* The jobs of which slurmd has a step on this node. */
+struct process_jobs {
+    uint32_t jobs[PROCESS_JOBS_MAX];
+    int count;
+};
+
+/* What root sees now. */
+void process_jobs(struct process_jobs *jobs);
+bool process_has_job(const struct process_jobs *jobs, uint32_t job);
 bool process_job_is_here(uint32_t job);
 
 #endif

@@ -10,11 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/entry.h"
 #include "common/monotonic.h"
 #include "common/stop.h"
+#include "flush/bounds.h"
+#include "flush/clear.h"
+#include "flush/process.h"
 #include "flush/slot.h"
 #include "flush/start.h"
 #include "flush/users.h"
@@ -41,6 +46,7 @@ struct sweep {
     int age;
     const struct snapshot_run *own; /* whose job is left out */
     int place;                      /* that is being listed */
+    struct process_jobs jobs;       /* that are on the node */
     uid_t uids[USERS_MAX];
     struct user users[USERS_MAX];
     int count;
@@ -60,9 +66,23 @@ static struct place_run *room_for(const struct place_run *next, struct user *use
     return place_newest_first(next, oldest) < 0 ? oldest : NULL;
 }
 
+/* Nothing is in it: it may be that of a job which begins. */
+static bool is_empty(const struct place *place, const char *name)
+{
+    struct stat st;
+    int dir = entry_open_same(place->fd, name, S_IFDIR, &st, NULL);
+    bool empty = dir >= 0 && clear_is_empty(dir);
+
+    if (dir >= 0)
+        close(dir);
+    return empty;
+}
+
+/* What keeps root from looking at others does not count: a user may have any number of these. */
 static void add_run(void *arg, const struct snapshot_run *run)
 {
     struct sweep *sweep = arg;
+    const struct place *place = &sweep->places[sweep->place];
     struct place_run next = {.run = *run, .place = sweep->place}, *room;
     int i = 0;
 
@@ -70,11 +90,18 @@ static void add_run(void *arg, const struct snapshot_run *run)
         return;
     while (i < sweep->count && sweep->uids[i] != run->uid)
         i++;
-    room = i < sweep->count ? room_for(&next, &sweep->users[i]) : NULL;
-    if (room == NULL)
+    if (i == sweep->count)
         return;
     place_name(next.name, run);
-    *room = next;
+    if (process_has_job(&sweep->jobs, run->job)) {
+        bounds_begin_anew(place, next.name);
+        return;
+    }
+    if (is_empty(place, next.name))
+        return;
+    room = room_for(&next, &sweep->users[i]);
+    if (room != NULL)
+        *room = next;
 }
 
 /* Of the uids that are nobody's one process at a time runs, too. */
@@ -180,6 +207,7 @@ static void sweep_node(const struct place places[PLACES_MAX], const struct snaps
         sweep->users[i].output = -1;
     if (last_is_stranger)
         sweep->users[sweep->count - 1].stranger = true;
+    process_jobs(&sweep->jobs);
     for (sweep->place = 0; sweep->place < PLACES_MAX; sweep->place++)
         place_each(&places[sweep->place], own->node, add_run, sweep);
     sweep->share = place_share(place_first(places));

@@ -504,6 +504,26 @@ gone() {
         rm "$WORK/hangs"
         wait_for 30 nobody_removes
         [[ -e $WORK/place/elastic-$USER_ID-11.0-n1/snapshot/0/complete.json ]]
+        # However many later ones are empty, or of jobs that live.
+        for job in {100..140}; do own "elastic-$USER_ID-$job.0-n1"; done
+        full 12
+        hook prolog 99
+        gone
+        # What is in no block.
+        full 12
+        as_user sh -c ": >$dir/more"
+        as_user /usr/bin/python3 - "$dir" <<PY
+import os, struct, sys
+acl = struct.pack("<I", 2) + struct.pack("<HHI", 1, 7, 2**32 - 1)
+acl += b"".join(struct.pack("<HHI", 2, 7, uid) for uid in range(100000, 108000))
+acl += b"".join(struct.pack("<HHI", tag, 7, 2**32 - 1) for tag in (4, 16, 32))
+for i in range(700):
+    os.mkdir(f"{sys.argv[1]}/{i}")
+    for kind in "access", "default":
+        os.setxattr(f"{sys.argv[1]}/{i}", f"system.posix_acl_{kind}", acl)
+PY
+        hook prolog 99
+        gone
         # A process that says it is of the job.
         unset STUB
         for script in epilog prolog; do
@@ -519,12 +539,13 @@ gone() {
     cp /bin/sleep "$WORK/slurmstepd"
     unshare --mount bash -ec '
         in_memory 256M
-        for lock in held none; do
+        for lock in held free none; do
             (exec -a "slurmstepd: [4000012.0]" "$WORK/slurmstepd" 1000) &
             step=$!
             echo "$step" >>"$WORK/pids"
             full 4000012
-            if [[ $lock == held ]]; then holds 4000012 "$dir/agent.lock"; else rm "$dir/agent.lock"; fi
+            [[ $lock != held ]] || holds 4000012 "$dir/agent.lock"
+            [[ $lock != none ]] || rm "$dir/agent.lock"
             wait_for 30 grep -q "^slurmstepd: .4000012" "/proc/$step/cmdline"
             hook prolog 99
             ! gone || { echo "$lock: removed"; exit 1; }
