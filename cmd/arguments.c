@@ -577,9 +577,24 @@ static const struct syntax *find_action(const char *word, struct arguments *argu
     return NULL;
 }
 
+/* What others call it. */
+static const char *const other_words[][2] = {
+    {"status", "show"}, {"info", "show"}, {"why", "show"},    {"ls", "list"},
+    {"ps", "list"},     {"jobs", "list"}, {"size", "resize"}, {"log", "logs"},
+};
+
 int arguments_unknown(const char *name, struct error *err)
 {
-    char known[512] = "";
+    char known[512] = "", nearest[128] = "";
+    for (size_t i = 0; i < sizeof(other_words) / sizeof(*other_words); i++)
+        if (strcmp(name, other_words[i][0]) == 0)
+            text_append(nearest, sizeof(nearest), "'%s'", other_words[i][1]);
+    for (size_t i = 0; nearest[0] == '\0' && i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
+        if (strlen(name) > 2 && text_distance(name, syntaxes[i].name) == 1)
+            text_append(nearest, sizeof(nearest), "'%s'", syntaxes[i].name);
+    if (nearest[0] != '\0')
+        return error_set(err, "unknown command '%s'; did you mean %s? 'selastic --help' lists all",
+                         error_value(name).text, nearest);
     for (size_t i = 0; i < sizeof(syntaxes) / sizeof(*syntaxes); i++)
         text_append(known, sizeof(known), "%s, ", syntaxes[i].name);
     return error_set(err, "unknown command '%s'; commands: %shelp", error_value(name).text, known);

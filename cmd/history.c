@@ -161,8 +161,12 @@ static json_object *from_files(const struct arguments *arguments, const struct s
     if (find_place(arguments, site, info, place, err) < 0)
         return NULL;
     json_object *history = read_history(arguments, place, &reading);
-    if (history == NULL)
-        error_set(err, "%.200s, and there is no history to read (%.280s)", why->text, reading.text);
+    if (history == NULL) {
+        const char *advice = strstr(why->text, QUERY_HISTORY);
+        int length = advice != NULL ? (int)(advice - why->text) : 200;
+        error_set(err, "%.*s, and there is no history to read (%.280s)", length, why->text,
+                  reading.text);
+    }
     return history;
 }
 

@@ -38,7 +38,7 @@ static int find_owner(uint32_t job_id, uid_t *uid, gid_t *gid, struct error *err
     int rc = slurm_client_job(job_id, &info, err);
 
     if (rc == 0 && info == NULL)
-        rc = error_set(err, "job %u: Slurm does not know it", job_id);
+        rc = error_set(err, "Slurm knows no job %u (any more)", job_id);
     if (rc == 0) {
         *uid = info->uid;
         *gid = info->gid;
@@ -104,9 +104,9 @@ static int find_file(struct logs *logs, uint32_t job_id, FILE **file, struct err
     gid_t gid = 0;
 
     deadline_enter_slurm();
-    int rc = slurm_client_stdout(job_id, &path, err);
+    int rc = find_owner(job_id, &uid, &gid, err);
     if (rc == 0)
-        rc = find_owner(job_id, &uid, &gid, err);
+        rc = slurm_client_stdout(job_id, &path, err);
     deadline_leave();
     /* Another user's job may write what takes over a terminal. */
     logs->clean = isatty(STDOUT_FILENO) && uid != geteuid();

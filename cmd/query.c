@@ -103,7 +103,7 @@ static enum query_result refuse_state(const struct job_info *info, struct error 
     case JOB_KIND_UNKNOWN:
     case JOB_KIND_ENDING:
     case JOB_KIND_ENDED:
-        error_set(err, "job %u has ended (%s); 'selastic history %u' shows what it did", info->id,
+        error_set(err, "job %u has ended (%s)" QUERY_HISTORY "%u' shows what it did", info->id,
                   info->state_name, info->id);
         return QUERY_NOT_THERE;
     }
@@ -189,7 +189,10 @@ static enum query_result ask(const struct site *site, json_object *request, stru
     if (started < 0)
         return QUERY_SILENT;
     if (reply.answer == NULL) {
-        error_set(err, "job %u runs, but no elasticrun answers in it: %.300s", info->id, reply.why);
+        error_set(err,
+                  "job %u runs, but no elasticrun answers in it: %.300s; its script starts one by "
+                  "'srun elasticrun ...'",
+                  info->id, reply.why);
         return QUERY_SILENT;
     }
     query->answer = reply.answer;
@@ -208,10 +211,9 @@ static enum query_result find(struct site *site, uint32_t job_id, bool guest, st
         query->addresses = node_addresses(site, query->info->nodes, ASK_NODES_MAX);
     deadline_leave();
     if (result == QUERY_UNKNOWN)
-        error_set(
-            err,
-            "Slurm knows no job %u (any more); 'selastic history %u' may still have its history",
-            job_id, job_id);
+        error_set(err,
+                  "Slurm knows no job %u (any more)" QUERY_HISTORY "%u' may still have its history",
+                  job_id, job_id);
     return result;
 }
 

@@ -30,6 +30,9 @@ void site_destroy(struct site *site);
  * job at a time, Slurm's operators (query_leader). */
 bool site_may_ask(const struct site *site, uid_t uid);
 
+/* In err of a job that does not run, before its number and what is to be found by it. */
+#define QUERY_HISTORY "; 'selastic history "
+
 enum query_result {
     QUERY_ANSWERED,
     QUERY_UNKNOWN,   /* Slurm does not know the job (any more) */

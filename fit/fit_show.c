@@ -253,6 +253,10 @@ int fit_show(const struct fit_arguments *arguments, struct error *err)
 
 static void print_table(json_object *list)
 {
+    if (json_object_array_length(list) == 0) {
+        puts("the service has had no fits");
+        return;
+    }
     static const struct table_column columns[] = {
         {"FIT", TABLE_RIGHT},  {"MODEL", TABLE_LEFT},    {"STATUS", TABLE_LEFT},
         {"STATE", TABLE_LEFT}, {"PREVIOUS", TABLE_LEFT}, {"REASON", TABLE_LEFT},

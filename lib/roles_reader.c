@@ -101,35 +101,6 @@ const struct role_key *roles_find_key(enum roles_place place, const char *name)
     return NULL;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters have to be changed, added or taken away (Levenshtein) to get from one to the
- * other; of long names: too many. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t lengths[2] = {strlen(a), strlen(b)}, row[33];
-
-    if (lengths[0] > 32 || lengths[1] > 32)
-        return SIZE_MAX;
-    for (size_t k = 0; k <= lengths[1]; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= lengths[0]; i++) {
-        size_t before = row[0];
-
-        row[0] = i;
-        for (size_t k = 1; k <= lengths[1]; k++) {
-            size_t change = before + (a[i - 1] != b[k - 1] ? 1 : 0);
-
-            before = row[k];
-            row[k] = least(change, least(row[k], row[k - 1]) + 1);
-        }
-    }
-    return row[lengths[1]];
-}
-
 int roles_unknown_key(const struct roles_reader *reader, const struct roles_part *part,
                       enum roles_place place, const struct role *role)
 {
@@ -147,7 +118,7 @@ int roles_unknown_key(const struct roles_reader *reader, const struct roles_part
         if (!roles_key_fits(key, role))
             continue;
         text_append(all, sizeof(all), "%s%s", all[0] != '\0' ? ", " : "", key->name);
-        if (distance(key->name, part->name) <= (strlen(part->name) > 4 ? 2 : 1))
+        if (text_distance(key->name, part->name) <= (strlen(part->name) > 4 ? 2 : 1))
             text_append(nearest, sizeof(nearest), "%s'%s'", nearest[0] != '\0' ? " or " : "",
                         key->name);
     }

@@ -9,6 +9,7 @@
 #include "lib/text.h"
 
 #define RANGE_FORM "write MIN:MAX with 1 <= MIN <= MAX <= 65533"
+#define FORMS      "write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, or a list such as 2,4,8"
 #define LIST_FORM  "write the sizes in ascending order, each once, such as 2,4,8"
 
 /* One number of the text. The message calls it what ("MIN", "a size of the list"). */
@@ -19,10 +20,7 @@ static int parse_part(const char *what, const char *text, size_t len, int *value
     if (number_parse(text, len, 1, SIZES_NODES_MAX, value) == 0)
         return 0;
     if (len == 0)
-        return error_set(err,
-                         "%s is missing; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
-                         "or a list such as 2,4,8",
-                         what);
+        return error_set(err, "%s is missing; " FORMS, what);
     text_append(part, sizeof(part), "%.*s", len < sizeof(part) ? (int)len : (int)sizeof(part),
                 text);
     return error_set(err,
@@ -103,9 +101,11 @@ static int parse_list(const char *text, struct sizes *sizes, struct error *err)
     return 0;
 }
 
-/* "4": exactly so many. */
+/* "4": exactly so many. What has other characters was meant to be one of the other forms: "2-8". */
 static int parse_single(const char *text, struct sizes *sizes, struct error *err)
 {
+    if (text[strspn(text, "0123456789")] != '\0')
+        return error_set(err, "'%s' is not a number of nodes; " FORMS, error_value(text).text);
     if (parse_part("the number", text, strlen(text), &sizes->min, err) < 0)
         return -1;
     sizes->max = sizes->min;
@@ -119,9 +119,7 @@ int sizes_parse(const char *text, struct sizes *sizes, struct error *err)
     int rc;
 
     if (text[0] == '\0')
-        return error_set(
-            err, "the value is empty; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, "
-                 "or a list such as 2,4,8");
+        return error_set(err, "the value is empty; " FORMS);
     if (strpbrk(text, " \t\r\n\v\f") != NULL)
         return error_set(err,
                          "there is a blank in the value; write it without, such as 2:8 or 2,4,8");

@@ -81,6 +81,33 @@ bool text_made_of(const char *text, const char *others)
     return true;
 }
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t text_distance(const char *a, const char *b)
+{
+    size_t lengths[2] = {strlen(a), strlen(b)}, row[33];
+
+    if (lengths[0] > 32 || lengths[1] > 32)
+        return SIZE_MAX;
+    for (size_t k = 0; k <= lengths[1]; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= lengths[0]; i++) {
+        size_t before = row[0];
+
+        row[0] = i;
+        for (size_t k = 1; k <= lengths[1]; k++) {
+            size_t change = before + (a[i - 1] != b[k - 1] ? 1 : 0);
+
+            before = row[k];
+            row[k] = least(change, least(row[k], row[k - 1]) + 1);
+        }
+    }
+    return row[lengths[1]];
+}
+
 size_t strings_count(char *const *strings)
 {
     size_t count = 0;

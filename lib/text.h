@@ -20,6 +20,9 @@ size_t text_utf8_decode(const char *text, size_t len, uint32_t *code);
 
 /* Whether a text is only ASCII letters, digits and these other characters. NULL and "": false. */
 bool text_made_of(const char *text, const char *others);
+/* How many letters have to be changed, added or taken away (Levenshtein) to get from one name to
+ * the other; of more than 32 bytes: SIZE_MAX. */
+size_t text_distance(const char *a, const char *b);
 
 /* A copy of a NULL-terminated array of strings, NULL if there is none or no memory. */
 char **strings_copy(char *const *strings);

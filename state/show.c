@@ -163,6 +163,11 @@ int command_list(struct place *place, const struct options *options, struct erro
 
     if (place_list(place, &states, err) != 0)
         return -1;
+    if (!options->json && states.count == 0) {
+        print_foreign("no states in ", place_where(place));
+        states_clear(&states);
+        return 0;
+    }
     if (!options->json) {
         printf("  %-8s  %-8s  %8s  %14s  %-8s  %s\n", "STATE", "KIND", "FILES", "BYTES", "PREVIOUS",
                "RUN");

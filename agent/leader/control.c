@@ -309,7 +309,8 @@ static json_object *resize(struct leader *leader, json_object *msg)
             "error", "%lld nodes: %s has %d", (long long)nodes,
             leader_roles_any(leader) ? "on the base job the world" : "the base job itself", base);
     if (nodes < 0 || !sizes_allowed(sizes, (int)nodes))
-        return control_answer("error", "%lld nodes: allowed are %s", (long long)nodes, text);
+        return control_answer("error", "%lld node%s: allowed are %s", (long long)nodes,
+                              nodes == 1 ? "" : "s", text);
     allocation_set_user_target(leader, (int)nodes);
     job_pools_retry_now(leader);
     if (nodes > old)

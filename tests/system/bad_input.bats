@@ -89,7 +89,8 @@ no_job_was_left() { [[ -z $(as_user squeue -h) ]]; }
     at_all_doors 'MIN 8 is larger than MAX 2; write MIN:MAX with 1 <= MIN <= MAX <= 65533' 8:2
     at_all_doors "MIN '0' is not a number of nodes; allowed are whole numbers from 1 to 65533" 0:4
     at_all_doors "MAX '-4' is not a number of nodes; allowed are" 2:-4
-    at_all_doors "the number 'two' is not a number of nodes; allowed are" two
+    at_all_doors "'two' is not a number of nodes; write MIN:MAX such as 2:8, MIN:MAX:STEP such as 2:8:2, or a list" two
+    at_all_doors "'2-8' is not a number of nodes; write MIN:MAX such as 2:8" 2-8
     at_all_doors "MAX '99999999999999999999' is not a number of nodes; allowed are" 2:99999999999999999999
     at_all_doors 'STEP 4 does not lead from MIN 2 to MAX 8; use a STEP that divides 6, or a MAX of 6 or 10' 2:8:4
     at_all_doors 'a list and MIN:MAX[:STEP] exclude each other; write either 2,4,8 or 2:8:2' 2,4:8

@@ -223,6 +223,7 @@ refused() {
     refused 2 "--within=fit=soon: write start=, fit= or target= and a time" start "$SERVICE" --data=x --within=fit=soon
     refused 2 "the commands are start, show, list, log and cancel" stop "$SERVICE"
     refused 2 "'x' is no fit: a fit has a number" show "$SERVICE" x
+    [[ $(as_user selastic fit list nobody) == "the service has had no fits" ]]
     refused 3 "there is no fit 99" show "$SERVICE" 99
     run -1 fit good --from=000099
     [[ $output == *"FAILED: --from=000099: "* ]]

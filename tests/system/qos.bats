@@ -56,6 +56,8 @@ an_operator_may_look() {
     as_other games selastic show "$1" | grep -q "^Job $1.0 .* of $TB_USER: running, 4 nodes"
     run as_other games selastic resize "$1" 9
     [[ $output == *'9 nodes: allowed are 2:4'* ]]
+    run as_other games selastic resize "$1" 1
+    [[ $output == *'error: 1 node: allowed are 2:4'* ]]
     run as_other nobody selastic show "$1"
     ((status == 1)) && [[ $output == *"not permitted: job $1 belongs to $TB_USER" ]]
 }

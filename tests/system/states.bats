@@ -29,6 +29,8 @@ print(*[s["state"] + "=" + s["kind"] + "*" * s["current"] for s in json.load(sys
 }
 
 @test "states follow each other, keep their number, and the current one is a link" {
+    run -0 states list p
+    [ "$output" = "no states in p" ]
     run -0 states push p src --run "fit 1"
     [ "$output" = p/000001 ]
     states push p/ src --run "fit 2"

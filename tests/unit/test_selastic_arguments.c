@@ -555,6 +555,13 @@ static void test_bad_options(void **unused)
     assert_refused("show 12 -2", "unknown option '-2' of 'show'; see 'selastic show --help'");
     assert_refused("list --json=yes", "option '--json=yes' takes no value");
     assert_refused("list --help=yes", "option '--help=yes' takes no value");
+    assert_refused("status 12",
+                   "unknown command 'status'; did you mean 'show'? 'selastic --help' lists all");
+    assert_refused(
+        "hostory 12",
+        "unknown command 'hostory'; did you mean 'history'? 'selastic --help' lists all");
+    assert_refused("sho 12",
+                   "unknown command 'sho'; did you mean 'show'? 'selastic --help' lists all");
     assert_refused(
         "delete 12",
         "unknown command 'delete'; commands: list, top, show, wait, resize, history, "

@@ -120,7 +120,9 @@ static void test_refused(void **state)
         {"2:8x", "MAX '8x' is not a number of nodes; " RANGE},
         {"2.5:8", "MIN '2.5' is not a number of nodes; " RANGE},
         {"0x2:8", "MIN '0x2' is not a number of nodes; " RANGE},
-        {"two", "the number 'two' is not a number of nodes; " RANGE},
+        {"two", "'two' is not a number of nodes; " FORMS},
+        {"-2", "'-2' is not a number of nodes; " FORMS},
+        {"2..8", "'2..8' is not a number of nodes; " FORMS},
         {"2:65534", "MAX '65534' is not a number of nodes; " RANGE},
         {"2:4294967298", "MAX '4294967298' is not a number of nodes; " RANGE},
         {"18446744073709551618",
@@ -153,7 +155,7 @@ static void test_refused(void **state)
         {"2: 8", "there is a blank in the value; write it without, such as 2:8 or 2,4,8"},
         {"2, 4", "there is a blank in the value; write it without, such as 2:8 or 2,4,8"},
         {"2:8\n", "there is a blank in the value; write it without, such as 2:8 or 2,4,8"},
-        {"2-8", "the number '2-8' is not a number of nodes; " RANGE},
+        {"2-8", "'2-8' is not a number of nodes; " FORMS},
         {"2:\0338", "MAX '?8' is not a number of nodes; " RANGE},
     };
 

@@ -73,6 +73,30 @@ static void test_without_names(void **state)
     strings_free(kept);
 }
 
+static void test_distance(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        size_t distance;
+    } cases[] = {
+        {"", "", 0},
+        {"show", "show", 0},
+        {"", "ab", 2},
+        {"show", "sho", 1},
+        {"show", "shiw", 1},
+        {"list", "lits", 2},
+        {"clean", "scale", 4},
+        {"a", "123456789012345678901234567890123", SIZE_MAX},
+        {"12345678901234567890123456789012", "12345678901234567890123456789012", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_int_equal(text_distance(cases[i].a, cases[i].b), cases[i].distance);
+        assert_int_equal(text_distance(cases[i].b, cases[i].a), cases[i].distance);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +104,7 @@ int main(void)
         cmocka_unit_test(test_nothing_to_copy),
         cmocka_unit_test(test_the_value_of_a_name),
         cmocka_unit_test(test_without_names),
+        cmocka_unit_test(test_distance),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
