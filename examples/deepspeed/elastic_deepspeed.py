@@ -42,16 +42,18 @@ def initialize(model, optimizer, config):
     return deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]
 
 
-def save(engine, **parts):
+def save(engine, sampler, **parts):
     """Write the latest checkpoint. All ranks call it after the same step.
 
-    parts  objects with state_dict(), such as an ElasticSampler.
+    sampler  the ElasticSampler: without it the next world would begin the epoch anew.
+    parts    other objects with state_dict().
     """
     path = [None]
     with contextlib.ExitStack() as stack:
         if dist.get_rank() == 0:
             path[0] = str(stack.enter_context(slurm_elastic.new_checkpoint()))
         dist.broadcast_object_list(path)
+        parts["sampler"] = sampler
         state = {name: part.state_dict() for name, part in parts.items()}
         engine.save_checkpoint(path[0], WRITTEN, client_state=state)
         dist.barrier()
@@ -75,12 +77,12 @@ def convert(source, target):
     )
 
 
-def load(engine, **parts):
+def load(engine, sampler, **parts):
     """Read the latest checkpoint. Returns whether there is one. All ranks call it."""
     path = slurm_elastic.latest_checkpoint()
     if path is None:
         return False
     state = engine.load_checkpoint(str(path), UNIVERSAL)[1]
-    for name, part in parts.items():
+    for name, part in {"sampler": sampler, **parts}.items():
         part.load_state_dict(state[name])
     return True

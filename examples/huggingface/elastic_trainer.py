@@ -108,6 +108,11 @@ def new_trainer(state, sampler, dataset, optimizers, callbacks=(), **arguments):
     for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
         if name in arguments:
             raise ValueError(f"{name}: the global batch is the sampler's, in worlds of all sizes")
+    for name in ("fsdp", "deepspeed"):
+        if arguments.get(name):
+            raise ValueError(
+                f"{name}: the state shards the model, by live.State(..., shard=function)"
+            )
     # Accelerate keeps the number of processes, and its group, for the life of a process.
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()

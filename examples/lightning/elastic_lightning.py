@@ -50,8 +50,11 @@ def new_trainer(state, sampler, callbacks=(), **options):
     """A Trainer for the world that this process is in, which goes on where the sampler is.
 
     options  of the Trainer. Batches are not accumulated: the global batch is the sampler's,
-             whatever the world's size.
+             whatever the world's size. strategy, devices and num_nodes are those of the world.
     """
+    for name in ("strategy", "devices", "num_nodes", "use_distributed_sampler"):
+        if name in options:
+            raise ValueError(f"{name}: new_trainer() knows the world. Leave it out")
     if "accumulate_grad_batches" in options:
         raise ValueError(
             "accumulate_grad_batches: the global batch is the sampler's, in worlds of all sizes"

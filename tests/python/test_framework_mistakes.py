@@ -76,22 +76,36 @@ def say(words):
     assert "\\n" not in words
     print(f"ended: {words}", file=sys.stderr, flush=True)
 
-def end_together(*arguments):
+def wait_for_the_other():
     place = os.path.join(directory, "ended-" + os.environ["MASTER_PORT"])
     open(f"{place}-{number}", "w").close()
     while len(glob.glob(f"{place}-*")) < 2:
         time.sleep(0.01)
+
+def end_together(*arguments):
+    wait_for_the_other()
     return end(*arguments)
 
 end, _membership.end = _membership.end, end_together
 
 def run(train, state):
     state._progress.watch()  # as in an elastic job
+    is_first = not dist.is_initialized()
     try:
         live.run(train, state)
         say("; ".join(_mistakes._told))
     except (RuntimeError, TypeError, ValueError) as error:
         say(str(error))
+    if not is_first:
+        wait_for_the_other()
+        dist.destroy_process_group()
+
+def new_state(*parts, **options):
+    try:
+        return live.State(*parts, **options)
+    except TypeError as error:
+        say(str(error))
+        return None
 
 def main():
     for port, each in zip(ports.split(","), cases):
@@ -106,6 +120,7 @@ ACCELERATE = (
     BEGIN
     + """
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from elastic_accelerate import new_accelerator
 
 def training(shard, mistake):
@@ -143,12 +158,19 @@ def training(shard, mistake):
             check(net, alone)
 
     alone = trained_alone(net)
-    try:
-        state = live.State(net, *parts, shard=shard)
-    except TypeError as error:
-        say(str(error))
-        return
-    run(train, state)
+    if mistake in ("early", "early-prepared"):
+        AcceleratorState._reset_state(reset_partial_state=True)
+        accelerator = Accelerator(cpu=True)
+    if mistake == "early-prepared":
+        state = new_state(accelerator.prepare(net), *parts, shard=shard)
+        wait_for_the_other()
+        dist.destroy_process_group()
+    elif mistake == "first":
+        state = new_state(sgd, net, sampler, shard=shard)
+    else:
+        state = new_state(net, *parts, shard=shard)
+    if state is not None:
+        run(train, state)
 
 main()
 """
@@ -156,6 +178,7 @@ main()
 TRAINER = (
     BEGIN
     + """
+from accelerate.state import AcceleratorState
 from elastic_trainer import new_trainer
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
@@ -190,6 +213,7 @@ def training(shard, mistake):
         else:
             callbacks = [Commit()] if mistake == "twice" else []
             options.update(per_device_train_batch_size=4) if mistake == "batch" else None
+            options.update(fsdp="full_shard") if mistake == "strategy" else None
             trainer = new_trainer(state, sampler, rows, (sgd, scheduler), callbacks, **options)
         if mistake == "model":
             trainer.compute_loss = lambda _, inputs, **options: net(**inputs)["loss"]
@@ -203,12 +227,15 @@ def training(shard, mistake):
             check(net, alone)
 
     alone = trained_alone(net)
-    try:
-        state = live.State(net, *parts, shard=shard)
-    except TypeError as error:
-        say(str(error))
-        return
-    run(train, state)
+    if mistake == "early":
+        AcceleratorState._reset_state(reset_partial_state=True)
+        Trainer(net, TrainingArguments(output_dir=directory, use_cpu=True, report_to=[]))
+    if mistake == "first":
+        state = new_state(Trainer.__new__(Trainer), sgd, sampler, shard=shard)
+    else:
+        state = new_state(net, *parts, shard=shard)
+    if state is not None:
+        run(train, state)
 
 main()
 """
@@ -253,19 +280,22 @@ def training(shard, mistake):
         else:
             callbacks = [Commit(state)] if mistake == "twice" else []
             options.update(accumulate_grad_batches=2) if mistake == "batch" else None
+            options.update(strategy="ddp") if mistake == "strategy" else None
             trainer = new_trainer(state, sampler, callbacks, **options)
         data = loader
         if mistake == "distributed":
             data = DataLoader(dataset, 4, sampler=DistributedSampler(dataset))
+        if mistake == "wrapped":
+            net.layers = torch.nn.parallel.DistributedDataParallel(net.layers)
         trainer.fit(net, data)
 
-    try:
-        options = {} if mistake == "wrap" else {"wrap": False}
-        state = live.State(net, *parts, shard=shard, **options)
-    except TypeError as error:
-        say(str(error))
-        return
-    run(train, state)
+    options = {} if mistake == "wrap" else {"wrap": False}
+    if mistake == "first":
+        state = new_state(Trainer, net, *parts, shard=shard, **options)
+    else:
+        state = new_state(net, *parts, shard=shard, **options)
+    if state is not None:
+        run(train, state)
 
 main()
 """
@@ -277,6 +307,13 @@ TWICE = "^commit.* is called twice for each step.*left out$|^commit.. without a 
 SAMPLER = "^an ElasticSampler gives the batches, and it is not in the state"
 THROUGH = "^the model has trained, and not through state.ddp"
 BATCH = "^[a-z_]*: the global batch is the sampler's"
+FIRST = "^the first argument of live.State is the model, a torch.nn.Module, not "
+EARLY = "^there is a process group before live.run.*Trainer in train.state"
+PREPARED_EARLY = "^give the model, not its DistributedDataParallel"
+STRATEGY = (
+    "^fsdp: the state shards the model, by live.State",
+    "^strategy: new_trainer.. knows the world",
+)
 UNDRAWN = "^commit.. without a batch: .* let the loader draw from this sampler$"
 DISTRIBUTED = "^the batches come from a DistributedSampler: .*Take ElasticSampler", "^$"
 SIZE = (
@@ -325,6 +362,9 @@ class Frameworks(unittest.TestCase):
                 "ddp:distributed": DISTRIBUTED,
                 "ddp:prepared": PREPARED,
                 "ddp:size": SIZE,
+                "ddp:first": FIRST,
+                "ddp:early": EARLY,
+                "ddp:early-prepared": PREPARED_EARLY,
                 "fsdp:": "",
                 "fsdp:forgotten": FORGOTTEN,
                 "fsdp:twice": TWICE,
@@ -336,6 +376,9 @@ class Frameworks(unittest.TestCase):
                 "fsdp:distributed": DISTRIBUTED,
                 "fsdp:prepared": PREPARED,
                 "fsdp:size": SIZE,
+                "fsdp:first": FIRST,
+                "fsdp:early": EARLY,
+                "fsdp:early-prepared": PREPARED_EARLY,
                 "tensor:": "",
                 "tensor:size": DISTRIBUTED,  # the two share their samples
             },
@@ -354,6 +397,9 @@ class Frameworks(unittest.TestCase):
                 "ddp:model": THROUGH,
                 "ddp:wrapped": WRAPPED,
                 "ddp:batch": BATCH,
+                "ddp:first": FIRST + "Trainer",
+                "ddp:early": EARLY,
+                "ddp:strategy": STRATEGY[0],
                 "fsdp:": "",
                 "fsdp:trainer": SHARDED,
                 "fsdp:twice": TWICE,
@@ -361,6 +407,9 @@ class Frameworks(unittest.TestCase):
                 "fsdp:sampler": SAMPLER,
                 "fsdp:wrapped": SHARDED,
                 "fsdp:batch": BATCH,
+                "fsdp:first": FIRST + "Trainer",
+                "fsdp:early": EARLY,
+                "fsdp:strategy": STRATEGY[0],
                 "tensor:": "",
             },
         )
@@ -378,6 +427,9 @@ class Frameworks(unittest.TestCase):
                 "ddp:distributed": UNDRAWN,
                 "ddp:wrap": THROUGH,
                 "ddp:batch": BATCH,
+                "ddp:wrapped": WRAPPED,
+                "ddp:first": FIRST + "type",
+                "ddp:strategy": STRATEGY[1],
                 "fsdp:": "",
                 "fsdp:trainer": SHARDED,
                 "fsdp:twice": TWICE,
@@ -385,6 +437,9 @@ class Frameworks(unittest.TestCase):
                 "fsdp:sampler": SAMPLER,
                 "fsdp:distributed": UNDRAWN,
                 "fsdp:batch": BATCH,
+                "fsdp:wrapped": SHARDED,
+                "fsdp:first": FIRST + "type",
+                "fsdp:strategy": STRATEGY[1],
             },
         )
 

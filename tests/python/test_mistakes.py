@@ -318,6 +318,9 @@ class Common:
         )
         with self.refused(words):
             DistributedDataParallel(self.state.ddp)
+        outer = torch.nn.Sequential(self.state.ddp)
+        with self.refused(words):
+            DistributedDataParallel(outer)
 
 
 @tap.needs_torch
@@ -517,6 +520,24 @@ class Arguments(unittest.TestCase):
             with mock.patch.dict(os.environ, ELASTIC_CHECKPOINT_DIR=directory):
                 os.environ.pop("RANK", None)
                 self.assertEqual(live.run(train, live.State(model, optimizer)), 7)
+
+    def test_a_process_group_before_run(self):
+        model = torch.nn.Linear(2, 2)
+
+        def run():
+            return live.run(lambda state: 7, live.State(model))
+
+        with tempfile.TemporaryDirectory() as directory:
+            store = dist.FileStore(f"{directory}/store", 1)
+            dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+            self.addCleanup(lambda: dist.is_initialized() and dist.destroy_process_group())
+            with mock.patch.dict(os.environ, RANK="0", ELASTIC_CHECKPOINT_DIR=directory):
+                with self.assertRaisesRegex(
+                    RuntimeError, "^there is a process group before live.run.*out init_"
+                ):
+                    run()
+                del os.environ["RANK"]
+                self.assertEqual(run(), 7)
 
     def test_a_wrapped_model_is_refused(self):
         with self.assertRaisesRegex(TypeError, "^give the model, not its DataParallel"):

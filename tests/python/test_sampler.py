@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ElasticSampler: every sample of an epoch exactly once, whatever happens in between."""
 
+import contextlib
+import io
 import json
 import os
 import random
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import preloaded
+import slurm_elastic
 import tap
 from slurm_elastic import ElasticSampler, EpochOrder, batch_sizes
 
@@ -150,6 +155,24 @@ class Use(unittest.TestCase):
     def run_epoch(self):
         for _ in self.sampler:
             self.sampler.commit()
+
+    def test_a_checkpoint_without_the_sampler_gets_a_line_once(self):
+        def save(state):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                with tempfile.TemporaryDirectory() as directory:
+                    slurm_elastic.save(state, directory, rank=0)
+            return said.getvalue()
+
+        position = self.sampler.state_dict()
+        with mock.patch.object(slurm_elastic.sampler, "_has_told", False):
+            self.assertEqual(save({"model": 1}), "")  # before the first step
+            self.run_epoch()
+            for state in (position, {"a": {"b": position}}, {"parts": [{}, position]}, [position]):
+                self.assertEqual(save(state), "")
+            self.assertRegex(
+                save({"model": {"weight": [1]}}), "^slurm_elastic: an ElasticSampler .*\n$"
+            )
+            self.assertEqual(save({"model": 1}), "")
 
     def test_lengths_and_steps(self):
         self.assertEqual(len(self.sampler), 3)

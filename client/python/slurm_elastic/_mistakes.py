@@ -10,7 +10,8 @@ mistake                       how it is seen                                    
 state.ddp is not called       the parameters have changed, no forward pass went   error
                               through the wrapper
 wrapped twice                 a DistributedDataParallel is made of the wrapper,    error
-                              or of a sharded model
+                              of what has one, or of a sharded model
+a process group of its own    there is one before live.run() (live.py)            error
 fully_shard() without shard=  the model of a state without it is sharded          error
 commit() twice for a step     the first steps have work, none, work, none         error, or a line
                                                                                   without sampler
@@ -94,7 +95,7 @@ def watch_data_parallel() -> None:
 
     @functools.wraps(original)
     def init(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
-        if isinstance(module, DistributedDataParallel):
+        if any(isinstance(each, DistributedDataParallel) for each in module.modules()):
             raise final(
                 RuntimeError(
                     "the model is in a DistributedDataParallel already: state.ddp is one, do not wrap it"

@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from . import _events, _flat, _left_behind, _memory
+from . import _events, _flat, _left_behind, _memory, sampler
 from ._world import generation, incarnation, is_elastic, value
 from .checkpoint import checkpoint_dir, remove_tree
 
@@ -196,6 +196,7 @@ def snapshot(state: Any) -> bool:
     run_dir = value("ELASTIC_RUN_DIR")
     if not is_elastic() or not run_dir or not _node_writes():
         return False
+    sampler.tell_if_left_out(state)
     if _writer is None:
         _writer = _Writer(Path(run_dir) / "snapshot")
     return _writer.write(state)

@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
-from . import _events, _flat, _manifest, _s3, _torch_compat, _world
+from . import _events, _flat, _manifest, _s3, _torch_compat, _world, sampler
 from ._manifest import Written, uses_digests, written_by
 from ._opened import Directory, NotTrustedError, danger, open_base
 from ._world import generation, incarnation, rank_and_size
@@ -104,6 +104,7 @@ def save(
     Raises OSError, for a full disk for example. The latest checkpoint is then still the one before.
     With dcp it is raised on all ranks, and ValueError by a PyTorch that is too old.
     """
+    sampler.tell_if_left_out(state)
     if dcp:
         if rank is not None:
             raise ValueError("rank beside dcp=True: torch.distributed knows the ranks")

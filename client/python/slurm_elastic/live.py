@@ -469,11 +469,21 @@ def run(
     timeout  for each collective. Agents notice a lost worker earlier; this is for what nobody
              notices.
 
+    Raises RuntimeError if there is a process group already: each world forms its own.
+
     Raises what train() raises, some seconds later, if no loss is the reason; and what keeps the
     process group from forming. Does not return in a worker that is to leave, nor in one that has
     saved a checkpoint because all workers are started again.
     """
-    if not _events.live(state._signature()):
+    is_member = _events.live(state._signature())
+    if dist.is_initialized() and (is_member or "RANK" in os.environ):
+        raise final(
+            RuntimeError(
+                "there is a process group before live.run(), which forms one in each world: leave out "
+                "init_process_group(), and make an Accelerator or a Trainer in train(state)"
+            )
+        )
+    if not is_member:
         return _run_in_one_world(train, state)
     state._room = _touched.of(state)
     _events.init()

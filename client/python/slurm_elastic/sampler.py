@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from typing import Any, Dict, Iterator, List, Optional, Sized, Union
+from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Sized, Union
 
 from . import _events
 from ._final import final
@@ -14,11 +15,46 @@ from .batches import EpochOrder, batch_sizes, split
 _STATE_VERSION = 1
 
 _newest: Optional[weakref.ref[ElasticSampler]] = None
+_has_told = False
 
 
 def newest() -> Optional[ElasticSampler]:
     """The sampler of this process that was the last one to give a batch."""
     return None if _newest is None else _newest()
+
+
+def tell_if_left_out(state: Any) -> None:
+    """Print a line, once, on rank 0, if a checkpoint is written without the sampler of the batches.
+
+    state  what is saved: dictionaries and lists of states, or of objects with one.
+    """
+    global _has_told
+    found = newest()
+    if found is None or not found.committed or _has_told:
+        return
+    if _holds(state, frozenset(found.state_dict())):
+        return
+    _has_told = True
+    if rank_and_size()[0] == 0:
+        print(
+            "slurm_elastic: an ElasticSampler gives the batches, and it is not in the checkpoint: the "
+            "next world would begin the epoch anew. Save sampler.state_dict() with the model",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _holds(state: Any, keys: FrozenSet[str], depth: int = 4) -> bool:
+    """Whether there is a sampler in this, or the state of one, which has these keys."""
+    if isinstance(state, ElasticSampler):
+        return True
+    if isinstance(state, dict):
+        if state.keys() == keys:
+            return True
+        state = state.values()
+    elif not isinstance(state, (list, tuple)):
+        return False
+    return depth > 0 and any(_holds(each, keys, depth - 1) for each in state)
 
 
 class ElasticSampler:
