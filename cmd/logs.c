@@ -132,6 +132,7 @@ int logs_print(struct logs *logs, FILE *file, bool all, FILE *out)
         start += (long)length;
         if (!logs->inside)
             logs->match = logs_match(piece, logs->name);
+        logs->found = logs->found || logs->match;
         logs->inside = !ended;
         if (logs->match)
             print_piece(logs, piece, length, out);

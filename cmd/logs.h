@@ -21,6 +21,7 @@ struct logs {
     bool json;        /* each line, or piece of one, is an object on a line: logs_object() */
     bool inside;      /* a line whose first pieces have been read; false at the beginning */
     bool match;       /* that line */
+    bool found;       /* a line of that name */
 };
 
 /* {"line": the text, without the end of the line, "ends": whether the line ends with it}. What is

@@ -14,6 +14,7 @@
 #include "cmd/command.h"
 #include "cmd/deadline.h"
 #include "cmd/logs.h"
+#include "common/log.h"
 #include "common/slurm_client.h"
 
 #define PAUSE_NS  300000000L /* between two looks at the file */
@@ -131,6 +132,9 @@ static enum exit_status run(const struct arguments *arguments)
         follow(file, &logs, arguments->job_id);
     else
         logs_print(&logs, file, true, stdout);
+    if (logs.name != NULL && !logs.found)
+        log_info("no line in the output of job %u is of '%s'", arguments->job_id,
+                 error_value(logs.name).text);
     fclose(file);
     return STATUS_OK;
 }

@@ -324,7 +324,7 @@ static void explain_size(const struct plan_input *in, struct plan_output *out, i
                  "%d of %d nodes: the largest allowed size (%s)", out->size, usable, text);
 }
 
-static void explain_more(const struct plan_input *in, struct plan_output *out)
+static void explain_more(const struct plan_input *in, struct plan_output *out, int current)
 {
     char *buf = out->why_not_more;
     size_t size = sizeof(out->why_not_more);
@@ -340,7 +340,8 @@ static void explain_more(const struct plan_input *in, struct plan_output *out)
             first = ext;
     }
     if (out->size >= in->sizes->max)
-        snprintf(buf, size, "MAX is %d", in->sizes->max);
+        snprintf(buf, size, "MAX is %d%s", in->sizes->max,
+                 current > 0 && out->size > current ? ": the next world has it" : "");
     else if (out->size >= in->target && in->asks)
         snprintf(buf, size, "nobody has asked for more (--elastic-grow=ask, MAX is %d)",
                  in->sizes->max);
@@ -563,7 +564,7 @@ int plan_decide(const struct plan_input *in, struct plan_output *out)
             out->change = current == 0 || !settling(in, out, oldest_newcomer);
     }
     explain_size(in, out, current, usable);
-    explain_more(in, out);
+    explain_more(in, out, current);
     return 0;
 }
 

@@ -38,6 +38,8 @@ YAML
     # Lines of output begin with the name.
     for i in 0 1 2 3 4; do wait_for 20 says "$TB_WORK/$job.out" "^server-$i: started\$"; done
 
+    run --separate-stderr -0 as_user selastic logs "$job" sever
+    [[ -z $output && $stderr == "selastic: no line in the output of job $job is of 'sever'" ]]
     run -0 as_user selastic logs "$job" server-4
     [ "$output" = 'server-4: started' ]
     [ "$(as_user selastic logs "$job" server | sort)" = "$(printf 'server-%s: started\n' 0 1 2 3 4)" ]

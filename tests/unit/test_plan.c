@@ -469,6 +469,28 @@ static void test_why_not_more(void **state)
     plan_clear(&out);
 }
 
+/* Workers are on their way: what the job has now is not MAX. */
+static void test_why_not_more_before_the_next_world(void **state)
+{
+    struct scene s;
+    struct plan_output out;
+
+    (void)state;
+    scene_init(&s, "2:6");
+    s.in.generation_since = s.in.now;
+    scene_add_members(&s, 1, 2, true);
+    scene_add_members(&s, 1, 4, false);
+    out = scene_decide(&s);
+    assert_int_equal(out.size, 6);
+    assert_string_equal(out.why_not_more, "MAX is 6: the next world has it");
+    plan_clear(&out);
+    for (int i = 0; i < s.in.member_count; i++)
+        s.members[i].position = i;
+    out = scene_decide(&s);
+    assert_string_equal(out.why_not_more, "MAX is 6");
+    plan_clear(&out);
+}
+
 /* A node of the base has not come yet: the leader submits nothing before the first world. */
 static void test_why_not_more_before_the_first_world(void **state)
 {
@@ -913,6 +935,7 @@ int main(void)
         cmocka_unit_test(test_what_leaves_counts_until_it_has_left),
         cmocka_unit_test(test_why_not_more),
         cmocka_unit_test(test_why_not_more_before_the_first_world),
+        cmocka_unit_test(test_why_not_more_before_the_next_world),
         cmocka_unit_test(test_random_histories),
         cmocka_unit_test(test_random_histories_of_states),
     };
