@@ -76,7 +76,7 @@ slurm_source() {
     [[ $output == *"job_submit, select  no: needs --with-slurm-source=DIR"* ]]
     [[ $output == *"Slurm               $installed_version"* ]]
     # Plugins stay in the prefix, unless that is Slurm's own.
-    [[ $output == *'our plugins         ${libdir}/slurm'* ]]
+    [[ $output == *"our plugins         $PWD/inst/lib/slurm"$'\n'* ]]
 }
 
 @test "below Slurm's own prefix our plugins go beside Slurm's" {
