@@ -23,8 +23,9 @@
 #include "flush/mount.h"
 
 #define DAY        86400
-#define LINKS_MAX  40 /* on a path, as the kernel has it */
-#define LIST_LIMIT 30 /* seconds: where anybody can make files there may be millions */
+#define NOT_YET    ".not-" /* how the name of a directory begins that is being made */
+#define LINKS_MAX  40      /* on a path, as the kernel has it */
+#define LIST_LIMIT 30      /* seconds: where anybody can make files there may be millions */
 /* The parts of the place, and of the node's memory, that one user may keep. */
 #define PLACE_SHARE  4
 #define MEMORY_SHARE 8
@@ -121,6 +122,33 @@ static int walk(struct way *way, struct error *err)
     return 0;
 }
 
+/* AT_STATX_DONT_SYNC: what the kernel has, so that no file system is asked. */
+static bool look(const struct place *place, const char *name, struct statx *st)
+{
+    return statx(place->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+                 STATX_TYPE | STATX_UID | STATX_MTIME, st) == 0;
+}
+
+/* Is there a directory that is no run directory? Others may have let users write in it. */
+static bool has_others(const struct place *place)
+{
+    DIR *list = entry_list(place->fd);
+    const char *name;
+    bool has = list == NULL;
+
+    while (!has && (name = entry_next(list)) != NULL) {
+        struct snapshot_run run;
+        struct statx st = {0};
+
+        if (strncmp(name, NOT_YET, strlen(NOT_YET)) != 0 &&
+            snapshot_run_parse(name, &run, NULL) != 0)
+            has = look(place, name, &st) && S_ISDIR(st.stx_mode);
+    }
+    if (list != NULL)
+        closedir(list);
+    return has;
+}
+
 int place_open(struct place *place, const char *path, struct error *err)
 {
     struct way way = {.links = 0};
@@ -137,7 +165,7 @@ int place_open(struct place *place, const char *path, struct error *err)
     if (place->fd < 0)
         return error_set(err, "%s: %s", error_path(path).text, strerror(errno));
     place->own = fstat(place->fd, &st) == 0 && !others_write(&st);
-    place->alone = place->own && mount_is_tmpfs(place->fd);
+    place->alone = place->own && mount_is_tmpfs(place->fd) && !has_others(place);
     return 0;
 }
 
@@ -153,13 +181,6 @@ void place_name(char name[PLACE_NAME_SIZE], const struct snapshot_run *run)
 {
     snprintf(name, PLACE_NAME_SIZE, "elastic-%" PRIu32 "-%" PRIu32 ".%" PRIu32 "-%s", run->uid,
              run->job, run->restarts, run->node);
-}
-
-/* AT_STATX_DONT_SYNC: what the kernel has, so that no file system is asked. */
-static bool look(const struct place *place, const char *name, struct statx *st)
-{
-    return statx(place->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-                 STATX_TYPE | STATX_UID | STATX_MTIME, st) == 0;
 }
 
 /* Is that of the place itself, and not of a file system that a user has mounted there? */
@@ -229,7 +250,7 @@ static const char *make_named(const struct place *place, const char *name, uid_t
 
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return "getrandom";
-    snprintf(temporary, sizeof(temporary), ".not-%s-%llx", name, number);
+    snprintf(temporary, sizeof(temporary), NOT_YET "%s-%llx", name, number);
     failed = make(place, temporary, uid, gid);
     if (failed == NULL && renameat(place->fd, temporary, place->fd, name) == 0)
         return NULL;

@@ -22,7 +22,8 @@ struct place {
     const char *path;
     int fd;   /* -1: not usable */
     bool own; /* nobody but root, or this process's user, makes entries there */
-    /* own, and the root of a tmpfs: all that lies in that was put into a run directory there. From
+    /* own, and the root of a tmpfs in which are no other directories: all that lies in that was put
+     * into a run directory there. From
      * another place of the same file system a user can move into his directory what others have let
      * him write into, with all that he could not remove from it. */
     bool alone;

@@ -314,10 +314,8 @@ bool process_job_is_here(uint32_t job)
 }
 
 /* What a process of a user says of itself counts for nothing. */
-static enum process_job by_node(int process, uint32_t job)
+static enum process_job by_node(uint32_t job)
 {
-    if (is_of_guard(process))
-        return PROCESS_FLUSHES;
     return process_job_is_here(job) ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
 }
 
@@ -325,11 +323,15 @@ static enum process_job of_process(int process, uint32_t job)
 {
     char *text = text_of(process, "cgroup");
     unsigned long number = text != NULL ? job_in(text, job) : 0;
+    bool may = may_read(process);
 
     free(text);
+    /* Of a prolog that Slurm runs in the job (RunInJob) it has the job's cgroup. */
+    if (!may && is_of_guard(process))
+        return PROCESS_FLUSHES;
     if (number > 0)
         return number == job ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
-    return may_read(process) ? by_environment(process, job) : by_node(process, job);
+    return may ? by_environment(process, job) : by_node(job);
 }
 
 enum process_job process_job(pid_t pid, uint32_t job)

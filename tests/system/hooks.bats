@@ -16,7 +16,7 @@ setup() {
     OUT=$WORK/out
     USER_ID=65534
     export LIBEXEC WORK OUT USER_ID
-    export -f hook as_user leave own stub
+    export -f hook as_user leave own filled stub
     printf 'snapshot_dir = %s\nepilog_flush = 1\n' "$WORK/place" >"$WORK/elastic.conf"
 }
 
@@ -46,6 +46,12 @@ own() {
     for name; do
         install -d -m 700 -o "$USER_ID" -g 65534 "$WORK/place/$name"
     done
+}
+
+# filled NAME...: the same, with something in them.
+filled() {
+    own "$@"
+    (cd "$WORK/place" && setpriv --reuid="$USER_ID" --regid=65534 --clear-groups touch "${@/%//x}")
 }
 
 # leave JOB BYTES CHECKPOINT: the run directory of a killed agent, with a snapshot of so many bytes.
@@ -115,11 +121,9 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
 
 @test "no uid out of range, and no invented owner, starts anything" {
     stub 'echo "nothing to flush: it is in use"'
-    own "elastic-$USER_ID-12.0-n1"
+    filled "elastic-$USER_ID-12.0-n1"
     chmod 1777 "$WORK/place"
-    as_user mkdir "$WORK/place/elastic-4294967296-1.0-n1" "$WORK/place/elastic-4294967295-1.0-n1" \
-        "$WORK/place/elastic-4294967298-1.0-n1" "$WORK/place/elastic-0-1.0-n1" \
-        "$WORK/place/elastic-70001-1.0-n1" "$WORK/place/elastic-$USER_ID-x.0-n1"
+    as_user mkdir -p "$WORK"/place/elastic-{4294967296-1,4294967295-1,4294967298-1,0-1,70001-1,"$USER_ID"-x}.0-n1/x
     hook prolog 99
     wait_for 30 test -s "$OUT"
     wait_for 30 no_sweep
@@ -131,7 +135,7 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
 @test "one sweep of a node at a time, and one process of a user in it" {
     stub 'exec 2>&- >&-; while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
     touch "$WORK/hangs"
-    own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
+    filled "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
     pids=()
     for job in 100 101 102 103 104 105 106 107; do
         hook prolog "$job" &
@@ -156,14 +160,15 @@ import os, sys
 first = int(sys.argv[3])
 for uid in range(first, first + int(sys.argv[2])):
     path = f"{sys.argv[1]}/elastic-{uid}-1.0-n1"
-    os.mkdir(path, 0o700)
+    os.makedirs(path + "/x", 0o700)
     os.chown(path, uid, uid)
+    os.chown(path + "/x", uid, uid)
 PY
 }
 
 @test "uids without an account start no flushes of their own, and keep no user from his turn" {
     chmod 1777 "$WORK/place"
-    own "elastic-$USER_ID-12.0-n1"
+    filled "elastic-$USER_ID-12.0-n1"
     strangers 400
     stub 'while ((UID >= 300000)) && [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done; echo "nothing to flush: it is in use"'
     touch "$WORK/hangs"
