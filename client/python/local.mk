@@ -8,6 +8,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_boundary.py \
     client/python/slurm_elastic/_buddy.py \
     client/python/slurm_elastic/_buddy_copies.py \
+    client/python/slurm_elastic/_certificates.py \
     client/python/slurm_elastic/_copies.py \
     client/python/slurm_elastic/_dcp.py \
     client/python/slurm_elastic/_events.py \

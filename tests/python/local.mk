@@ -6,6 +6,7 @@ PYTHON_TESTS = \
     tests/python/test_bench.py \
     tests/python/test_boundary.py \
     tests/python/test_buddy.py \
+    tests/python/test_certificates.py \
     tests/python/test_checkpoint.py \
     tests/python/test_dask.py \
     tests/python/test_dcp.py \

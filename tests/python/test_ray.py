@@ -5,7 +5,12 @@
 import importlib.util
 import json
 import os
+import signal
+import socket
+import ssl
 import stat
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -15,6 +20,7 @@ from unittest import mock
 import tap
 from fake_agent import free_port
 from roles_api import RolesApi
+from slurm_elastic import _certificates
 from stranger import Stranger
 
 if importlib.util.find_spec("ray"):
@@ -23,6 +29,7 @@ if importlib.util.find_spec("ray"):
     from slurm_elastic.ray import (
         RoleCluster,
         RoleProvider,
+        _forget_after,
         _private,
         _read,
         _worker_options,
@@ -69,10 +76,13 @@ class Ray(unittest.TestCase):
                 self.assertNotEqual(own, self.dir / name)
                 self.assertEqual(stat.S_IMODE(own.lstat().st_mode), 0o700)
                 told = {"address": "a", "has": {"CPU": 1, "GPU": 0}, "object_store_memory": None}
-                self.assertIn(f"--temp-dir={own}/r", _worker_options({**told, "directory": own}))
+                told.update(own_address="b", directory=own)
+                self.assertIn(f"--temp-dir={own}/r", _worker_options(told))
 
     def provider(self):
-        config = {"role": "worker", "head": "program-0/1", "head_type": "program"}
+        told = self.dir / "ray-worker.json"
+        told.touch()
+        config = {"role": "worker", "head": "program-0/1", "head_type": "program", "told": told}
         return RoleProvider(config, "worker")
 
     def test_nodes(self):
@@ -108,6 +118,10 @@ class Ray(unittest.TestCase):
         provider = self.provider()
         provider.create_node({}, {}, 3)
         self.assertEqual(self.api.asked, ['PATCH /v1/roles/worker {"replicas": 4}'])
+        (self.dir / "ray-worker.json").unlink()
+        with self.assertRaisesRegex(roles.RolesError, "the cluster is closing"):
+            provider.create_node({}, {}, 1)
+        (self.dir / "ray-worker.json").touch()
         with self.assertRaisesRegex(roles.RolesError, "13 replicas of worker: allowed"):
             provider.create_node({}, {}, 12)
 
@@ -143,6 +157,7 @@ class Ray(unittest.TestCase):
     def test_a_stranger_at_the_heads_port(self):
         stranger = Stranger()
         self.addCleanup(stranger.close)
+        (self.dir / "ray-worker.json").write_text("of a head that was killed")
         with mock.patch.dict(os.environ, {"ELASTIC_PORT_HEAD": str(stranger.port)}):
             with self.assertRaisesRegex(
                 roles.RolesError, f"a program of another user listens on port {stranger.port}"
@@ -186,6 +201,7 @@ class Ray(unittest.TestCase):
             private = Path(json.loads(told.read_text())["directory"])
             self.assertEqual(stat.S_IMODE(private.stat().st_mode), 0o700)
             self.assertTrue(list((private / "r").glob("session_*")))
+            self.no_stranger_gets_in(cluster.address, json.loads(told.read_text())["authority"])
             ray.init(address=cluster.address, log_to_driver=False)
             self.addCleanup(ray.shutdown)
             remote = ray.remote(num_cpus=1)(lambda number: number)
@@ -196,7 +212,102 @@ class Ray(unittest.TestCase):
             self.assertEqual(self.api.asked, ['PATCH /v1/roles/worker {"replicas": 4}'])
             del waiting
             ray.shutdown()
+            changed = mock.patch.object(self.api, "answer", self.worker_that_leaves(cluster))
+            changed.start()
+            self.addCleanup(changed.stop)
         self.assertEqual(self.api.asked[1:], ['PATCH /v1/roles/worker {"replicas": 0}'])
+        self.assertEqual(self.with_head, [True, True])
+        self.assertFalse(told.exists())
+        self.assertFalse(private.exists())
+        self.assertNotIn("RAY_USE_TLS", os.environ)
+
+    def worker_that_leaves(self, cluster):
+        """An answer of the job: there is one, which is there until it has been seen to drain.
+
+        with_head: whether the head was there each time that somebody asked after the role shrank.
+        """
+        answer = self.api.answer
+        self.with_head = []
+        self.api.put("worker", 0, "ready", 1)
+
+        def answer_and_drain(method, path, body):
+            found = answer(method, path, body)
+            if method == "PATCH":
+                self.api.put("worker", 0, "draining", 1)
+            elif path == "/v1/roles/worker/replicas" and len(self.api.asked) > 1:
+                self.with_head.append(cluster._process.poll() is None)
+                self.api.put("worker", 0, None, 1)
+            return found
+
+        return answer_and_drain
+
+    def no_stranger_gets_in(self, address, authority):
+        """Who has no certificate of the cluster hears nothing of the head."""
+        found = {}
+        for name, signer in [("none", None), ("another", None), ("right", authority)]:
+            for directory in ("authority", "member"):
+                (self.dir / name / directory).mkdir(parents=True)
+            context = ssl.create_default_context(cadata=authority["crt"])
+            context.set_alpn_protocols(["h2"])
+            if name != "none":
+                made = _certificates.make_authority(str(self.dir / name / "authority"))
+                _certificates.make_member(str(self.dir / name / "member"), signer or made, ["a"])
+                own = self.dir / name / "member" / "own"
+                context.load_cert_chain(own.with_suffix(".crt"), own.with_suffix(".key"))
+            host, _, port = address.partition(":")
+            with socket.create_connection((host, int(port)), timeout=WITHIN) as plain:
+                with context.wrap_socket(plain, server_hostname=host) as one:
+                    try:
+                        found[name] = one.recv(1) != b""
+                    except OSError:
+                        found[name] = False
+        self.assertEqual(found, {"none": False, "another": False, "right": True})
+
+    def test_a_worker_says_nothing_to_a_stranger(self):
+        """Who listens at the port of a head that has ended has no certificate of its cluster."""
+        for name in ("authority", "another", "stranger"):
+            (self.dir / name).mkdir()
+        another = _certificates.make_authority(str(self.dir / "another"))
+        with socket.create_server(("", 0)) as stranger:
+            told = {
+                "address": f"127.0.0.1:{stranger.getsockname()[1]}",
+                "token": "secret",
+                "authority": _certificates.make_authority(str(self.dir / "authority")),
+                "has": {"CPU": 1, "GPU": 0},
+                "object_store_memory": 80 << 20,
+                "directory": str(self.dir / "private"),
+            }
+            _write(str(self.dir / "ray-worker.json"), told)
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "slurm_elastic.ray"],
+                env={**os.environ, "ELASTIC_ROLE": "worker", "ELASTIC_REPLICA": "worker-0"},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self.addCleanup(worker.wait)
+            self.addCleanup(os.killpg, worker.pid, signal.SIGKILL)
+            stranger.settimeout(WITHIN)
+            with stranger.accept()[0] as one:
+                one.settimeout(WITHIN)
+                where = self.dir / "stranger"
+                _certificates.make_member(str(where), another, [one.getsockname()[0]])
+                context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+                context.set_alpn_protocols(["h2"])
+                context.load_cert_chain(where / "own.crt", where / "own.key")
+                # A handshake (22) of TLS, version 3, which it breaks off.
+                self.assertEqual(one.recv(2, socket.MSG_PEEK), bytes([22, 3]))
+                with self.assertRaises(OSError):
+                    context.wrap_socket(one, server_side=True)
+
+    def test_what_the_head_tells_ends_with_it(self):
+        told = self.dir / "ray-worker.json"
+        told.touch()
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as head:
+            watch = _forget_after(head, str(told))
+            self.assertTrue(told.exists())
+            head.stdin.close()
+            watch.join()
         self.assertFalse(told.exists())
 
 

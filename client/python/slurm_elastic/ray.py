@@ -13,7 +13,9 @@ the head. RoleProvider lets the autoscaler ask for replicas, and remove them. Ea
 `python3 -m slurm_elastic.ray`, which becomes `ray start`. When its replica drains, no new task
 begins there.
 
-Needed besides the standard library: ray (tested: 2.60).
+The head, the workers and the program talk by TLS. Its certificates are made for this cluster alone.
+
+Needed besides the standard library: ray (tested: 2.60), and the program openssl.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from contextlib import suppress
 from typing import Any, Dict, List, Optional
 
 import ray
+from ray._private import services
 from ray.autoscaler.node_provider import NodeProvider
 from ray.autoscaler.tags import (
     NODE_KIND_HEAD,
@@ -47,7 +50,7 @@ from ray.autoscaler.tags import (
     TAG_RAY_USER_NODE_TYPE,
 )
 
-from slurm_elastic import _listeners, roles
+from slurm_elastic import _certificates, _listeners, roles
 
 __all__ = ["RoleCluster", "RoleProvider"]
 
@@ -55,6 +58,7 @@ _INSIDE = "r"  # of the private directory: Ray's own
 _POLL = 0.2  # seconds between two looks at a process, a file, or Ray's nodes
 _START = 60  # seconds in which Ray's head has to answer
 _END = 10  # seconds from SIGTERM to SIGKILL for the processes of Ray
+_LEAVE = 15  # seconds in which the workers leave before the head ends
 _UPDATE = "1"  # seconds between two looks of the autoscaler
 _PR_SET_PDEATHSIG = 1
 _COMMANDS = (
@@ -65,6 +69,12 @@ _COMMANDS = (
     "head_start_ray_commands",
     "worker_start_ray_commands",
 )
+
+_TLS = {
+    "RAY_TLS_SERVER_CERT": "own.crt",
+    "RAY_TLS_SERVER_KEY": "own.key",
+    "RAY_TLS_CA_CERT": "ca.crt",
+}
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +91,7 @@ class RoleProvider(NodeProvider):
         self._role: str = provider_config["role"]
         self._head: str = provider_config["head"]
         self._head_type: str = provider_config["head_type"]
+        self._told: str = provider_config["told"]
         self._nodes: Dict[str, roles.Replica] = {}
         self._lock = threading.Lock()  # the autoscaler asks in several threads
 
@@ -121,6 +132,8 @@ class RoleProvider(NodeProvider):
     def create_node(self, node_config: Dict[str, Any], tags: Dict[str, str], count: int) -> None:
         """The role is to have so many replicas more. More than its MAX: RolesError."""
         with self._lock:
+            if not os.path.exists(self._told):
+                raise roles.RolesError("the cluster is closing: its workers go")
             (role,) = roles.status(self._role)
             logger.info("%s", roles.scale(self._role, role.target + count))
 
@@ -155,7 +168,10 @@ class RoleCluster:
     The head listens at the port `head` of the task. address is what ray.init() wants. The task is
     ready (`ready: told`) once the head answers.
 
-    close(), or the end of `with`, makes the role as small as it can be, and ends the head.
+    Head, workers and program have certificates of an authority that is made here. Nobody else can
+    take the place of one of them, also not at the port of one that has ended.
+
+    close(), or the end of `with`, makes the role as small as it can be, and then ends the head.
     RolesError says what is wrong.
     """
 
@@ -187,18 +203,23 @@ class RoleCluster:
         if memory is not None:
             self._has["memory"] = memory
         self._store = object_store_memory
-        # Ray runs whatever is sent to its ports. From here on it does so only for who has this.
-        self._token = secrets.token_hex(32)
-        _use_token(self._token)
+        # Of a head that was killed. Its workers would look for it in vain.
+        _forget(self._file)
         # The names of sockets below it have to be short. Ray lets all users write where it is told
         # to put its files, so that is inside of a directory which only this user may enter.
         self._dir = tempfile.mkdtemp(prefix="ray-")
         self._process: Optional[subprocess.Popen[bytes]] = None
+        self._watch: Optional[threading.Thread] = None
         try:
+            # Ray runs whatever is sent to its ports. From here on, only for those who have these.
+            self._token = secrets.token_hex(32)
+            self._authority = _certificates.make_authority(_new_directory(self._dir))
+            _use_token(self._token)
+            _use_tls(self._dir, self._authority, self._ip)
             config = os.path.join(self._dir, "autoscaler.yaml")
             _write(config, self._config(me, idle))
             self._start(me, config, head_cpus, head_options or [])
-            _write(self._file, self._told())
+            self._tell()
         except BaseException:
             self.close()
             raise
@@ -211,21 +232,39 @@ class RoleCluster:
         self.close()
 
     def close(self) -> None:
-        if self._process is None:
-            shutil.rmtree(self._dir, ignore_errors=True)
-            return
-        with suppress(FileNotFoundError):
-            os.unlink(self._file)
-        # A program that is still connected would wait for the head for a minute.
-        ray.shutdown()
-        # First the head: else its autoscaler would ask for replicas again.
-        _end(self._process)
-        self._process = None
+        if self._process is not None:
+            # From here on the autoscaler gets no more replicas.
+            _forget(self._file)
+            # A program that is still connected would wait for the head for a minute.
+            ray.shutdown()
+            # First the workers: without a head they would look for one for a minute.
+            self._shrink()
+            self._wait_for_workers()
+            _end(self._process)
+            self._process = None
+            if self._watch is not None:
+                self._watch.join()
+            # The autoscaler may have asked for more at the same time as we for less.
+            with suppress(roles.RolesError):
+                if roles.status(self.role)[0].target > self._bounds.minimum:
+                    self._shrink()
+        _use_no_tls()
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _shrink(self) -> None:
         try:
             roles.scale(self.role, self._bounds.minimum)
         except roles.RolesError as error:
             logger.warning("%s", error)
-        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _wait_for_workers(self) -> None:
+        end = time.monotonic() + _LEAVE
+        with suppress(roles.RolesError):
+            while len(roles.replicas(self.role)) > self._bounds.minimum:
+                if time.monotonic() > end:
+                    logger.warning("workers of Ray are still there after %s s", _LEAVE)
+                    break
+                time.sleep(_POLL)
 
     def _config(self, me: roles.Task, idle: float) -> Dict[str, Any]:
         """Of the autoscaler. Ray reads YAML, which JSON is."""
@@ -246,6 +285,7 @@ class RoleCluster:
                 "role": self.role,
                 "head": _own_node_id(me),
                 "head_type": me.role,
+                "told": self._file,
                 "disable_node_updaters": True,
                 "disable_launch_config_check": True,
             },
@@ -261,11 +301,18 @@ class RoleCluster:
             },
         }
 
+    def _tell(self) -> None:
+        """The workers know of the head for as long as it is there."""
+        assert self._process is not None
+        _write(self._file, self._told())
+        self._watch = _forget_after(self._process, self._file)
+
     def _told(self) -> Dict[str, Any]:
         """What a worker has to know."""
         return {
             "address": self.address,
             "token": self._token,
+            "authority": self._authority,
             "has": self._has,
             "object_store_memory": self._store,
             "directory": self._dir,
@@ -367,6 +414,54 @@ def _use_token(token: str) -> None:
     AuthenticationTokenLoader.instance().reset_cache()
 
 
+def _use_tls(directory: str, authority: Dict[str, str], address: str) -> None:
+    """Likewise. address: of this node, as the others of the cluster call it."""
+    from ray._raylet import Config
+
+    where = _new_directory(directory)
+    # Ray calls processes of its own node by other names, too.
+    _certificates.make_member(
+        where, authority, [address, _seen_from_others(address), "127.0.0.1", "::1", "localhost"]
+    )
+    files = {name: os.path.join(where, file) for name, file in _TLS.items()}
+    os.environ.update(files, RAY_USE_TLS="1")
+    Config.initialize("")
+
+
+def _use_no_tls() -> None:
+    """What the program does with Ray once its cluster has ended needs no files of it."""
+    from ray._raylet import Config
+
+    for name in ("RAY_USE_TLS", *_TLS):
+        os.environ.pop(name, None)
+    Config.initialize("")
+
+
+def _seen_from_others(address: str) -> str:
+    return str(services.resolve_ip_for_localhost(address))
+
+
+def _new_directory(directory: str) -> str:
+    return tempfile.mkdtemp(prefix="tls-", dir=directory)
+
+
+def _forget(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _forget_after(process: subprocess.Popen[bytes], path: str) -> threading.Thread:
+    """The file does not outlive the process."""
+
+    def forget() -> None:
+        process.wait()
+        _forget(path)
+
+    thread = threading.Thread(target=forget, daemon=True)
+    thread.start()
+    return thread
+
+
 def _told_file(role: str) -> str:
     shared = os.environ.get("ELASTIC_SHARED_DIR")
     if not shared:
@@ -402,7 +497,7 @@ def _read(path: str) -> Dict[str, Any]:
 
 def _worker_options(told: Dict[str, Any]) -> List[str]:
     has = dict(told["has"])
-    options = [f"--address={told['address']}"]
+    options = [f"--address={told['address']}", f"--node-ip-address={told['own_address']}"]
     options.append(f"--temp-dir={os.path.join(told['directory'], _INSIDE)}")
     options += [f"--num-cpus={has.pop('CPU')}", f"--num-gpus={has.pop('GPU')}"]
     if "memory" in has:
@@ -425,14 +520,24 @@ def _private(directory: str) -> str:
     return tempfile.mkdtemp(prefix="ray-")
 
 
+def _wait_for_file(path: str) -> str:
+    """A head that has ended has none, and the next one none before it answers."""
+    end = time.monotonic() + _START
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(_POLL)
+    return path
+
+
 def _work(finish: float) -> None:
     """Becomes Ray's worker, which drains itself at SIGTERM."""
     me = roles.me()
     if me is None:
         raise roles.RolesError("this program is no task of a job with roles")
-    told = _read(_told_file(me.role))
+    told = _read(_wait_for_file(_told_file(me.role)))
     told["directory"] = _private(told["directory"])
+    told["own_address"] = _seen_from_others(services.get_node_ip_address(told["address"]))
     _use_token(told["token"])
+    _use_tls(told["directory"], told["authority"], told["own_address"])
     # What tasks print goes to the output of the replica. In a file of Ray's it would cost tasks:
     # seen with 2.60 on a node that was taken, the file was gone before the task had ended, and the
     # task failed for good.
