@@ -267,6 +267,15 @@ void jobs_read(void)
     count_all();
 }
 
+enum placement_kind jobs_running_kind(const job_record_t *job)
+{
+    const struct entry *entry = entry_of(job->job_id);
+
+    if (entry == NULL)
+        return PLACEMENT_RIGID;
+    return entry->is_extension ? PLACEMENT_EXTENSION : PLACEMENT_BASE;
+}
+
 bool jobs_is_extension(const job_record_t *job)
 {
     const struct entry *entry = entry_of(job->job_id);

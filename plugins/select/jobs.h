@@ -11,7 +11,7 @@
 
 struct job_record; /* slurmctld's */
 
-/* The kind of a job. For a rigid job this takes only a few comparisons. */
+/* The kind of a job. This reads its environment. */
 enum placement_kind jobs_kind(const struct job_record *job);
 
 /* MAX of a base. 0: it has no readable MAX. */
@@ -33,6 +33,10 @@ void jobs_read(void);
 void jobs_add(const struct job_record *job);
 void jobs_remove(const struct job_record *job);
 void jobs_forget(void);
+
+/* The kind of a running job, as it was when the job began. Its environment is not read: a job that
+ * is to be preempted is asked in each test, and its user may have filled the environment. */
+enum placement_kind jobs_running_kind(const struct job_record *job);
 
 /* Is this running job an extension? Does any extension run? */
 bool jobs_is_extension(const struct job_record *job);

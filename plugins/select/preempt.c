@@ -80,7 +80,7 @@ static struct placement_candidate describe(job_record_t *job, const struct place
                                            bitstr_t *nodes, bool *exact)
 {
     struct placement_candidate candidate = {.job = job->job_id,
-                                            .kind = jobs_kind(job),
+                                            .kind = jobs_running_kind(job),
                                             .priority = jobs_priority(job),
                                             .start = (int64_t)job->start_time,
                                             .nodes = (int)job->node_cnt,

@@ -256,11 +256,27 @@ static void test_each_resource_of_the_base_counts(void **state)
     unset(extension);
 }
 
+/* Each test of a job that may preempt asks for the kind of all candidates. */
+static void test_the_kind_of_a_running_job_is_kept(void **state)
+{
+    (void)state;
+    jobs_read();
+    assert_int_equal(jobs_running_kind(&jobs[0]), PLACEMENT_BASE);
+    assert_int_equal(jobs_running_kind(&jobs[BASES]), PLACEMENT_EXTENSION);
+    /* What a rigid job would cost to read is of no account. */
+    jobs_remove(&jobs[1]);
+    assert_int_equal(jobs_running_kind(&jobs[1]), PLACEMENT_RIGID);
+    jobs[0].spank_job_env_size = 0;
+    assert_int_equal(jobs_running_kind(&jobs[0]), PLACEMENT_BASE);
+    jobs[0].spank_job_env_size = 1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_read_as_one_by_one),
         cmocka_unit_test(test_which_nodes_count),
+        cmocka_unit_test(test_the_kind_of_a_running_job_is_kept),
         cmocka_unit_test(test_each_resource_of_the_base_counts),
         cmocka_unit_test(test_reading_takes_one_union_of_nodes_for_each),
     };
