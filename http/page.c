@@ -281,6 +281,8 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
         MHD_add_response_header(response, "ETag", etag);
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, "Allow", "GET");
+    if (status == MHD_HTTP_FORBIDDEN)
+        MHD_add_response_header(response, "Connection", "close");
     result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
@@ -336,6 +338,18 @@ static enum MHD_Result wait_for(struct page *page, struct MHD_Connection *connec
     return MHD_YES;
 }
 
+/* Has another web page made the browser ask? It cannot read the answer, but it could keep all
+ * connections busy. Not each request has Origin; curl has neither. */
+static bool is_of_another_page(struct MHD_Connection *connection)
+{
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    const char *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
+    const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
+
+    return api_request_is_foreign(host, origin) ||
+           (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0);
+}
+
 /* "/jobs/12" or "/jobs/12/picture". */
 static bool read_job(const char *url, enum kind *kind, int *job)
 {
@@ -360,6 +374,9 @@ static enum MHD_Result serve(struct page *page, struct MHD_Connection *connectio
         if (strcmp(url, page_files[i].path) == 0)
             return answer(connection, MHD_HTTP_OK, page_files[i].type,
                           (const char *)page_files[i].data, page_files[i].size, 0);
+    /* The page itself may be a link elsewhere. */
+    if (is_of_another_page(connection))
+        return refuse(connection, MHD_HTTP_FORBIDDEN, "another web page may not ask\n");
     if (strcmp(url, "/jobs") == 0)
         return wait_for(page, connection, KIND_LIST, 0, arg);
     if (read_job(url, &kind, &job))

@@ -160,20 +160,24 @@ bool api_request_is_loopback(const char *host)
     return false;
 }
 
+bool api_request_is_foreign(const char *host, const char *origin)
+{
+    static const char scheme[] = "http://";
+
+    return origin != NULL && (host == NULL || strncmp(origin, scheme, strlen(scheme)) != 0 ||
+                              strcmp(origin + strlen(scheme), host) != 0);
+}
+
 /* The kernel says which user has connected. A browser of that user does what foreign web pages
  * want: they are kept out by what it says of them. */
 static int check_sender(const struct api_input *input, struct api_reply *reply)
 {
-    static const char scheme[] = "http://";
-
     if (!input->tcp)
         return 0;
     if (input->host != NULL && !api_request_is_loopback(input->host))
         return refuse(reply, 403, "header Host: '%s' is not this machine: use 127.0.0.1",
                       error_value(input->host).text);
-    if (input->origin == NULL ||
-        (input->host != NULL && strncmp(input->origin, scheme, strlen(scheme)) == 0 &&
-         strcmp(input->origin + strlen(scheme), input->host) == 0))
+    if (!api_request_is_foreign(input->host, input->origin))
         return 0;
     return refuse(reply, 403, "header Origin: web pages of '%s' may not use the job",
                   error_value(input->origin).text);

@@ -122,4 +122,7 @@ void api_reply_clear(struct api_reply *reply);
 /* Does a header Host name this machine, by a name that no foreign name server answers for? */
 bool api_request_is_loopback(const char *host);
 
+/* Is a header Origin that of a page from elsewhere than the header Host? NULL: there is none. */
+bool api_request_is_foreign(const char *host, const char *origin);
+
 #endif

@@ -73,6 +73,17 @@ sockets_of_proxy() { find "/proc/$(<"$TB_WORK/proxy.pid")/fd" -lname 'socket:*' 
     ((UID)) || { run -0 curl -s -o /dev/null -w '%{http_code}' "$url/" || true; [[ $status != 0 && $output == 000 ]]; }
     run -0 as_user curl -s -o /dev/null -w '%{http_code}' -H 'Host: evil.example' "$url/jobs"
     [[ $output == 403 ]]
+    # Another web page holds no connection: what the browser says of it is looked at.
+    for header in 'Origin: http://evil.example' 'Origin: null' 'Sec-Fetch-Site: cross-site' 'Sec-Fetch-Site: same-site'; do
+        run -0 as_user curl -s -m 60 -o /dev/null -w '%{http_code} %header{connection}' -H "$header" "$url/jobs?after=1"
+        [[ $output == '403 close' ]]
+        run -0 as_user curl -s -o /dev/null -w '%{http_code}' -H "$header" "$url/"
+        [[ $output == 200 ]]
+    done
+    for header in "Origin: $url" 'Sec-Fetch-Site: same-origin' 'Sec-Fetch-Site: none'; do
+        run -0 as_user curl -s -o /dev/null -w '%{http_code}' -H "$header" "$url/jobs"
+        [[ $output == 200 ]]
+    done
     run -0 as_user curl -s -o /dev/null -w '%{http_code}' -X POST "$url/jobs"
     [[ $output == 405 ]]
     run -0 as_user curl -s -o /dev/null -w '%{http_code}' "$url/../etc/passwd" --path-as-is
