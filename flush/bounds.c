@@ -128,8 +128,8 @@ static int measure(int dir, const struct snapshot_run *run, int64_t *bytes, stru
     return 0;
 }
 
-/* A process of the user renews what the kernel knows of use, by chmod for one. So root notes when it
- * has first seen that the job has ended, where a user can neither read nor write. */
+/* A process of the user renews what the kernel knows of use, by chmod for one. So root notes when
+ * it has first seen that the job has ended, where a user can neither read nor write. */
 static bool is_old(int dir, int seconds)
 {
     int64_t now = time(NULL), since;

@@ -249,7 +249,8 @@ static bool is_of_guard(int process)
     return is;
 }
 
-/* By the title that Slurm gives it: "slurmstepd: [71.0]", "slurmstepd: [71.batch]". 0: it is none. */
+/* By the title that Slurm gives it: "slurmstepd: [71.0]", "slurmstepd: [71.batch]". 0: it is no
+ * step. */
 static uint32_t job_of_step(int process)
 {
     char *status = text_of(process, "status"), *title = NULL, *end;

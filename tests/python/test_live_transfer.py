@@ -134,7 +134,7 @@ os._exit(0)
 """
 
 
-# A planned change: rank 1 has come out of it by the loss of another one, and its group is still there.
+# A planned change: rank 1 has come out of it by the loss of another, and its group is still there.
 LEAVING = """
 import os, time
 import torch.distributed as dist

@@ -27,7 +27,7 @@ teardown() {
 }
 
 # hook CONTEXT JOB [NAME=VALUE...]: calls it as slurmd does, for a job of user nobody on node n1. Nobody looks
-# for extensions of an extension.
+# for extensions of an extension. No Slurm on this machine has a job of such a number.
 hook() {
     local context=$1 job=$2
     shift 2
@@ -108,9 +108,9 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
 
 @test "the only program that the hook runs with the user's rights is one that the user cannot trace" {
     command -v strace >/dev/null || skip 'needs strace'
-    own "elastic-$USER_ID-12.0-n1"
+    own "elastic-$USER_ID-4000012.0-n1"
     strace -f -qq -e trace=execve,setresuid,setreuid,setuid -e status=successful -o "$WORK/trace" \
-        bash -c 'hook epilog 12'
+        bash -c 'hook epilog 4000012'
     # What a process executes after it has given up root.
     awk '$2 ~ /^setres?uid|^setuid/ { user[$1] = 1 } $2 ~ /^execve/ && user[$1] { print $2 }' \
         "$WORK/trace" >"$OUT"
@@ -121,21 +121,21 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
 
 @test "no uid out of range, and no invented owner, starts anything" {
     stub 'echo "nothing to flush: it is in use"'
-    filled "elastic-$USER_ID-12.0-n1"
+    filled "elastic-$USER_ID-4000012.0-n1"
     chmod 1777 "$WORK/place"
     as_user mkdir -p "$WORK"/place/elastic-{4294967296-1,4294967295-1,4294967298-1,0-1,70001-1,"$USER_ID"-x}.0-n1/x
-    hook prolog 99
+    hook prolog 4000099
     wait_for 30 test -s "$OUT"
     wait_for 30 no_sweep
     cat "$OUT"
     [ "$(wc -l <"$OUT")" = 1 ]
-    grep -q "^$USER_ID .*place/elastic-$USER_ID-12.0-n1$" "$OUT"
+    grep -q "^$USER_ID .*place/elastic-$USER_ID-4000012.0-n1$" "$OUT"
 }
 
 @test "one sweep of a node at a time, and one process of a user in it" {
     stub 'exec 2>&- >&-; while [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done'
     touch "$WORK/hangs"
-    filled "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
+    filled "elastic-$USER_ID-4000012.0-n1" "elastic-$USER_ID-4000013.0-n1"
     pids=()
     for job in 100 101 102 103 104 105 106 107; do
         hook prolog "$job" &
@@ -145,7 +145,7 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     wait_for 30 test -s "$OUT"
     (($(sweeps) <= 2))
     wait_for 30 no_sweep
-    hook prolog 108
+    hook prolog 4000108
     wait_for 30 no_sweep
     cat "$OUT"
     [ "$(wc -l <"$OUT")" = 1 ] # each user's directories in one process, and no other while that hangs
@@ -168,12 +168,12 @@ PY
 
 @test "uids without an account start no flushes of their own, and keep no user from his turn" {
     chmod 1777 "$WORK/place"
-    filled "elastic-$USER_ID-12.0-n1"
+    filled "elastic-$USER_ID-4000012.0-n1"
     strangers 400
     stub 'while ((UID >= 300000)) && [[ -e '"$WORK/hangs"' ]]; do sleep 0.1; done; echo "nothing to flush: it is in use"'
     touch "$WORK/hangs"
     for _ in 1 2; do
-        hook prolog 99
+        hook prolog 4000099
         wait_for 60 no_sweep
     done
     cat "$OUT"
@@ -184,7 +184,7 @@ PY
 
 # all_had_a_turn: after another prolog.
 all_had_a_turn() {
-    hook prolog 99
+    hook prolog 4000099
     wait_for 100 no_sweep
     (($(cut -d ' ' -f 1 "$OUT" | sort -u | wc -l) == 310))
 }
@@ -218,7 +218,7 @@ protect() { echo -1000 >/proc/self/oom_score_adj || true; } 2>/dev/null
     stub :
     printf '#!/bin/bash\necho "$(id -u) $(ulimit -v) $1 $(cat /proc/self/oom_score_adj)" >%s\n' "$OUT" >"$STUB/elastic-fit"
     chmod 755 "$STUB/elastic-fit"
-    (protect; hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=)
+    (protect; hook epilog 4000012 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=)
     wait_for 30 test -s "$OUT"
     read -r user memory command first <"$OUT"
     [[ $user == "$USER_ID" && $command == revoke && $first == 1000 ]]
@@ -233,7 +233,7 @@ protect() { echo -1000 >/proc/self/oom_score_adj || true; } 2>/dev/null
     install -m 755 /bin/bash "$WORK/slurm/sbin/slurmd"
     printf 'echo $$ >%s; while :; do sleep 0.1; done\n' "$OUT" >"$WORK/slurm/bin/revoke"
     chmod 755 "$WORK/slurm/bin/revoke"
-    "$WORK/slurm/sbin/slurmd" -c 'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=; :'
+    "$WORK/slurm/sbin/slurmd" -c 'hook epilog 4000012 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=; :'
     wait_for 30 test -s "$OUT"
     read -r pid <"$OUT"
     echo "$pid" >>"$WORK/pids"
@@ -243,8 +243,8 @@ protect() { echo -1000 >/proc/self/oom_score_adj || true; } 2>/dev/null
 
 @test "a flush has bounds, too" {
     stub "ulimit -Hd >>$OUT; ulimit -Sd >>$OUT; cat /proc/self/oom_score_adj >>$OUT"
-    own "elastic-$USER_ID-12.0-n1"
-    (protect; hook epilog 12)
+    own "elastic-$USER_ID-4000012.0-n1"
+    (protect; hook epilog 4000012)
     cat "$OUT"
     [ "$(sed -n 2,4p "$OUT")" = "65536
 65536
@@ -284,8 +284,8 @@ PY
 
 # says CHECKPOINT WORDS: about a snapshot for that directory.
 says() {
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 said
-    leave 12 10 "$1"
+    local dir=$WORK/place/elastic-$USER_ID-4000012.0-n1 said
+    leave 4000012 10 "$1"
     said=$("$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 --age=86400 -- "${dir##*/}" "$WORK/place")
     wait_for 30 nobody_removes
     rm -rf "$dir"
@@ -433,19 +433,19 @@ all_are_done() {
 
 @test "a flush that another process of its user stops is ended, and the next sweep removes what it left" {
     stub "echo \$\$ >>$OUT; while :; do sleep 0.1; done"
-    leave 12 10000 "$WORK/checkpoint"
+    leave 4000012 10000 "$WORK/checkpoint"
     install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
-    hook epilog 12
+    hook epilog 4000012
     wait_for 30 eval '[[ $(sed -n 2p "$OUT") ]]'
     pid=$(sed -n 2p "$OUT")
     echo "$pid" >>"$WORK/pids"
     as_user kill -STOP "$pid"
     wait_for 30 is_gone "$pid"
-    [ -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
-    STUB='' hook prolog 13
+    [ -e "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
+    STUB='' hook prolog 4000013
     wait_for 30 test -e "$WORK/checkpoint/.flushed-1.0.1.1-n1"
     wait_for 30 no_sweep
-    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    [ ! -e "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
 }
 
 @test "who kills each flush keeps nothing longer than it may stay, and nothing where others need the place" {
@@ -453,19 +453,19 @@ all_are_done() {
     stub 'kill -KILL $$'
     unshare --mount bash -ec '
         in_memory 64M
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
-        leave 12 10 /dev/null/x
-        hook prolog 99
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
+        leave 4000012 10 /dev/null/x
+        hook prolog 4000099
         wait_for 30 no_sweep
         wait_for 30 nobody_removes
         [[ -s $OUT && -e $dir/snapshot/0/complete.json ]]
-        swept() { "$STUB/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-99.0-n1 "$WORK/place"; }
+        swept() { "$STUB/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-4000099.0-n1 "$WORK/place"; }
         is_swept() { swept; wait_for 30 no_sweep; [[ ! -e $dir ]]; }
         swept || true
         wait_for 30 is_swept
-        leave 12 10 /dev/null/x
+        leave 4000012 10 /dev/null/x
         head -c 40000000 /dev/zero >"$WORK/place/busy"
-        hook prolog 99
+        hook prolog 4000099
         wait_for 30 eval "[[ \$(ls $WORK/place) == busy ]]"'
 }
 
@@ -489,33 +489,33 @@ gone() {
         in_memory 256M
         for does in "kill -KILL \$\$" "echo flushed: all of it" "exit 3" "sleep 3" "kill -STOP \$\$"; do
             echo "$does" >"$WORK/does"
-            full 12
-            hook epilog 12
+            full 4000012
+            hook epilog 4000012
             gone || { echo "$does: $dir stays"; exit 1; }
         done
         echo "exit 3" >"$WORK/does"
-        full 12
-        hook prolog 99
+        full 4000012
+        hook prolog 4000099
         gone
         # Where none can be started, since one hangs.
         echo "while [[ -e $WORK/hangs ]]; do sleep 0.1; done" >"$WORK/does"
         touch "$WORK/hangs"
-        leave 11 10 /dev/null/x
-        hook prolog 99
-        wait_for 30 grep -q "^$USER_ID .*elastic-$USER_ID-11" "$OUT"
-        full 12
-        hook prolog 99
+        leave 4000011 10 /dev/null/x
+        hook prolog 4000099
+        wait_for 30 grep -q "^$USER_ID .*elastic-$USER_ID-4000011" "$OUT"
+        full 4000012
+        hook prolog 4000099
         wait_for 30 test ! -e "$dir"
         rm "$WORK/hangs"
         wait_for 30 nobody_removes
-        [[ -e $WORK/place/elastic-$USER_ID-11.0-n1/snapshot/0/complete.json ]]
+        [[ -e $WORK/place/elastic-$USER_ID-4000011.0-n1/snapshot/0/complete.json ]]
         # However many later ones are empty, or of jobs that live.
-        for job in {100..140}; do own "elastic-$USER_ID-$job.0-n1"; done
-        full 12
-        hook prolog 99
+        for job in {4000100..4000140}; do own "elastic-$USER_ID-$job.0-n1"; done
+        full 4000012
+        hook prolog 4000099
         gone
         # What is in no block.
-        full 12
+        full 4000012
         as_user sh -c ": >$dir/more"
         as_user /usr/bin/python3 - "$dir" <<PY
 import os, struct, sys
@@ -527,14 +527,14 @@ for i in range(700):
     for kind in "access", "default":
         os.setxattr(f"{sys.argv[1]}/{i}", f"system.posix_acl_{kind}", acl)
 PY
-        hook prolog 99
+        hook prolog 4000099
         gone
         # A process that says it is of the job.
         unset STUB
         for script in epilog prolog; do
-            full 12
-            holds 12 "$dir/agent.lock"
-            hook $script "$([[ $script == epilog ]] && echo 12 || echo 99)"
+            full 4000012
+            holds 4000012 "$dir/agent.lock"
+            hook $script "$([[ $script == epilog ]] && echo 4000012 || echo 4000099)"
             gone
         done'
 }
@@ -552,12 +552,14 @@ PY
             [[ $lock != held ]] || holds 4000012 "$dir/agent.lock"
             [[ $lock != none ]] || rm "$dir/agent.lock"
             wait_for 30 grep -q "^slurmstepd: .4000012" "/proc/$step/cmdline"
-            hook prolog 99
-            ! gone || { echo "$lock: removed"; exit 1; }
+            hook prolog 4000099
+            wait_for 30 nobody_removes
+            [[ -e $dir/more ]] || { echo "$lock: removed"; exit 1; }
             kill "$step"
             wait "$step" || true
-            hook prolog 99
-            gone || { echo "$lock: stays"; exit 1; }
+            hook prolog 4000099
+            wait_for 30 nobody_removes
+            [[ ! -e $dir/more ]] || { echo "$lock: stays"; exit 1; }
         done'
 }
 
@@ -566,9 +568,9 @@ PY
     export -f in_memory wait_for full gone nobody_removes cover
     unshare --mount bash -ec '
         in_memory 256M
-        full 12
+        full 4000012
         cover "$dir/agent.lock" alive 100000
-        hook epilog 12
+        hook epilog 4000012
         gone'
 }
 
@@ -576,12 +578,12 @@ PY
     export -f in_memory wait_for nobody_removes
     unshare --mount bash -ec '
         in_memory 64M
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
-        leave 12 10 /dev/null/x
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
+        leave 4000012 10 /dev/null/x
         as_user sh -c "while chmod 700 $dir; do sleep 0.1; done" 2>/dev/null &
         echo "$!" >>"$WORK/pids"
         swept() {
-            "$LIBEXEC/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-99.0-n1 "$WORK/place" || true
+            "$LIBEXEC/elastic-runs" prolog --gid=65534 --limit=5 --age=1 -- elastic-70001-4000099.0-n1 "$WORK/place" || true
             wait_for 30 nobody_removes
             [[ ! -e $dir ]]
         }
@@ -610,12 +612,12 @@ PY
     [[ -e /dev/fuse ]] || skip 'no FUSE here'
     export -f silent_fuse
     run timeout -s KILL 200 unshare --mount bash -c '
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
         own "${dir##*/}"
         silent_fuse "$dir"
-        hook epilog 12
-        hook prolog 13 SPANK_ELASTIC_SIZES=1:2
-        hook epilog 13
+        hook epilog 4000012
+        hook prolog 4000013 SPANK_ELASTIC_SIZES=1:2
+        hook epilog 4000013
         echo "came to their end"
         kill -KILL "$fuse"'
     echo "$output"
@@ -646,26 +648,26 @@ JSON
     export -f in_memory wait_for no_sweep sweeps
     unshare --mount bash -ec '
         in_memory 64M
-        leave 12 10000000 /dev/null/x
-        as_user sh -c "head -c 15000000 /dev/zero >$WORK/place/elastic-$USER_ID-12.0-n1/more"
-        hook epilog 12
+        leave 4000012 10000000 /dev/null/x
+        as_user sh -c "head -c 15000000 /dev/zero >$WORK/place/elastic-$USER_ID-4000012.0-n1/more"
+        hook epilog 4000012
         echo "after one job: $(du -sk "$WORK/place" | cut -f1) KiB"
         (($(du -sk "$WORK/place" | cut -f1) < 10000))
-        [[ -e $WORK/place/elastic-$USER_ID-12.0-n1/snapshot/0/complete.json ]]
+        [[ -e $WORK/place/elastic-$USER_ID-4000012.0-n1/snapshot/0/complete.json ]]
         # A second one is too much for the share of one user, which is a quarter: the newer stays.
-        leave 13 10000000 /dev/null/x
-        hook epilog 13
-        wait_for 30 eval "[[ \$(ls $WORK/place) == elastic-$USER_ID-13.0-n1 ]]"
+        leave 4000013 10000000 /dev/null/x
+        hook epilog 4000013
+        wait_for 30 eval "[[ \$(ls $WORK/place) == elastic-$USER_ID-4000013.0-n1 ]]"
         wait_for 30 no_sweep
         # Where somebody needs the place nothing stays that cannot be saved.
         head -c 40000000 /dev/zero >"$WORK/place/busy"
-        hook prolog 99
+        hook prolog 4000099
         wait_for 30 eval "[[ \$(ls $WORK/place) == busy ]]"'
 }
 
 # many_left: after another prolog there are more directories than the user may keep.
 many_left() {
-    hook prolog 99
+    hook prolog 4000099
     wait_for 30 no_sweep
     (($(find "$WORK/place" -mindepth 1 -maxdepth 1 | wc -l) > 20))
 }
@@ -690,9 +692,9 @@ PY
     [[ $2 == alive ]] || wait "$!"
 }
 
-# attack KIND: leaves a run directory of job 12 with 40 MB that the user's rights cannot remove.
+# attack KIND: leaves a run directory of job 4000012 with 40 MB that the user's rights cannot remove.
 attack() {
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    local dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
     own "${dir##*/}"
     as_user mkdir -p "$dir/snapshot/0" "$dir/junk/deep"
     as_user sh -c "head -c 40000000 /dev/zero >$dir/junk/deep/big"
@@ -727,18 +729,18 @@ attack() {
         [[ ! -e /dev/fuse ]] || kinds+=(file {covered,inside,below}-{dead,alive})
         for kind in "${kinds[@]}"; do
             USER_ID=65533 attack "$kind"
-            USER_ID=65533 hook epilog 12
+            USER_ID=65533 hook epilog 4000012
             wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]" || { echo "$kind stays"; find "$WORK/place"; exit 1; }
-            leave 13 1000000 /dev/null/x
-            hook epilog 13
-            [[ -e $WORK/place/elastic-$USER_ID-13.0-n1/snapshot/0/complete.json ]] || { echo "$kind: lost"; exit 1; }
-            wait_for 30 rm -rf "$WORK/place/elastic-$USER_ID-13.0-n1" # a sweep may look at it
+            leave 4000013 1000000 /dev/null/x
+            hook epilog 4000013
+            [[ -e $WORK/place/elastic-$USER_ID-4000013.0-n1/snapshot/0/complete.json ]] || { echo "$kind: lost"; exit 1; }
+            wait_for 30 rm -rf "$WORK/place/elastic-$USER_ID-4000013.0-n1" # a sweep may look at it
         done
         # Of jobs whose epilog never ran, the next sweep finds it.
         USER_ID=65533 attack subordinate
-        touch "$WORK/place/elastic-65533-12.0-n1/agent.lock"
-        chown 65533 "$WORK/place/elastic-65533-12.0-n1/agent.lock"
-        hook prolog 99
+        touch "$WORK/place/elastic-65533-4000012.0-n1/agent.lock"
+        chown 65533 "$WORK/place/elastic-65533-4000012.0-n1/agent.lock"
+        hook prolog 4000099
         wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]"
         ! grep " $WORK/place/" /proc/self/mountinfo || exit 1'
 }
@@ -751,7 +753,7 @@ attack() {
         for kind in {covered,inside,below}-alive file; do
             USER_ID=65533 attack "$kind"
             strace -f -qqq -o /dev/null -e trace=openat2 -e inject=openat2:error=ENOSYS "$LIBEXEC/elastic-runs" epilog \
-                --gid=65534 --limit=20 --age=1 -- elastic-65533-12.0-n1 "$WORK/place"
+                --gid=65534 --limit=20 --age=1 -- elastic-65533-4000012.0-n1 "$WORK/place"
             wait_for 30 eval "[[ -z \$(ls $WORK/place) ]]" || { echo "$kind stays"; exit 1; }
         done'
 }
@@ -761,9 +763,9 @@ attack() {
     unshare --mount bash -ec '
         in_memory 64M
         USER_ID=65533 attack admin
-        USER_ID=65533 hook epilog 12
+        USER_ID=65533 hook epilog 4000012
         wait_for 30 nobody_removes
-        [[ $(<"$WORK/place/elastic-65533-12.0-n1/junk/deep/data") == precious ]]'
+        [[ $(<"$WORK/place/elastic-65533-4000012.0-n1/junk/deep/data") == precious ]]'
 }
 
 @test "what the user's rights cannot remove, and what root has removed, is said" {
@@ -771,11 +773,11 @@ attack() {
     unshare --mount bash -ec '
         in_memory 64M
         USER_ID=65533 attack subordinate
-        "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=5 --age=1 -- elastic-65533-12.0-n1 "$WORK/place" >"$WORK/said"'
+        "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=5 --age=1 -- elastic-65533-4000012.0-n1 "$WORK/place" >"$WORK/said"'
     cat "$WORK/said"
     [[ $(wc -l <"$WORK/said") == 2 ]]
     grep -q '^elastic-flush: not removed: .*; junk: Permission denied$' "$WORK/said"
-    grep -q "/elastic-65533-12.0-n1: removed by root: junk belongs to uid 100005\$" "$WORK/said"
+    grep -q "/elastic-65533-4000012.0-n1: removed by root: junk belongs to uid 100005\$" "$WORK/said"
 }
 
 # holds JOB FILE: a process of the user holds its lock, of that job as far as it says itself.
@@ -788,17 +790,17 @@ holds() {
 }
 
 @test "a process of another job that holds the lock of a directory keeps nothing in memory" {
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 script=epilog job=12
+    local dir=$WORK/place/elastic-$USER_ID-4000012.0-n1 script=epilog job=4000012
     install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
     for script in epilog prolog; do
-        [[ $script == epilog ]] || job=99
-        leave 12 10 "$WORK/checkpoint"
-        holds 12 "$dir/agent.lock"
+        [[ $script == epilog ]] || job=4000099
+        leave 4000012 10 "$WORK/checkpoint"
+        holds 4000012 "$dir/agent.lock"
         hook "$script" "$job"
         wait_for 30 no_sweep
         [ -e "$dir/snapshot/0/complete.json" ]
         kill -KILL "$(tail -n 1 "$WORK/pids")"
-        holds 13 "$dir/agent.lock"
+        holds 4000013 "$dir/agent.lock"
         hook "$script" "$job"
         wait_for 30 eval '[[ ! -e $dir ]]'
         [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
@@ -820,18 +822,18 @@ put_into_job() {
 nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
 
 @test "Slurm's cgroup says of which job a process is, and not its environment" {
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 said job holder
-    for job in 13 12; do
-        leave 12 10 /dev/null/x
+    local dir=$WORK/place/elastic-$USER_ID-4000012.0-n1 said job holder
+    for job in 4000013 4000012; do
+        leave 4000012 10 /dev/null/x
         # It says the other one.
-        holds "$((25 - job))" "$dir/agent.lock"
+        holds "$((8000025 - job))" "$dir/agent.lock"
         holder=$(tail -n 1 "$WORK/pids")
         put_into_job "$(ps -o ppid= "$holder" | xargs)" "$job" || skip 'no cgroups here'
         said=$("$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 --age=86400 -- "${dir##*/}" "$WORK/place")
         echo "$job: $said"
         kill -KILL "$holder"
         wait_for 30 rmdir "$CGROUP" "${CGROUP%/*}" 2>/dev/null
-        if ((job == 12)); then
+        if ((job == 4000012)); then
             [[ $said == 'nothing to flush: it is in use' ]]
         else
             [[ $said == *'not flushed: snapshot/0 of 1.0'* ]]
@@ -842,11 +844,11 @@ nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
 }
 
 @test "a cgroup that a user has named as Slurm names a job's says nothing" {
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1 holder
-    leave 12 10 /dev/null/x
-    holds 13 "$dir/agent.lock"
+    local dir=$WORK/place/elastic-$USER_ID-4000012.0-n1 holder
+    leave 4000012 10 /dev/null/x
+    holds 4000013 "$dir/agent.lock"
     holder=$(tail -n 1 "$WORK/pids")
-    put_into_job "$(ps -o ppid= "$holder" | xargs)" 12 || skip 'no cgroups here'
+    put_into_job "$(ps -o ppid= "$holder" | xargs)" 4000012 || skip 'no cgroups here'
     chown "$USER_ID" "$CGROUP"
     run "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 --age=86400 -- "${dir##*/}" "$WORK/place"
     kill -KILL "$holder"
@@ -860,22 +862,22 @@ nobody_removes() { ! pgrep -f "elastic-runs .*$WORK/place" >/dev/null; }
     stub 'echo "elastic-flush: not removed, unseen: x" >&2'
     unshare --mount bash -ec '
         in_memory 64M
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
         own "${dir##*/}"
         as_user touch "$dir/state"
-        hook prolog 99
+        hook prolog 4000099
         wait_for 30 test -s "$OUT"
         wait_for 30 nobody_removes
         [[ -e $dir/state ]]
         # Nobody has begun in it for the time of snapshot_keep.
         printf "snapshot_keep = 0\n" >>"$WORK/elastic.conf"
-        wait_for 60 eval "hook prolog 99; wait_for 30 nobody_removes; [[ ! -e $dir ]]"'
+        wait_for 60 eval "hook prolog 4000099; wait_for 30 nobody_removes; [[ ! -e $dir ]]"'
 }
 
 # move PLACE [PATH]: user 65533 moves into his run directory there what another one has let him write into, with what that
 # one has kept for himself below. PATH leads to the same place.
 move() {
-    local dir=$1/elastic-65533-12.0-n1 path=${2:-$1} shared
+    local dir=$1/elastic-65533-4000012.0-n1 path=${2:-$1} shared
     shared=${path%/*}/shared
     sed -i "s|^snapshot_dir = .*|snapshot_dir = $1|" "$WORK/elastic.conf"
     install -d -m 711 "${path%/*}" "$path"
@@ -885,7 +887,7 @@ move() {
     install -d -m 700 -o 65532 -g 65532 "$shared/project/own"
     install -m 600 -o 65532 -g 65532 /dev/null "$shared/project/own/data"
     USER_ID=65533 as_user mv "$shared/project" "$path/${dir##*/}/"
-    USER_ID=65533 hook epilog 12
+    USER_ID=65533 hook epilog 4000012
     wait_for 30 nobody_removes
     [[ $(stat -c "%n %u" "$dir/project" "$dir/project/own" "$dir/project/own/data" | grep -c " 65532$") == 3 ]]
 }
@@ -910,11 +912,11 @@ move() {
     run unshare --mount bash -ec '
         mount -o loop "$WORK/image" "$WORK/place" || exit 77
         chmod 711 "$WORK/place"
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
         own "${dir##*/}"
         as_user btrfs -q subvolume create "$dir/sub"
         as_user sh -c "mkdir $dir/sub/deep && echo x >$dir/sub/deep/data"
-        hook epilog 12
+        hook epilog 4000012
         wait_for 30 nobody_removes
         [[ -z $(ls "$WORK/place") ]]'
     ((status != 77)) || skip 'no loop device here'
@@ -923,16 +925,16 @@ move() {
 
 @test "what cannot be opened for want of memory is kept, and flushed later" {
     command -v strace >/dev/null || skip 'needs strace'
-    local dir=$WORK/place/elastic-$USER_ID-12.0-n1
+    local dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
     install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
     stub 'exec strace -f -qqq -o /dev/null -e trace=openat2 -e inject=openat2:error=ENOMEM:when=1 "${0%/*}/real" "$@"'
     install -m 755 "$LIBEXEC/elastic-flush" "$STUB/real"
-    leave 12 10 "$WORK/checkpoint"
-    hook epilog 12
+    leave 4000012 10 "$WORK/checkpoint"
+    hook epilog 4000012
     wait_for 30 nobody_removes
     [ -s "$OUT" ]
     [ -e "$dir/snapshot/0/complete.json" ]
-    STUB='' hook epilog 12
+    STUB='' hook epilog 4000012
     [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
 }
 
@@ -941,9 +943,9 @@ move() {
     export -f in_memory holds wait_for
     unshare --mount bash -ec '
         in_memory 64M
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
-        leave 12 10 /dev/null/x
-        holds 12 "$dir/agent.lock"
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
+        leave 4000012 10 /dev/null/x
+        holds 4000012 "$dir/agent.lock"
         chown 100005:100005 "$dir"
         strace -f -qqq -e trace=openat -o "$WORK/trace" "$LIBEXEC/elastic-runs" epilog --gid=65534 --limit=20 \
             --age=86400 -- "${dir##*/}" "$WORK/place" >"$WORK/said"
@@ -957,31 +959,31 @@ move() {
     export -f in_memory wait_for no_sweep sweeps many_left
     unshare --mount bash -ec '
         in_memory 64M
-        leave 101 100 /dev/null/x
-        for job in {102..150}; do
-            cp -a "$WORK/place/elastic-$USER_ID-101.0-n1" "$WORK/place/elastic-$USER_ID-$job.0-n1"
+        leave 4000101 100 /dev/null/x
+        for job in {4000102..4000150}; do
+            cp -a "$WORK/place/elastic-$USER_ID-4000101.0-n1" "$WORK/place/elastic-$USER_ID-$job.0-n1"
         done
         for try in 1 2 3 4 5 6; do
             many_left || break
         done
         ls "$WORK/place"
-        [[ $(ls "$WORK/place") == "$(printf "elastic-$USER_ID-%s.0-n1\n" {131..150})" ]]'
+        [[ $(ls "$WORK/place") == "$(printf "elastic-$USER_ID-%s.0-n1\n" {4000131..4000150})" ]]'
 }
 
 @test "a place where others could replace a directory is not used" {
     chmod 777 "$WORK/place"
-    hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+    hook prolog 4000012 SPANK_ELASTIC_SIZES=1:2
     [ -z "$(ls -A "$WORK/place")" ]
     chmod 711 "$WORK/place"
     chmod 777 "$WORK"
-    hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+    hook prolog 4000012 SPANK_ELASTIC_SIZES=1:2
     [ -z "$(ls -A "$WORK/place")" ]
     chmod 1777 "$WORK"
-    hook prolog 12 SPANK_ELASTIC_SIZES=1:2
-    [ -d "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    hook prolog 4000012 SPANK_ELASTIC_SIZES=1:2
+    [ -d "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
     # Of a job with roles.
-    hook prolog 13 SPANK_ELASTIC_ROLES_NODES=0
-    [ -d "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+    hook prolog 4000013 SPANK_ELASTIC_ROLES_NODES=0
+    [ -d "$WORK/place/elastic-$USER_ID-4000013.0-n1" ]
 }
 
 @test "links lead to a place if they are root's" {
@@ -994,13 +996,13 @@ move() {
     ln -s round "$WORK/round"
     for name in open/of-user way-of-user open/of-user/. open/of-user/../target round; do
         sed -i "s|^snapshot_dir = .*|snapshot_dir = $WORK/$name|" "$WORK/elastic.conf"
-        hook prolog 12 SPANK_ELASTIC_SIZES=1:2
+        hook prolog 4000012 SPANK_ELASTIC_SIZES=1:2
         [ -z "$(ls -A "$WORK/target")" ]
     done
     for name in target open/of-root way-of-root ./open/../way-of-root//; do
         sed -i "s|^snapshot_dir = .*|snapshot_dir = $WORK/$name|" "$WORK/elastic.conf"
-        hook prolog 12 SPANK_ELASTIC_SIZES=1:2
-        rmdir "$WORK/target/elastic-$USER_ID-12.0-n1"
+        hook prolog 4000012 SPANK_ELASTIC_SIZES=1:2
+        rmdir "$WORK/target/elastic-$USER_ID-4000012.0-n1"
     done
 }
 
@@ -1008,10 +1010,10 @@ move() {
     stub true
     printf '#!/bin/bash\ntr "\\0" "\\n" <"/proc/$PPID/cmdline" >>%s\nexit 3\n' "$OUT" >"$STUB/elastic-runs"
     chmod 755 "$STUB/elastic-runs"
-    hook prolog 12 SPANK_ELASTIC_SIZES=1:2 SPANK_TOKEN=private-1 SLURM_JOB_COMMENT=private-2 SLURM_JOB_NAME=private-3
-    hook epilog 13 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=elastic-extension-of=1.0/private-4
+    hook prolog 4000012 SPANK_ELASTIC_SIZES=1:2 SPANK_TOKEN=private-1 SLURM_JOB_COMMENT=private-2 SLURM_JOB_NAME=private-3
+    hook epilog 4000013 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=elastic-extension-of=1.0/private-4
     cat "$OUT"
-    grep -qx SLURM_JOB_ID=12 "$OUT" && grep -qx SLURM_JOB_ID=13 "$OUT"
+    grep -qx SLURM_JOB_ID=4000012 "$OUT" && grep -qx SLURM_JOB_ID=4000013 "$OUT"
     run -1 grep private "$OUT"
 }
 
@@ -1023,9 +1025,9 @@ move() {
     printf 'snapshot_dir = %s\nreclaim_drain = drain\nepilog_flush = 300\n' "$WORK/place" >"$WORK/elastic.conf"
     printf 'ClusterName=x # PrologEpilogTimeout=2\nInclude limits.conf\n' >"$WORK/slurm.conf"
     printf 'prologepilogtimeout = 6\n' >"$WORK/limits.conf"
-    own "elastic-$USER_ID-12.0-n1"
+    own "elastic-$USER_ID-4000012.0-n1"
     # Without a limit it is five minutes.
-    timeout 100 bash -c 'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_CONF="$WORK/slurm.conf"'
+    timeout 100 bash -c 'hook epilog 4000012 SPANK_ELASTIC_SIZES=1:2 SLURM_CONF="$WORK/slurm.conf"'
     rm "$WORK/hangs"
 }
 
@@ -1068,20 +1070,20 @@ PY
 }
 
 @test "an environment that leaves no room for the arguments of a program keeps nothing from being done" {
-    own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
+    own "elastic-$USER_ID-4000012.0-n1" "elastic-$USER_ID-4000013.0-n1"
     cp -R "$LIBEXEC" "$WORK/copy"
-    crammed "$WORK/copy/epilog.d/50-elastic" 12 .x
-    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    crammed "$WORK/copy/epilog.d/50-elastic" 4000012 .x
+    [ ! -e "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
     install -m 755 "$LIBEXEC/elastic-hook" "$WORK/50-elastic"
-    crammed "$WORK/50-elastic" 13 ''
-    [ ! -e "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+    crammed "$WORK/50-elastic" 4000013 ''
+    [ ! -e "$WORK/place/elastic-$USER_ID-4000013.0-n1" ]
 }
 
 # Slurm drains a node whose prolog or epilog has failed.
 @test "elastic-hook ends well beside a script that is torn, that is no script, or that is not there" {
     mkdir -p "$WORK/beside/epilog.d"
     install -m 755 "$LIBEXEC/elastic-hook" "$WORK/beside/elastic-hook"
-    hook() { env -i SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURM_JOB_ID=12 "$WORK/beside/elastic-hook"; }
+    hook() { env -i SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURM_JOB_ID=4000012 "$WORK/beside/elastic-hook"; }
     printf '#!/bin/bash\necho begun\nif true; then\n' >"$WORK/beside/epilog.d/50-elastic"
     chmod 755 "$WORK/beside/epilog.d/50-elastic"
     hook
@@ -1096,13 +1098,13 @@ PY
 
 # bash takes half a minute of processor time to read so many.
 @test "however many variables a user has made, prolog and epilog begin at once" {
-    own "elastic-$USER_ID-12.0-n1"
+    own "elastic-$USER_ID-4000012.0-n1"
     /usr/bin/python3 - "$LIBEXEC/elastic-hook" "$USER_ID" "$WORK/elastic.conf" <<'PY'
 import os, resource, subprocess, sys
 hook, uid, conf = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))  # room for 2 MB
 env = {f"SPANK_{i:x}": "" for i in range(60000)}
-env |= {"SLURM_SCRIPT_CONTEXT": "epilog_slurmd", "SLURM_JOB_ID": "12", "SLURM_JOB_UID": uid, "SLURM_JOB_GID": "65534",
+env |= {"SLURM_SCRIPT_CONTEXT": "epilog_slurmd", "SLURM_JOB_ID": "4000012", "SLURM_JOB_UID": uid, "SLURM_JOB_GID": "65534",
         "SLURM_JOB_RESTART_COUNT": "0", "SLURMD_NODENAME": "n1", "SLURM_NODELIST": "n1", "ELASTIC_CONF": conf,
         "SLURM_CONF": "/nonexistent/slurm.conf", "SLURM_JOB_COMMENT": "elastic-extension-of=1.0",
         "SPANK_ELASTIC_SIZES": "1:2"}
@@ -1111,37 +1113,37 @@ used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(f"{used.ru_utime + used.ru_stime:.2f} s of processor time")
 sys.exit(used.ru_utime + used.ru_stime > 4)
 PY
-    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    [ ! -e "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
 }
 
 @test "where everybody may write, names that another user has taken in advance are in nobody's way" {
     local job run="$WORK/place/elastic-$USER_ID"
     local -a other=(setpriv --reuid=65533 --regid=65534 --clear-groups)
     chmod 1777 "$WORK/place"
-    "${other[@]}" mkdir -p "$WORK/place/.lock/x" "$WORK/place/.lock-n1/x" "$run-12.0-n1" "$run-13.0-n1/x"
-    "${other[@]}" ln -s /etc "$run-14.0-n1"
+    "${other[@]}" mkdir -p "$WORK/place/.lock/x" "$WORK/place/.lock-n1/x" "$run-4000012.0-n1" "$run-4000013.0-n1/x"
+    "${other[@]}" ln -s /etc "$run-4000014.0-n1"
     # By the numbers of the processes to come.
-    "${other[@]}" /usr/bin/python3 - "$WORK/place/.not-${run##*/}-15.0-n1-" <<'PY'
+    "${other[@]}" /usr/bin/python3 - "$WORK/place/.not-${run##*/}-4000015.0-n1-" <<'PY'
 import os, sys
 for pid in range(os.getpid(), os.getpid() + 2000):
     os.mkdir(f"{sys.argv[1]}{pid}")
 PY
-    for job in 12 13 14 15; do
+    for job in 4000012 4000013 4000014 4000015; do
         hook prolog "$job" SPANK_ELASTIC_SIZES=1:2
         [ "$(stat -c '%F %u %a' "$run-$job.0-n1")" = "directory $USER_ID 700" ]
     done
-    leave 16 10 "$WORK/checkpoint"
+    leave 4000016 10 "$WORK/checkpoint"
     install -d -m 700 -o "$USER_ID" "$WORK/checkpoint"
-    hook epilog 16
+    hook epilog 4000016
     [ -e "$WORK/checkpoint/.flushed-1.0.1.1-n1" ]
-    [ ! -e "$run-16.0-n1" ]
+    [ ! -e "$run-4000016.0-n1" ]
 }
 
 @test "what another user has mounted on a name, and says is anybody's, is nobody's run directory" {
     local said
     unshare --mount bash -ec '
         chmod 1777 "$WORK/place"
-        dir=$WORK/place/elastic-$USER_ID-12.0-n1
+        dir=$WORK/place/elastic-$USER_ID-4000012.0-n1
         setpriv --reuid=65533 --regid=65534 --clear-groups mkdir "$dir"
         mount -t tmpfs -o "mode=700,uid=$USER_ID" none "$dir" # as FUSE of his with allow_other
         runs() { "$LIBEXEC/elastic-runs" "$@" -- "${dir##*/}" "$WORK/place"; }
@@ -1192,7 +1194,7 @@ answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
     chmod 755 "$WORK/slurm/bin/scontrol"
     # It asks which of the job's nodes is the first.
     "$WORK/slurm/sbin/slurmd" -c \
-        'hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= "SLURM_NODELIST=n[1-2]"; true'
+        'hook epilog 4000012 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT= "SLURM_NODELIST=n[1-2]"; true'
     [ "$(cat "$OUT")" = "show hostnames n[1-2]" ]
 }
 
@@ -1212,7 +1214,7 @@ answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
     unshare --pid --fork --mount-proc --kill-child bash -c '
         wait_until() { local i; for ((i = 0; i < 600; i++)); do ! "$@" || return 0; sleep 0.05; done; return 1; }
         is_evil() { [[ $(readlink "/proc/$slurmd/exe") == "$EVIL/sbin/slurmd" ]]; }
-        "$WORK/slurm/sbin/slurmd" -c "hook epilog 12 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=; :" &
+        "$WORK/slurm/sbin/slurmd" -c "hook epilog 4000012 SPANK_ELASTIC_SIZES=1:2 SLURM_JOB_COMMENT=; :" &
         slurmd=$!
         wait_until test -e "$WORK/waits"
         kill -KILL "$slurmd"
@@ -1234,25 +1236,25 @@ answers() { (exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
     unshare --mount bash -ec '
         mount -t tmpfs none /etc/slurm
         mv "$WORK/elastic.conf" /etc/slurm/
-        own "elastic-$USER_ID-12.0-n1"
-        hook epilog 12 ELASTIC_CONF= SLURM_CONF=/run/slurm/conf/slurm.conf
-        [[ ! -e $WORK/place/elastic-$USER_ID-12.0-n1 ]]'
+        own "elastic-$USER_ID-4000012.0-n1"
+        hook epilog 4000012 ELASTIC_CONF= SLURM_CONF=/run/slurm/conf/slurm.conf
+        [[ ! -e $WORK/place/elastic-$USER_ID-4000012.0-n1 ]]'
 }
 
 @test "the program that an admin copies starts the hook, and does nothing where that is missing" {
     mkdir "$WORK/copied"
     install -m 755 "$LIBEXEC/elastic-hook" "$WORK/copied/50-elastic"
-    own "elastic-$USER_ID-12.0-n1" "elastic-$USER_ID-13.0-n1"
-    HOOK=$WORK/copied/50-elastic hook epilog 12
-    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
-    unshare --mount bash -ec 'mount -t tmpfs none "$LIBEXEC" && HOOK=$WORK/copied/50-elastic hook epilog 13'
-    [ -e "$WORK/place/elastic-$USER_ID-13.0-n1" ]
+    own "elastic-$USER_ID-4000012.0-n1" "elastic-$USER_ID-4000013.0-n1"
+    HOOK=$WORK/copied/50-elastic hook epilog 4000012
+    [ ! -e "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
+    unshare --mount bash -ec 'mount -t tmpfs none "$LIBEXEC" && HOOK=$WORK/copied/50-elastic hook epilog 4000013'
+    [ -e "$WORK/place/elastic-$USER_ID-4000013.0-n1" ]
 }
 
 @test "the script that earlier versions gave an admin to copy goes on to start the hook" {
-    own "elastic-$USER_ID-12.0-n1"
+    own "elastic-$USER_ID-4000012.0-n1"
     printf '%s\n' '#!/bin/bash -p' "hook=$LIBEXEC/epilog.d/50-elastic" '[[ ! -x $hook ]] || . "$hook"' 'exit 0' >"$WORK/50-elastic"
     chmod 755 "$WORK/50-elastic"
-    HOOK=$WORK/50-elastic hook epilog 12 SPANK_ELASTIC_SIZES=1:2
-    [ ! -e "$WORK/place/elastic-$USER_ID-12.0-n1" ]
+    HOOK=$WORK/50-elastic hook epilog 4000012 SPANK_ELASTIC_SIZES=1:2
+    [ ! -e "$WORK/place/elastic-$USER_ID-4000012.0-n1" ]
 }
