@@ -36,8 +36,8 @@ static int take_slot(const struct place *place, const struct snapshot_run *run, 
     }
 }
 
-/* What a pipe says is copied to our output, until it ends or the time is over. */
-static void copy_lines(int output, int64_t until)
+/* What a pipe says is copied to our output, until it ends (true) or the time is over. */
+static bool copy_lines(int output, int64_t until)
 {
     char text[4096];
     struct pollfd poll_for = {.fd = output, .events = POLLIN};
@@ -47,10 +47,10 @@ static void copy_lines(int output, int64_t until)
         ssize_t got;
 
         if (poll(&poll_for, 1, left > 0 ? (int)left : 0) <= 0)
-            return;
+            return false;
         got = read(output, text, sizeof(text));
         if (got <= 0)
-            return;
+            return true;
         fwrite(text, 1, (size_t)got, stdout);
     }
 }
@@ -68,7 +68,7 @@ bool end_runs(const struct place places[PLACES_MAX], const struct place_run *run
                           .age = age};
     int64_t until = monotonic_ms() + ((int64_t)limit + 1) * 1000;
     struct error err = {""};
-    bool stays = false;
+    bool ended, stays = false;
     int output;
 
     start.slot = take_slot(first, &runs[0].run, until - 1000, &err);
@@ -77,9 +77,9 @@ bool end_runs(const struct place places[PLACES_MAX], const struct place_run *run
         return true;
     }
     close(start.slot);
-    copy_lines(output, until);
+    ended = copy_lines(output, until);
     close(output);
     for (int i = 0; i < count; i++)
         stays = stays || place_has(&places[runs[i].place], &runs[i].run);
-    return stays;
+    return ended && stays;
 }
