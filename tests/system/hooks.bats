@@ -560,6 +560,7 @@ PY
             hook prolog 4000099
             wait_for 30 nobody_removes
             [[ ! -e $dir/more ]] || { echo "$lock: stays"; exit 1; }
+            rm -rf "$dir"
         done'
 }
 
