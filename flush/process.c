@@ -253,14 +253,14 @@ static bool is_of_guard(int process)
  * step. */
 static uint32_t job_of_step(int process)
 {
-    char *status = text_of(process, "status"), *title = NULL, *end;
+    char *status = text_of(process, "status"), *title = NULL, *end = NULL;
     unsigned long job = 0;
 
     if (status != NULL && is_of_root(status) && has_name(status, "slurmstepd"))
         title = text_of(process, "cmdline");
     if (title != NULL && strncmp(title, STEP_TITLE, strlen(STEP_TITLE)) == 0)
         job = strtoul(title + strlen(STEP_TITLE), &end, 10);
-    if (job > 0 && *end != '.')
+    if (end == NULL || *end != '.')
         job = 0;
     free(title);
     free(status);
