@@ -798,7 +798,7 @@ holds() {
         leave 4000012 10 "$WORK/checkpoint"
         holds 4000012 "$dir/agent.lock"
         hook "$script" "$job"
-        wait_for 30 no_sweep
+        wait_for 60 nobody_removes # else it gets the lock before the next process does
         [ -e "$dir/snapshot/0/complete.json" ]
         kill -KILL "$(tail -n 1 "$WORK/pids")"
         holds 4000013 "$dir/agent.lock"
