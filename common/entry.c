@@ -113,9 +113,8 @@ static int open_found(int found, int flags)
     return fd;
 }
 
-/* For kernels before Linux 5.6. O_PATH asks no file system, and what it has found is what is opened
- * then. */
-static int open_on_mount(int dir, const char *name, int flags)
+/* For kernels before Linux 5.6. O_PATH asks no file system. */
+static int find_on_mount(int dir, const char *name)
 {
     int above = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), found, mount;
 
@@ -128,9 +127,22 @@ static int open_on_mount(int dir, const char *name, int flags)
         return -1;
     if (mount < 0)
         return refuse(found, ENOSYS);
-    if (entry_mount(found) != mount)
-        return refuse(found, EXDEV);
-    return open_found(found, flags & ~O_NOFOLLOW); /* ELOOP for a link */
+    return entry_mount(found) == mount ? found : refuse(found, EXDEV);
+}
+
+int entry_find_same(int dir, const char *name)
+{
+    int fd = open_resolved(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, RESOLVE_NO_XDEV);
+
+    return fd < 0 && errno == ENOSYS ? find_on_mount(dir, name) : fd;
+}
+
+/* What was found is what is opened then. */
+static int open_on_mount(int dir, const char *name, int flags)
+{
+    int found = find_on_mount(dir, name);
+
+    return found >= 0 ? open_found(found, flags & ~O_NOFOLLOW) : -1; /* ELOOP for a link */
 }
 
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err)

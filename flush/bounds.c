@@ -4,15 +4,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <syslog.h>
 #include <time.h>
@@ -34,7 +30,6 @@
 /* What is in a run directory. */
 struct content {
     uid_t uid; /* of its user */
-    dev_t device;
     int64_t bytes;
     int entries;
 };
@@ -59,16 +54,16 @@ static int add_directory(struct content *content, int dir, const char *name, int
 
 /* ACLs, and what users name user.*: tmpfs keeps them in no block. That of a directory may have 128
  * KiB. What the system sets is small. */
-static int64_t attributes_of(int dir, const char *name)
+static int64_t attributes_of(int fd)
 {
-    char path[PATH_MAX], names[XATTR_LIST_MAX];
+    char path[32], names[XATTR_LIST_MAX];
     int64_t sum = 0;
     ssize_t len;
 
-    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
-    len = llistxattr(path, names, sizeof(names));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    len = listxattr(path, names, sizeof(names));
     for (const char *at = names; len > 0 && at < names + len; at += strlen(at) + 1) {
-        ssize_t bytes = lgetxattr(path, at, NULL, 0);
+        ssize_t bytes = getxattr(path, at, NULL, 0);
 
         if (bytes > 0 && strncmp(at, "trusted.", 8) != 0 && strncmp(at, "security.", 9) != 0)
             sum += bytes;
@@ -76,24 +71,37 @@ static int64_t attributes_of(int dir, const char *name)
     return sum;
 }
 
-/* AT_STATX_DONT_SYNC: no file system that is mounted there is asked. */
-static int add(struct content *content, int dir, const char *name, int depth, struct error *why)
+static int add_found(struct content *content, int fd, const char *name, struct stat *st,
+                     struct error *why)
 {
-    const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-    struct statx st;
-
-    if (statx(dir, name, flags, STATX_TYPE | STATX_UID | STATX_BLOCKS, &st) != 0)
-        return errno == ENOENT ? 0 : error_set(why, "%s", strerror(errno));
-    if (makedev(st.stx_dev_major, st.stx_dev_minor) != content->device)
-        return error_set(why, "something is mounted on %s", error_value(name).text);
-    if (st.stx_uid != content->uid)
-        return error_set(why, "%s belongs to uid %" PRIu32, error_value(name).text, st.stx_uid);
-    content->bytes += (int64_t)st.stx_blocks * 512 + attributes_of(dir, name);
+    if (fstat(fd, st) != 0)
+        return error_set(why, "%s", strerror(errno));
+    if (st->st_uid != content->uid)
+        return error_set(why, "%s belongs to uid %u", error_value(name).text,
+                         (unsigned int)st->st_uid);
+    content->bytes += (int64_t)st->st_blocks * 512 + attributes_of(fd);
     if (++content->entries > ENTRIES_FREE)
         content->bytes += sysconf(_SC_PAGESIZE);
     if (content->entries > ENTRIES_MAX)
         return error_set(why, "it has more than %d files", ENTRIES_MAX);
-    return S_ISDIR(st.stx_mode) ? add_directory(content, dir, name, depth, why) : 0;
+    return 0;
+}
+
+/* No file system that is mounted there is asked. */
+static int add(struct content *content, int dir, const char *name, int depth, struct error *why)
+{
+    int rc, fd = entry_find_same(dir, name);
+    struct stat st;
+
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 && errno == EXDEV)
+        return error_set(why, "something is mounted on %s", error_value(name).text);
+    if (fd < 0)
+        return error_set(why, "%s: %s", error_value(name).text, strerror(errno));
+    rc = add_found(content, fd, name, &st, why);
+    close(fd);
+    return rc == 0 && S_ISDIR(st.st_mode) ? add_directory(content, dir, name, depth, why) : rc;
 }
 
 static int add_all(struct content *content, int dir, int depth, struct error *why)
@@ -120,8 +128,7 @@ static int measure(int dir, const struct snapshot_run *run, int64_t *bytes, stru
         return error_set(why, "%s", strerror(errno));
     if (st.st_uid != run->uid)
         return error_set(why, "it belongs to uid %u", (unsigned int)st.st_uid);
-    content.device = st.st_dev;
-    content.bytes = attributes_of(dir, ".");
+    content.bytes = attributes_of(dir);
     if (add_all(&content, dir, 0, why) != 0)
         return -1;
     *bytes = content.bytes;
@@ -191,7 +198,7 @@ static void remove_as_root(const struct bounds *bounds, const struct place *plac
 {
     struct error err = {""};
 
-    if (clear_as_root(dir, &err) == 0) {
+    if (clear_as_root(dir, bounds->unmounts, &err) == 0) {
         say(bounds, place, run->name, "removed by root", why->text);
         return;
     }
@@ -213,11 +220,12 @@ static void apply(struct bounds *left, const struct place *place, const struct p
     place_remove(place, run->name); /* which says itself whether it is empty */
 }
 
-static int open_run(const struct place *place, const struct place_run *run)
+static int open_run(const struct place *place, const struct place_run *run, bool unmounts)
 {
     struct stat st;
 
-    place_uncover(place, run->name);
+    if (unmounts)
+        place_uncover(place, run->name);
     return entry_open_same(place->fd, run->name, S_IFDIR, &st, NULL);
 }
 
@@ -234,10 +242,10 @@ void bounds_begin_anew(const struct place *place, const char *name)
 }
 
 void bounds_look(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
-                 bool *filled)
+                 bool unmounts, bool *filled)
 {
     for (int i = 0; i < count; i++) {
-        int dir = open_run(&places[runs[i].place], &runs[i]);
+        int dir = open_run(&places[runs[i].place], &runs[i], unmounts);
 
         filled[i] = dir >= 0 && !clear_is_empty(dir);
         if (dir >= 0)
@@ -255,7 +263,7 @@ void bounds_apply(const struct place places[PLACES_MAX], const struct place_run 
     left.age = bounds->age > 0 ? bounds->age : 1;
     for (int i = 0; i < count && !stop_asked(); i++) {
         const struct place *place = &places[runs[i].place];
-        int dir = open_run(place, &runs[i]);
+        int dir = open_run(place, &runs[i], bounds->unmounts);
 
         if (dir < 0)
             continue;

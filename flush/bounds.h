@@ -16,17 +16,20 @@ struct bounds {
     int64_t bytes; /* that may stay */
     int runs;      /* … in at most so many directories; 0: any */
     int age;       /* … for so many seconds */
-    bool prints;   /* what was removed is said on the standard output, else in the system's log */
+    /* What users have mounted may go. The kernel may keep root waiting there for a process of the user
+     * for ever. */
+    bool unmounts;
+    bool prints; /* what was removed is said on the standard output, else in the system's log */
 };
 
 /* Before the flush: which of the run directories have something in them. */
 void bounds_look(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
-                 bool *filled);
+                 bool unmounts, bool *filled);
 
 /* After it: remove those that are empty now, and of the others, which are of one user, those that
  * may not stay. They are taken in their order. One that is in use stays. It works in places that
- * are `alone`, takes no longer than a minute, and waits for no file system of a user. Changes the
- * working directory. */
+ * are `alone`, and takes no longer than a minute, but for what is unmounted. Changes the working
+ * directory. */
 void bounds_apply(const struct place places[PLACES_MAX], const struct place_run *runs, int count,
                   const bool *filled, const struct bounds *bounds);
 

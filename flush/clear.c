@@ -26,6 +26,7 @@
 struct clearing {
     int top;
     bool as_root;            /* of a user, with the rights of root */
+    bool unmounts;           /* what users have mounted */
     unsigned int moved;      /* directories that were too deep, and have been moved to the top */
     const char *const *keep; /* names at the top that stay; ends with NULL */
 };
@@ -131,7 +132,7 @@ static int remove_entry(struct clearing *clearing, int dir, const char *name, in
     for (int mounts = 0;; mounts++) {
         int rc = remove_once(clearing, dir, name, depth, err), reason = errno;
 
-        if (rc == 0 || (reason != EXDEV && reason != EBUSY) || !clearing->as_root ||
+        if (rc == 0 || (reason != EXDEV && reason != EBUSY) || !clearing->unmounts ||
             mounts >= CLEAR_MOUNTS_MAX || stop_asked() || !clear_unmount(dir, name)) {
             errno = reason;
             return rc;
@@ -199,9 +200,9 @@ int clear_directory(int dir, const char *const *keep, struct error *err)
     return clear(&clearing, dir, 0, err);
 }
 
-int clear_as_root(int dir, struct error *err)
+int clear_as_root(int dir, bool unmounts, struct error *err)
 {
-    struct clearing clearing = {.top = dir, .as_root = true};
+    struct clearing clearing = {.top = dir, .as_root = true, .unmounts = unmounts};
 
     return clear(&clearing, dir, 0, err);
 }

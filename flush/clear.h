@@ -12,10 +12,10 @@
  * and any depth is removed. 0, or -1 with err; errno is EINTR after a request to stop. */
 int clear_directory(int dir, const char *const *keep, struct error *err);
 
-/* The same for root, in the directory of a user. Whatever is mounted there is unmounted, and each
- * directory is root's from when it is opened until it is gone: no process of the user changes what
+/* The same for root, in the directory of a user. What a user has mounted there is unmounted, if
+ * `unmounts`: that may never end. Each directory is root's from when it is opened until it is gone: no process of the user changes what
  * is being removed. Changes the working directory. */
-int clear_as_root(int dir, struct error *err);
+int clear_as_root(int dir, bool unmounts, struct error *err);
 
 #define CLEAR_MOUNTS_MAX 100 /* on one entry, one upon the other */
 

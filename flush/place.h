@@ -57,8 +57,8 @@ bool place_has(const struct place *place, const struct snapshot_run *run);
 int place_make(const struct place *place, const struct snapshot_run *run, gid_t gid,
                struct error *err);
 
-/* Unmount what a user has mounted on that name, where only root makes entries. No file system is
- * asked. Changes the working directory to /. */
+/* Unmount what a user has mounted on that name, where only root makes entries. The kernel may keep
+ * this process waiting there, for as long as the user likes. Changes the working directory to /. */
 void place_uncover(const struct place *place, const char *name);
 
 /* Remove the directory if it is empty. */

@@ -124,7 +124,8 @@ static bool is_users(const char *controllers, const char *path, int len)
 {
     const bool v2 = controllers[0] == '\0';
     const char *const below[] = {v2 ? "" : controllers, v2 ? "unified" : NULL};
-    struct stat st;
+    const int flags = AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC; /* a user may have mounted something */
+    struct statx st;
 
     for (size_t i = 0; i < sizeof(below) / sizeof(below[0]) && below[i] != NULL; i++) {
         char name[PATH_MAX];
@@ -132,8 +133,8 @@ static bool is_users(const char *controllers, const char *path, int len)
         if (snprintf(name, sizeof(name), CGROUPS "/%s%.*s", below[i], len, path) >=
             (int)sizeof(name))
             return true;
-        if (stat(name, &st) == 0)
-            return st.st_uid != 0;
+        if (statx(AT_FDCWD, name, flags, STATX_UID, &st) == 0)
+            return st.stx_uid != 0;
         if (errno != ENOENT && errno != ENOTDIR)
             return true;
     }

@@ -204,6 +204,7 @@ static void keep_bounds(const struct start *start, const bool *filled)
                                   .bytes = start->share,
                                   .runs = start->keep_runs,
                                   .age = start->age,
+                                  .unmounts = start->slot >= 0,
                                   .prints = start->prints};
 
     setrlimit(RLIMIT_CPU, &limit);
@@ -215,7 +216,7 @@ static _Noreturn void guard(const struct start *start, const char *path, int out
     bool filled[START_RUNS_MAX];
 
     prepare_guard(start, output);
-    bounds_look(start->places, start->runs, start->count, filled);
+    bounds_look(start->places, start->runs, start->count, start->slot >= 0, filled);
     if (start->slot >= 0) {
         pid_t pid = fork();
 

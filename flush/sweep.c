@@ -115,7 +115,7 @@ static int take_slot(const struct sweep *sweep, const struct user *user)
 }
 
 /* The process holds the user's slot until it ends: where one hangs, no other is begun. Then root
- * keeps the bounds only. */
+ * keeps the bounds only, as far as that cannot hang. */
 static void begin(struct sweep *sweep, struct user *user)
 {
     struct start start = {.sweep = true,

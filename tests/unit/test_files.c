@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -143,10 +145,10 @@ static void test_replace_failures(void **state)
 /* One process replaces, this one reads: always one text or the other, whole. */
 static void test_readers_never_see_a_torn_file(void **state)
 {
-    enum { LENGTH = 50000, ROUNDS = 300 };
+    enum { LENGTH = 50000, READS = 300 };
     char *a = malloc(LENGTH + 1), *b = malloc(LENGTH + 1);
     bool seen_a = false, seen_b = false;
-    int status, reads = 0;
+    int status;
     pid_t pid;
 
     memset(a, 'a', LENGTH);
@@ -155,14 +157,15 @@ static void test_readers_never_see_a_torn_file(void **state)
     put("torn", a);
     pid = fork();
     if (pid == 0) {
-        for (int i = 0; i < ROUNDS; i++) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may fail */
+        for (int i = 0; access("enough", F_OK) != 0; i++) {
             if (file_replace("torn", i % 2 ? a : b, LENGTH, 0600, NULL) != 0)
                 _exit(1);
         }
         _exit(0);
     }
     assert_true(pid > 0);
-    do {
+    for (int reads = 0; reads < READS || !seen_a || !seen_b; reads++) {
         char *text = file_read("torn", LENGTH, NULL, NULL);
 
         assert_non_null(text);
@@ -170,10 +173,11 @@ static void test_readers_never_see_a_torn_file(void **state)
         seen_a = seen_a || text[0] == 'a';
         seen_b = seen_b || text[0] == 'b';
         free(text);
-        reads++;
-    } while (waitpid(pid, &status, WNOHANG) == 0);
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+    }
+    put("enough", "");
+    assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_true(seen_a && seen_b && reads > 2);
     free(a);
     free(b);
 }
