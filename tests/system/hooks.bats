@@ -123,7 +123,7 @@ in_memory() { mount -t tmpfs -o "mode=711,size=$1,nr_inodes=1000" none "$WORK/pl
     stub 'echo "nothing to flush: it is in use"'
     filled "elastic-$USER_ID-4000012.0-n1"
     chmod 1777 "$WORK/place"
-    as_user mkdir -p "$WORK"/place/elastic-{4294967296-1,4294967295-1,4294967298-1,0-1,70001-1,"$USER_ID"-x}.0-n1/x
+    as_user mkdir -p "$WORK"/place/elastic-{4294967296-4000001,4294967295-4000001,4294967298-4000001,0-4000001,70001-4000001,"$USER_ID"-x}.0-n1/x
     hook prolog 4000099
     wait_for 30 test -s "$OUT"
     wait_for 30 no_sweep
@@ -159,7 +159,7 @@ strangers() {
 import os, sys
 first = int(sys.argv[3])
 for uid in range(first, first + int(sys.argv[2])):
-    path = f"{sys.argv[1]}/elastic-{uid}-1.0-n1"
+    path = f"{sys.argv[1]}/elastic-{uid}-4000001.0-n1"
     os.makedirs(path + "/x", 0o700)
     os.chown(path, uid, uid)
     os.chown(path + "/x", uid, uid)
