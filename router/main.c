@@ -180,6 +180,9 @@ static void close_all(struct router *router)
     for (size_t i = 0; i < SIGNALS; i++)
         if (router->signals[i].data != NULL)
             uv_close((uv_handle_t *)&router->signals[i], NULL);
+    /* Other threads, as of libuv, do not block them. */
+    for (size_t i = 0; i < SIGNALS; i++)
+        signal(signals[i], SIG_IGN);
 }
 
 static void on_ended(void *arg)

@@ -23,12 +23,17 @@ PROGRAMS = ("elasticrun\n", "elastic-notice\n")
 tokens = {}  # token: when it was made
 
 
-def inode_of(port):
-    """Of the socket with this port; an old connection from the same port has none any more."""
+def inode_of(port, own):
+    """Of the socket with this port that leads to our own: several may have it, to different addresses. An old connection from
+    the same port has none any more."""
     with open("/proc/net/tcp") as table:
         for line in table:
             fields = line.split()
-            if fields[1].endswith(f":{port:04X}") and fields[9] != "0":
+            if (
+                fields[1].endswith(f":{port:04X}")
+                and fields[2].endswith(f":{own:04X}")
+                and fields[9] != "0"
+            ):
                 return fields[9]
     return None
 
@@ -43,8 +48,8 @@ def has_socket(process, inode):
     return False
 
 
-def find_node(port):
-    inode = inode_of(port)
+def find_node(port, own):
+    inode = inode_of(port, own)
     for process in glob.glob("/proc/[0-9]*"):
         try:
             with open(f"{process}/comm") as comm, open(f"{process}/environ") as environ:
@@ -58,10 +63,10 @@ def find_node(port):
     return None
 
 
-def node_of(port):
+def node_of(port, own):
     """The node whose agent, or epilog, has this port: a cloud knows it by its address."""
     for _ in range(3):
-        node = find_node(port)
+        node = find_node(port, own)
         if node is not None:
             return node
         time.sleep(0.05)
@@ -106,7 +111,7 @@ class Service(http.server.BaseHTTPRequestHandler):
 
     def setup(self):
         super().setup()
-        self.node = node_of(self.client_address[1])
+        self.node = node_of(self.client_address[1], self.server.server_address[1])
 
     def do_PUT(self):
         for name in "X-aws-ec2-metadata-token", "X-aliyun-ecs-metadata-token":
