@@ -24,8 +24,8 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
-/* A descriptor of whatever has that name in dir, a link as well, to look at it only (O_PATH): what is
- * mounted there is not asked. -1 with errno, EXDEV for a mount. */
+/* A descriptor of whatever has that name in dir, a link as well, to look at it only (O_PATH): what
+ * is mounted there is not asked. -1 with errno, EXDEV for a mount. */
 int entry_find_same(int dir, const char *name);
 
 /* The number of the mount on which an open file lies, as in /proc/self/mountinfo. -1: unknown. */

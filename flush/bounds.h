@@ -16,8 +16,8 @@ struct bounds {
     int64_t bytes; /* that may stay */
     int runs;      /* … in at most so many directories; 0: any */
     int age;       /* … for so many seconds */
-    /* What users have mounted may go. The kernel may keep root waiting there for a process of the user
-     * for ever. */
+    /* What users have mounted may go. The kernel may keep root waiting there for a process of the
+     * user for ever. */
     bool unmounts;
     bool prints; /* what was removed is said on the standard output, else in the system's log */
 };

@@ -13,8 +13,8 @@
 int clear_directory(int dir, const char *const *keep, struct error *err);
 
 /* The same for root, in the directory of a user. What a user has mounted there is unmounted, if
- * `unmounts`: that may never end. Each directory is root's from when it is opened until it is gone: no process of the user changes what
- * is being removed. Changes the working directory. */
+ * `unmounts`: that may never end. Each directory is root's from when it is opened until it is gone:
+ * no process of the user changes what is being removed. Changes the working directory. */
 int clear_as_root(int dir, bool unmounts, struct error *err);
 
 #define CLEAR_MOUNTS_MAX 100 /* on one entry, one upon the other */

@@ -18,7 +18,7 @@ struct start {
     int64_t share;                /* bytes that may stay of what cannot be saved: place_share() */
     int keep_runs;                /* … in at most so many directories; 0: any */
     int age;                      /* … and for how many seconds */
-    int slot; /* a descriptor that both keep until they end; -1: no flush, and nothing is unmounted */
+    int slot;    /* a descriptor that both keep until they end; -1: no flush, no unmounting */
     bool prints; /* what root has removed is said in *output, else in the system's log */
 };
 

@@ -24,8 +24,8 @@ tokens = {}  # token: when it was made
 
 
 def inode_of(port, own):
-    """Of the socket with this port that leads to our own: several may have it, to different addresses. An old connection from
-    the same port has none any more."""
+    """Of the socket with this port that leads to our own: several may have it, to different
+    addresses. An old connection from the same port has none any more."""
     with open("/proc/net/tcp") as table:
         for line in table:
             fields = line.split()
