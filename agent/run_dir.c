@@ -18,6 +18,7 @@
 
 #include "agent/paths.h"
 #include "agent/reserve_file.h"
+#include "common/entry.h"
 #include "common/files.h"
 #include "common/log.h"
 #include "lib/snapshot.h"
@@ -54,13 +55,6 @@ static int path_of(char *path, const char *root, uint32_t job, uint32_t restarts
     return len < 0 || len >= PATH_SIZE ? -1 : 0;
 }
 
-/* AT_STATX_DONT_SYNC: what the kernel has. Another user's file system may never answer. */
-static bool look(const char *path, struct statx *st)
-{
-    return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-                 STATX_TYPE | STATX_MODE | STATX_UID, st) == 0;
-}
-
 /* What another user has mounted there may say that it is anybody's. And where others may write one
  * of them may have moved there what this user has let them write into. */
 static bool is_own_directory(const char *path)
@@ -69,9 +63,9 @@ static bool is_own_directory(const char *path)
     struct statx st, parent;
 
     snprintf(above, sizeof(above), "%.*s.", (int)(strrchr(path, '/') + 1 - path), path);
-    return look(path, &st) && look(above, &parent) && S_ISDIR(st.stx_mode) &&
-           st.stx_uid == getuid() && st.stx_dev_major == parent.stx_dev_major &&
-           st.stx_dev_minor == parent.stx_dev_minor &&
+    return entry_look(AT_FDCWD, path, &st) == 0 && entry_look(AT_FDCWD, above, &parent) == 0 &&
+           S_ISDIR(st.stx_mode) && st.stx_uid == getuid() &&
+           st.stx_dev_major == parent.stx_dev_major && st.stx_dev_minor == parent.stx_dev_minor &&
            ((parent.stx_mode & 022) == 0 || (st.stx_mode & 077) == 0);
 }
 
@@ -81,7 +75,7 @@ static bool is_taken(const char *path)
 {
     struct statx st;
 
-    return (look(path, &st) || errno != ENOENT) && !is_own_directory(path);
+    return (entry_look(AT_FDCWD, path, &st) == 0 || errno != ENOENT) && !is_own_directory(path);
 }
 
 int run_dir_find(char *path, size_t size, const struct conf *conf, uint32_t job, uint32_t restarts,

@@ -138,15 +138,19 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     json_object *files = NULL, *root = NULL;
     struct stat st, base;
     struct judge judge = {.base = &base};
-    bool complete;
+    bool complete, reachable;
     int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
 
     if (fd < 0)
         return false;
-    if (fstat(dir, &base) == 0 && is_safe(&judge, fd, &st, lets_others_in(&base)))
-        root = read_manifest(&judge, fd, lets_others_in(&base) && lets_others_in(&st), key, &files);
-    complete = root != NULL &&
-               has_files(&judge, fd, lets_others_in(&base) && lets_others_in(&st), files);
+    if (fstat(dir, &base) != 0) {
+        close(fd);
+        return false;
+    }
+    reachable = lets_others_in(&base) && lets_others_in(&st);
+    if (is_safe(&judge, fd, &st, lets_others_in(&base)))
+        root = read_manifest(&judge, fd, reachable, key, &files);
+    complete = root != NULL && has_files(&judge, fd, reachable, files);
     json_object_put(root);
     close(fd);
     return complete;

@@ -99,8 +99,13 @@ int entry_mount(int fd)
     return mount;
 }
 
-/* What O_PATH has found; found is closed. */
-static int open_found(int found, int flags)
+int entry_look(int dir, const char *name, struct statx *st)
+{
+    return statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+                 STATX_BASIC_STATS, st);
+}
+
+int entry_reopen(int found, int flags)
 {
     char own[48];
     int fd;
@@ -142,7 +147,7 @@ static int open_on_mount(int dir, const char *name, int flags)
 {
     int found = find_on_mount(dir, name);
 
-    return found >= 0 ? open_found(found, flags & ~O_NOFOLLOW) : -1; /* ELOOP for a link */
+    return found >= 0 ? entry_reopen(found, flags & ~O_NOFOLLOW) : -1; /* ELOOP for a link */
 }
 
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err)
@@ -184,7 +189,7 @@ static int open_by_names(const char *path, int flags)
     free(copy);
     if (fd < 0 || copy == NULL)
         return fd < 0 ? -1 : refuse(fd, ENOMEM);
-    return (flags & O_PATH) != 0 ? fd : open_found(fd, flags);
+    return (flags & O_PATH) != 0 ? fd : entry_reopen(fd, flags);
 }
 
 static int open_without_links(const char *path, int flags)
@@ -204,7 +209,7 @@ int entry_open_path(const char *path, struct stat *st)
     if (fstat(fd, st) != 0)
         return refuse(fd, errno);
     if (S_ISREG(st->st_mode)) {
-        fd = open_found(fd, flags);
+        fd = entry_reopen(fd, flags);
     } else if (S_ISDIR(st->st_mode)) {
         /* By its path: O_PATH has an automounter mount nothing. */
         close(fd);

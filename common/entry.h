@@ -24,9 +24,17 @@ int entry_open_own(int dir, const char *name, mode_t type, struct stat *st, stru
 int entry_open_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 int entry_open_own_same(int dir, const char *name, mode_t type, struct stat *st, struct error *err);
 
+/* Open what a descriptor has found (O_PATH), or has open already, with other flags. The new
+ * descriptor, or -1 with errno; the old one is closed in any case. */
+int entry_reopen(int found, int flags);
+
 /* A descriptor of whatever has that name in dir, a link as well, to look at it only (O_PATH): what
  * is mounted there is not asked. -1 with errno, EXDEV for a mount. */
 int entry_find_same(int dir, const char *name);
+
+/* Describe whatever has that name in dir, or at that path (AT_FDCWD), by what the kernel has. A
+ * file system that a user has mounted there is not asked: it may never answer. 0; -1 with errno. */
+int entry_look(int dir, const char *name, struct statx *st);
 
 /* The number of the mount on which an open file lies, as in /proc/self/mountinfo. -1: unknown. */
 int entry_mount(int fd);

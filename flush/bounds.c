@@ -18,6 +18,7 @@
 #include "common/stop.h"
 #include "flush/clear.h"
 #include "flush/lock.h"
+#include "flush/process.h"
 
 #define LIMIT       60    /* seconds; the next sweep goes on with what is left then */
 #define ENTRIES_MAX 10000 /* in a run directory */
@@ -207,13 +208,11 @@ static void remove_as_root(const struct bounds *bounds, const struct place *plac
 }
 
 static void apply(struct bounds *left, const struct place *place, const struct place_run *run,
-                  int dir, bool filled)
+                  int dir, bool filled, const struct lock_terms *terms)
 {
-    const struct lock_terms terms = {
-        .root = true, .ended = !left->sweep, .sweep = left->sweep, .max_age = left->age};
     struct error why = {""};
 
-    if (!(filled && clear_is_empty(dir)) && lock_is_used(dir, &run->run, &terms))
+    if (!(filled && clear_is_empty(dir)) && lock_is_used(dir, &run->run, terms))
         return;
     if (place->alone && !clear_is_empty(dir) && !may_stay(left, dir, &run->run, &why))
         remove_as_root(left, place, run, dir, &why);
@@ -257,17 +256,22 @@ void bounds_apply(const struct place places[PLACES_MAX], const struct place_run 
                   const bool *filled, const struct bounds *bounds)
 {
     struct bounds left = *bounds;
+    struct process_jobs jobs;
+    struct lock_terms terms = {.ended = !bounds->sweep, .sweep = bounds->sweep, .jobs = &jobs};
 
     stop_watch(LIMIT);
     left.runs = bounds->runs > 0 ? bounds->runs : INT_MAX;
-    left.age = bounds->age > 0 ? bounds->age : 1;
+    left.age = terms.max_age = bounds->age > 0 ? bounds->age : 1;
+    jobs.count = 0;
+    if (bounds->sweep) /* before the directories: a job that begins has nothing in its one yet */
+        process_jobs(&jobs);
     for (int i = 0; i < count && !stop_asked(); i++) {
         const struct place *place = &places[runs[i].place];
         int dir = open_run(place, &runs[i], bounds->unmounts);
 
         if (dir < 0)
             continue;
-        apply(&left, place, &runs[i], dir, filled[i]);
+        apply(&left, place, &runs[i], dir, filled[i], &terms);
         close(dir);
     }
 }

@@ -217,14 +217,11 @@ bool clear_is_empty(int dir)
     return empty;
 }
 
-/* AT_STATX_DONT_SYNC: no file system that is mounted there is asked. */
 static void look_at_use(int dir, const char *name, time_t *last)
 {
     struct statx st;
 
-    if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_CTIME,
-              &st) == 0 &&
-        st.stx_ctime.tv_sec > *last)
+    if (entry_look(dir, name, &st) == 0 && st.stx_ctime.tv_sec > *last)
         *last = st.stx_ctime.tv_sec;
 }
 

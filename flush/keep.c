@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,16 +43,10 @@ static int64_t memory_of_file(int dir, const char *name, struct error *err)
 /* To write. -1: something else has the name, or is mounted on it. */
 static int open_lock(int dir)
 {
-    char path[32];
     struct stat st;
-    int fd, lock = entry_open_own_same(dir, LOCK_NAME, S_IFREG, &st, NULL);
+    int lock = entry_open_own_same(dir, LOCK_NAME, S_IFREG, &st, NULL);
 
-    if (lock < 0)
-        return -1;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", lock);
-    fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    close(lock);
-    return fd;
+    return lock >= 0 ? entry_reopen(lock, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 }
 
 /* The lock, empty, which is made if there is none: without one a sweep takes the directory for that

@@ -82,8 +82,7 @@ static enum lock look(int dir, const struct snapshot_run *run)
         lock = LOCK_NONE;
     } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         lock = holder(&st, run->job);
-    } else if (statx(dir, LOCK_NAME, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-                     STATX_INO, &named) != 0) {
+    } else if (entry_look(dir, LOCK_NAME, &named) != 0) {
         /* The directory's agent may have removed the lock meanwhile, as its last act, and the next
          * agent may have made another. */
         lock = LOCK_NONE;
@@ -118,12 +117,12 @@ bool lock_is_used(int dir, const struct snapshot_run *run, const struct lock_ter
     enum lock lock = look_for_agent(dir, run, terms->sweep ? 0 : AGENT_MS);
 
     /* A job may have another agent later. */
-    if (terms->root && terms->sweep && process_job_is_here(run->job))
+    if (terms->jobs != NULL && terms->sweep && process_has_job(terms->jobs, run->job))
         return true;
     if (lock == LOCK_UNKNOWN)
         return !terms->ended;
     if (lock != LOCK_NONE || !terms->sweep)
         return lock == LOCK_LIVES || lock == LOCK_FLUSHED;
     return (terms->max_age <= 0 || !clear_is_old(dir, terms->max_age)) &&
-           (clear_is_empty(dir) || (!terms->root && !clear_is_old(dir, UNUSED_MAX)));
+           (clear_is_empty(dir) || (terms->jobs == NULL && !clear_is_old(dir, UNUSED_MAX)));
 }

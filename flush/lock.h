@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "flush/process.h"
 #include "lib/snapshot.h"
 
 #define LOCK_NAME "agent.lock"
@@ -14,7 +15,7 @@ struct lock_terms {
     bool ended;  /* its job has ended: of whom nothing is known is no agent */
     bool sweep;  /* nothing: without a lock it may be that of a job which begins */
     int max_age; /* then it goes if it was not used for so many seconds; 0: never */
-    bool root;   /* which jobs this node has now: root can look at all processes */
+    const struct process_jobs *jobs; /* that are on the node now: root knows; NULL */
 };
 
 /* Is the directory in use? Waits for a killed agent to disappear, but not in a sweep. */

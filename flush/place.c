@@ -122,13 +122,6 @@ static int walk(struct way *way, struct error *err)
     return 0;
 }
 
-/* AT_STATX_DONT_SYNC: what the kernel has, so that no file system is asked. */
-static bool look(const struct place *place, const char *name, struct statx *st)
-{
-    return statx(place->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-                 STATX_TYPE | STATX_UID | STATX_MTIME, st) == 0;
-}
-
 /* Is there a directory that is no run directory? Others may have let users write in it. */
 static bool has_others(const struct place *place)
 {
@@ -142,7 +135,7 @@ static bool has_others(const struct place *place)
 
         if (strncmp(name, NOT_YET, strlen(NOT_YET)) != 0 &&
             snapshot_run_parse(name, &run, NULL) != 0)
-            has = look(place, name, &st) && S_ISDIR(st.stx_mode);
+            has = entry_look(place->fd, name, &st) == 0 && S_ISDIR(st.stx_mode);
     }
     if (list != NULL)
         closedir(list);
@@ -197,7 +190,7 @@ static bool is_of_place(const struct place *place, const struct statx *st)
 static bool belongs(const struct place *place, const char *name, uid_t uid, struct statx *st)
 {
     *st = (struct statx){0};
-    if (!look(place, name, st))
+    if (entry_look(place->fd, name, st) != 0)
         return place->own && errno != ENOENT;
     return place->own || (st->stx_uid == uid && is_of_place(place, st));
 }
@@ -273,7 +266,7 @@ int place_make(const struct place *place, const struct snapshot_run *run, gid_t 
     struct statx st;
 
     place_name(name, run);
-    if (look(place, name, &st) && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid &&
+    if (entry_look(place->fd, name, &st) == 0 && S_ISDIR(st.stx_mode) && st.stx_uid == run->uid &&
         is_of_place(place, &st))
         return 0;
     failed = make_named(place, name, run->uid, gid);

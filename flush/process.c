@@ -15,15 +15,18 @@
 
 #include "common/entry.h"
 #include "common/stop.h"
+#include "lib/number.h"
 #include "lib/text.h"
 
-#define TEXT_MAX      65536 /* bytes of /proc/PID/cgroup, and …/status */
-#define CGROUPS       "/sys/fs/cgroup"
-#define CGROUP_JOB    "/job_" /* and a number: a directory that Slurm makes */
-#define OPEN_FLAGS    (O_RDONLY | O_CLOEXEC)
-#define PARENTS_MAX   16
-#define STEP_TITLE    "slurmstepd: ["
-#define ALL_UIDS_ROOT "\nUid:\t0\t0\t0\t0\n" /* of /proc/PID/status */
+#define TEXT_MAX    65536 /* bytes of /proc/PID/cgroup, and …/status */
+#define CGROUPS     "/sys/fs/cgroup"
+#define CGROUP_JOB  "/job_" /* and a number: a directory that Slurm makes */
+#define OPEN_FLAGS  (O_RDONLY | O_CLOEXEC)
+#define PARENTS_MAX 16
+#define STEP_TITLE  "slurmstepd: ["
+/* Of /proc/PID/status, in which the name of a program has no end of a line. */
+#define ALL_UIDS_ROOT "\nUid:\t0\t0\t0\t0\n"
+#define REAL_UID_ROOT "\nUid:\t0\t"
 
 /* What is looked for in the environment of a process, entry by entry. */
 struct search {
@@ -80,25 +83,19 @@ static char *text_of(int process, const char *name)
 static bool may_read(int process)
 {
     char *status = geteuid() == 0 ? text_of(process, "status") : NULL;
-    const char *uids = status != NULL ? strstr(status, "\nUid:") : NULL;
-    bool may = geteuid() != 0 ||
-               (uids != NULL && strncmp(uids, ALL_UIDS_ROOT, strlen(ALL_UIDS_ROOT)) == 0);
+    bool may = geteuid() != 0 || (status != NULL && strstr(status, ALL_UIDS_ROOT) != NULL);
 
     free(status);
     return may;
 }
 
-/* 0, or -1: it cannot be read. */
+/* Of a process that may be read. 0, or -1: it cannot be. */
 static int look_at_environment(int process, struct search *search)
 {
     char piece[4096];
     ssize_t got = 0;
     int fd;
 
-    if (!may_read(process)) {
-        errno = EACCES;
-        return -1;
-    }
     fd = openat(process, "environ", OPEN_FLAGS);
     if (fd < 0)
         return -1;
@@ -114,8 +111,8 @@ bool process_is_of_run(int process, const char *run_dir)
 {
     struct search search = {.run_dir = run_dir};
 
-    return look_at_environment(process, &search) == 0 && search.found && search.job[0] != '\0' &&
-           strcmp(search.job, search.world) == 0;
+    return may_read(process) && look_at_environment(process, &search) == 0 && search.found &&
+           search.job[0] != '\0' && strcmp(search.job, search.world) == 0;
 }
 
 /* Is that directory not root's? A user makes what he likes below a cgroup that is his. Where it is
@@ -195,14 +192,35 @@ static enum process_job by_environment(int process, uint32_t job)
     return strcmp(search.job, number) == 0 ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
 }
 
+void process_each(void (*found)(void *arg, pid_t pid, int process), void *arg)
+{
+    int proc = open("/proc", OPEN_FLAGS | O_DIRECTORY);
+    DIR *list = proc >= 0 ? entry_list(proc) : NULL;
+    const char *name;
+
+    while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL) {
+        int pid, process;
+
+        if (number_parse(name, strlen(name), 1, INT_MAX, &pid) != 0)
+            continue;
+        process = openat(proc, name, O_DIRECTORY | OPEN_FLAGS);
+        if (process < 0)
+            continue; /* it has ended */
+        found(arg, pid, process);
+        close(process);
+    }
+    if (list != NULL)
+        closedir(list);
+    if (proc >= 0)
+        close(proc);
+}
+
 /* ---- by root --------------------------------------------------------------------------------- */
 
 /* Root, as a program that was started by a user is not, whatever rights it has. */
 static bool is_of_root(const char *status)
 {
-    const char *uids = strstr(status, "\nUid:");
-
-    return uids != NULL && strncmp(uids, "\nUid:\t0\t", 8) == 0;
+    return strstr(status, REAL_UID_ROOT) != NULL;
 }
 
 static bool has_name(const char *status, const char *name)
@@ -268,35 +286,20 @@ static uint32_t job_of_step(int process)
     return job <= UINT32_MAX ? (uint32_t)job : 0;
 }
 
-static void add_job(struct process_jobs *jobs, int process)
+static void add_job(void *arg, pid_t pid, int process)
 {
+    struct process_jobs *jobs = arg;
     uint32_t job = job_of_step(process);
 
+    (void)pid;
     if (job > 0 && !process_has_job(jobs, job) && jobs->count < PROCESS_JOBS_MAX)
         jobs->jobs[jobs->count++] = job;
 }
 
 void process_jobs(struct process_jobs *jobs)
 {
-    int proc = open("/proc", OPEN_FLAGS | O_DIRECTORY);
-    DIR *list = proc >= 0 ? entry_list(proc) : NULL;
-    const char *name;
-
     jobs->count = 0;
-    while (list != NULL && !stop_asked() && (name = entry_next(list)) != NULL) {
-        int process = name[0] >= '1' && name[0] <= '9'
-                          ? openat(proc, name, O_DIRECTORY | OPEN_FLAGS)
-                          : -1;
-
-        if (process >= 0) {
-            add_job(jobs, process);
-            close(process);
-        }
-    }
-    if (list != NULL)
-        closedir(list);
-    if (proc >= 0)
-        close(proc);
+    process_each(add_job, jobs);
 }
 
 bool process_has_job(const struct process_jobs *jobs, uint32_t job)
@@ -307,18 +310,13 @@ bool process_has_job(const struct process_jobs *jobs, uint32_t job)
     return false;
 }
 
-bool process_job_is_here(uint32_t job)
+/* What a process of a user says of itself counts for nothing. */
+static enum process_job by_node(uint32_t job)
 {
     struct process_jobs jobs;
 
     process_jobs(&jobs);
-    return process_has_job(&jobs, job);
-}
-
-/* What a process of a user says of itself counts for nothing. */
-static enum process_job by_node(uint32_t job)
-{
-    return process_job_is_here(job) ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
+    return process_has_job(&jobs, job) ? PROCESS_OF_JOB : PROCESS_OF_OTHER;
 }
 
 static enum process_job of_process(int process, uint32_t job)

@@ -11,6 +11,10 @@
  * job? `process` is its open directory of /proc. */
 bool process_is_of_run(int process, const char *run_dir);
 
+/* For each process of the node: its id, and its open directory of /proc. Stops after a request to
+ * (stop.h). */
+void process_each(void (*found)(void *arg, pid_t pid, int process), void *arg);
+
 enum process_job {
     PROCESS_OF_JOB,
     PROCESS_OF_OTHER, /* of another job or of none, or it has ended */
@@ -35,6 +39,5 @@ struct process_jobs {
 /* What root sees now. */
 void process_jobs(struct process_jobs *jobs);
 bool process_has_job(const struct process_jobs *jobs, uint32_t job);
-bool process_job_is_here(uint32_t job);
 
 #endif

@@ -183,17 +183,9 @@ static void wait_for_flush(pid_t pid)
         printf("cannot start " PROGRAM ": %s\n", strerror(errno));
         return;
     }
-    switch (guard_wait(pid, KEEP_TIME + REMOVAL)) {
-    case GUARD_STOPPED:
+    if (guard_wait(pid, KEEP_TIME + REMOVAL) == GUARD_STOPPED)
         printf("not flushed: another process of the user has stopped elastic-flush: killed; left "
                "for later\n");
-        break;
-    case GUARD_ENDED:
-    case GUARD_LATE:
-    case GUARD_STUCK:
-    default:
-        break;
-    }
 }
 
 /* Whatever it meets, it ends when it has computed for so long. */
