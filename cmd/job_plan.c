@@ -247,12 +247,14 @@ static int64_t number_of(json_object *object, const char *key)
 static void put_guaranteed(FILE *out, json_object *need)
 {
     int64_t tasks = number_of(need, "tasks"), world = number_of(need, "world");
+    int64_t cpus = number_of(need, "cpus"), gpus = number_of(need, "gpus");
 
     fprintf(out, "\nguaranteed: %" PRId64 " %s", tasks, tasks == 1 ? "task" : "tasks");
     if (world > 0)
         fprintf(out, " and a world on %" PRId64 " %s", world, world == 1 ? "node" : "nodes");
-    fprintf(out, ", with %" PRId64 " CPUs, %" PRId64 " GPUs and %" PRId64 " MiB of memory\n",
-            number_of(need, "cpus"), number_of(need, "gpus"), number_of(need, "memory"));
+    fprintf(out, ", with %" PRId64 " %s, %" PRId64 " %s and %" PRId64 " MiB of memory\n", cpus,
+            cpus == 1 ? "CPU" : "CPUs", gpus, gpus == 1 ? "GPU" : "GPUs",
+            number_of(need, "memory"));
 }
 
 static void put_partition(FILE *out, json_object *part, int width)

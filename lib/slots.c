@@ -164,9 +164,9 @@ const char *slots_too_large(const struct slots_size *node, const struct slots_ga
                               gang->size.memory * tasks};
 
     if (need.cpus > node->cpus)
-        snprintf(text, size, "%d CPUs", need.cpus);
+        snprintf(text, size, need.cpus == 1 ? "%d CPU" : "%d CPUs", need.cpus);
     else if (need.gpus > node->gpus)
-        snprintf(text, size, "%d GPUs", need.gpus);
+        snprintf(text, size, need.gpus == 1 ? "%d GPU" : "%d GPUs", need.gpus);
     else if (need.memory > node->memory)
         snprintf(text, size, "%lld MiB of memory", (long long)need.memory);
     else

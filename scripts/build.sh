@@ -22,12 +22,14 @@ generate() (
     fi
 )
 
-# build_in DIR SOURCE CC CONFIGURE-ARGUMENT...: configures only when one of these has changed.
+# build_in DIR SOURCE CC CONFIGURE-ARGUMENT...: configures only when one of these has changed. Two that
+# build in one directory take turns: two configures at once would spoil its config.h.
 build_in() (
-    local dir=$1 source=$2 cc=$3 arguments
+    local dir=$1 source=$2 cc=$3 arguments lock
     shift 3
     arguments="$source CC=$cc $*"
     mkdir -p "$dir" && cd "$dir" || return 1
+    exec {lock}>build.lock && flock "$lock" || return 1
     if [[ ! -e Makefile || $(cat configured-with 2>/dev/null) != "$arguments" ]]; then
         "$source/configure" CC="$cc" --enable-werror --enable-silent-rules "$@" || return 1
         printf '%s\n' "$arguments" >configured-with

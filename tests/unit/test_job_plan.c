@@ -73,11 +73,11 @@ static void test_too_large(void **state)
                       "each role alone on the 3 nodes of cpu, when they are empty:\n"
                       "ROLE         FITS  WHY NOT MORE\n"
                       "coordinator     1  -\n"
-                      "learner         0  learner needs 1 GPUs on a node, those of cpu have 0\n"
+                      "learner         0  learner needs 1 GPU on a node, those of cpu have 0\n"
                       "collector      12  64 wanted, and cpu has no room for more\n"
                       "\n"
                       "no base\n"
-                      "learner needs 1 GPUs on a node, those of cpu have 0\n");
+                      "learner needs 1 GPU on a node, those of cpu have 0\n");
     assert_plan(file, 1, 1, -1,
                 TABLE "\n"
                       "each role alone on the 1 nodes of cpu, when they are empty:\n"
