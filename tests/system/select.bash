@@ -33,13 +33,17 @@ is_at() {
 
 log() { cat "$TB_DIR/log/slurmctld.log"; }
 
-# Since 23.11 slurmctld starts anew for this, and asks all nodes.
+# Since 23.11 slurmctld starts anew for this, and asks all nodes. Until a node has answered it is
+# unknown, and no job gets it.
 reconfigure() {
     on_testbed scontrol reconfigure
     wait_for 30 all_respond
 }
 
-all_respond() { ! on_testbed sinfo -h -N -o %T | grep -q '[*]'; }
+all_respond() {
+    local states
+    states=$(on_testbed sinfo -h -N -o %T) && ! grep -qE '[*]|unknown' <<<"$states"
+}
 
 # SelectType, and which nodes there are, is read by a new slurmctld only.
 restart() {
