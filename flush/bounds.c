@@ -183,13 +183,13 @@ static bool may_stay(struct bounds *left, int dir, const struct snapshot_run *ru
 static void say(const struct bounds *bounds, const struct place *place, const char *name,
                 const char *what, const char *why)
 {
-    const char *path = error_path(place->path).text;
+    const struct error_value where = error_path(place->path);
 
     /* Nobody may read it any more. */
-    if (bounds->prints && printf("%s/%s: %s: %s\n", path, name, what, why) > 0 &&
+    if (bounds->prints && printf("%s/%s: %s: %s\n", where.text, name, what, why) > 0 &&
         fflush(stdout) == 0)
         return;
-    syslog(LOG_USER | LOG_NOTICE, "%s/%s: %s: %s", path, name, what, why);
+    syslog(LOG_USER | LOG_NOTICE, "%s/%s: %s: %s", where.text, name, what, why);
 }
 
 /* ---- a run directory ------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@ root_missing() {
         echo "only root can make the root of a system"
     elif ! command -v debootstrap >/dev/null; then
         echo "no debootstrap: scripts/setup installs it"
+    elif ! command -v pivot_root >/dev/null; then
+        echo "no pivot_root, which Debian forky has in util-linux-extra: scripts/setup installs it"
     elif ! root_namespaces none mount -t tmpfs none /mnt 2>/dev/null; then
         echo "this machine does not allow mounts, processes and networks in a namespace"
     fi

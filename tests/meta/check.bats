@@ -8,6 +8,7 @@ load helpers
 # A tree that needs no build, with one good test in it.
 setup() {
     tree=$BATS_TEST_TMPDIR/tree
+    chmod a+x "$BATS_RUN_TMPDIR"
     mkdir -p "$tree"/{scripts,tests/meta,tests/unit,build}
     cp -R "$top_srcdir/tests/tap" "$tree/tests/"
     cp "$top_srcdir/scripts/check" "$tree/scripts/"
@@ -49,6 +50,22 @@ line() { grep -qx -- "$1" <<<"$output"; }
     check
     ((status == 0))
     [[ ${lines[-1]} == '3 passed, 0 failed' ]]
+}
+
+@test "root is told at once if other users may not enter the tree, whose programs they run" {
+    ((EUID == 0)) || skip "only root runs programs as other users"
+    chmod 700 "$tree"
+    run -2 env -u TMPDIR -u BATS_RUN_TMPDIR "$tree/scripts/check" unit
+    line "check: tests run as other users, who may not enter $tree; clone into a directory like /srv"
+    check # --quick has nobody else's processes
+    ((status == 0))
+}
+
+@test "a machine without what setup installs is told so" {
+    mkdir "$tree/bin"
+    ln -s "$(type -P bash)" "$(type -P dirname)" "$(type -P nproc)" "$tree/bin/"
+    run -2 env PATH="$tree/bin" "$tree/scripts/check" --quick
+    line 'check: this machine is not prepared; run scripts/setup --test-user'
 }
 
 @test "a file that fails the first time counts as passed, and is named as unstable" {

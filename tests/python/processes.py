@@ -4,6 +4,8 @@
 import os
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 
 import preloaded
@@ -35,14 +37,38 @@ def run(test, code, count, *arguments):
             )
             for each in range(count)
         ]
+        said = [""] * count
+
+        def read(number):
+            said[number] = processes[number].stderr.read()
+
+        readers = [threading.Thread(target=read, args=(each,), daemon=True) for each in range(count)]
+        for each in readers:
+            each.start()
         try:
-            said = [each.communicate(timeout=280)[1] for each in processes]
+            failed = wait_for_all(processes, time.monotonic() + 280)
         finally:
             for each in processes:
-                if each.poll() is None:
-                    each.kill()
+                each.kill()
                 each.wait()
-                each.stderr.close()
-        for number, (process, text) in enumerate(zip(processes, said)):
-            test.assertEqual(process.returncode, 0, f"process {number}: {text[-3000:]}")
+        for each in readers:
+            each.join(10)
+        for each in processes:
+            each.stderr.close()
+        if failed is not None:
+            code = processes[failed].returncode
+            test.fail(f"process {failed} has ended with {code}: {said[failed][-3000:]}")
         return said
+
+
+def wait_for_all(processes, limit):
+    """Until all have ended well. Else the number of the first one that has not: the others may wait
+    for it."""
+    while True:
+        codes = [each.poll() for each in processes]
+        for number, code in enumerate(codes):
+            if code or (code is None and time.monotonic() > limit):
+                return number
+        if None not in codes:
+            return None
+        time.sleep(0.01)

@@ -92,7 +92,7 @@ static void roles_follow_from_the_options(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct admission_env env = env_of(table[i].env);
         if (admission_role(&env) != table[i].role)
-            fail_msg("row %zu: role %d", i, admission_role(&env));
+            fail_msg("row %zu: role %d", i, (int)admission_role(&env));
     }
 }
 

@@ -633,7 +633,7 @@ static bool play(enum end end, int write, bool after)
     if (crashed)
         code = run_in_child();
     if (code != 0)
-        fail_msg("end %d, write %d: the process has ended with %d", end, write, code);
+        fail_msg("end %d, write %d: the process has ended with %d", (int)end, write, code);
     check_end();
     assert_int_equal(dir_remove(home.dir, NULL), 0);
     return crashed;

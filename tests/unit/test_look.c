@@ -272,8 +272,8 @@ static void test_changes_are_seen_soon(void **state)
             in.now = now + rows[row].within;
             look_next(&look, &in, &out);
             if (out.job_count != 1 || out.jobs[0] != 1)
-                fail_msg("phase %d, %g s old: not seen within %g s", rows[row].phase, rows[row].age,
-                         rows[row].within);
+                fail_msg("phase %d, %g s old: not seen within %g s", (int)rows[row].phase,
+                         rows[row].age, rows[row].within);
         }
 }
 

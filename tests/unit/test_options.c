@@ -210,7 +210,7 @@ static void test_who_says_what_to_run(void **state)
         result = parse(&o, &err, table[row].line);
         if (result != (table[row].says ? OPTIONS_ERROR : OPTIONS_RUN) ||
             (table[row].says && strstr(err.text, table[row].says) == NULL))
-            fail_msg("row %zu: %d %s", row, result, err.text);
+            fail_msg("row %zu: %d %s", row, (int)result, err.text);
         if (!table[row].says) {
             assert_int_equal(o.roles_text != NULL, table[row].takes_text);
             assert_int_equal(o.roles != NULL, table[row].file != NULL);

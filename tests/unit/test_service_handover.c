@@ -141,7 +141,7 @@ static void test_steps(void **state)
         enum service_handover_act act = service_handover_step(&handover, &rows[i].facts);
 
         if (act != rows[i].act || handover.state != rows[i].to)
-            fail_msg("%s: act %d, then %s", rows[i].what, act,
+            fail_msg("%s: act %d, then %s", rows[i].what, (int)act,
                      service_handover_word(handover.state));
     }
 }

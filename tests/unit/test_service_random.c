@@ -185,7 +185,7 @@ static void check_shard(const struct sim *m, const struct table *of, int model, 
             fail_msg("at %.1f %s (version %lld, state %d) gets requests for m%d, which it does "
                      "not have; table: %s",
                      m->now, service_replica_name(r->is.shard, r->is.start).text,
-                     (long long)r->is.version, r->is.state, model,
+                     (long long)r->is.version, (int)r->is.state, model,
                      json_object_to_json_string(of->json));
         answer++;
     }
