@@ -77,7 +77,8 @@ bool gang_has_failed(const struct gang *gang, const struct home *home, int64_t i
     const char *text = json_get_string(json, "why");
     int64_t task = 0;
 
-    if (json == NULL)
+    /* One that cannot be understood says that as well. */
+    if (json == NULL && (gang->tasks <= 1 || errno != EINVAL))
         return false;
     json_get_int(json, "task", 0, ROLES_TASKS_MAX, &task);
     error_set(why, "task %" PRId64 ": %s", task, text != NULL ? text : "it has failed");

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,9 @@
 #define ASK_PAUSE 2.0
 #define KEEP      50 /* trainings that are over */
 
-#define GUEST_BEGINS   600.0 /* seconds with a replica until a training has begun */
-#define GUEST_TOO_LONG "it takes longer than its owner lets trainings take (within.fit)"
+#define GUEST_BEGINS     600.0 /* seconds with a replica until a training has begun */
+#define GUEST_UNREADABLE "what its user has begun cannot be read (" GUEST_BEGIN_FILE ")"
+#define GUEST_TOO_LONG   "it takes longer than its owner lets trainings take (within.fit)"
 
 /* ---- whose turn it is ------------------------------------------------------------------------ */
 
@@ -99,33 +99,42 @@ static double silence(struct guest_runner *runner, double now)
     return now - runner->heard.seen;
 }
 
-/* As the owner's job file said when it began. */
-static double limit_of(const struct guest_runner *runner)
+/* As the owner's job file said when it began: NULL, or why no time is left. A file that cannot be
+ * read now, but perhaps later, lets it train as long as one that says nothing. */
+static const char *limit_passed(const struct guest_runner *runner, double trains)
 {
     json_object *begun = home_read(&runner->home, runner->id, GUEST_BEGIN_FILE, NULL);
-    double limit = json_get_double(begun, "limit", HUGE_VAL);
+    bool broken = begun == NULL && errno == EINVAL;
+    double limit = json_get_double(begun, "limit", GUEST_LIMIT);
 
     json_object_put(begun);
-    return limit;
+    if (broken)
+        return GUEST_UNREADABLE;
+    return trains > limit ? GUEST_TOO_LONG : NULL;
 }
 
 /* The user of it need not do anything for that: others wait. NULL: it goes on. */
 static const char *overdue(struct guest_runner *runner, double now)
 {
-    double trains = age(runner, GUEST_BEGIN_FILE, now);
+    const char *why = limit_passed(runner, age(runner, GUEST_BEGIN_FILE, now));
 
     if (silence(runner, now) > GUEST_SILENT)
         return "its user was not heard of any more";
-    if (trains > limit_of(runner))
-        return GUEST_TOO_LONG;
+    if (why != NULL)
+        return why;
     if (!home_has(&runner->home, runner->id, GUEST_BEGIN_FILE) &&
         age(runner, HOME_TRAINER_FILE, now) > GUEST_BEGINS)
         return "its user has not begun it";
     return NULL;
 }
 
-/* Its user has ended it, or has not been heard for long, or has had enough time. Only the last is a
- * result: else the user may ask once more. */
+static bool is_result(const char *why)
+{
+    return strcmp(why, GUEST_TOO_LONG) == 0 || strcmp(why, GUEST_UNREADABLE) == 0;
+}
+
+/* Its user has ended it, or has not been heard for long, or has had enough time, or nobody knows
+ * how much. Only the last two are results: else the user may ask once more. */
 static bool is_ended(struct guest_runner *runner, double now)
 {
     const char *why;
@@ -137,7 +146,7 @@ static bool is_ended(struct guest_runner *runner, double now)
     if (why == NULL)
         return false;
     error_set(&said, "%s", why);
-    if (strcmp(why, GUEST_TOO_LONG) == 0 && !home_has(&runner->home, runner->id, HOME_FIT_FILE) &&
+    if (is_result(why) && !home_has(&runner->home, runner->id, HOME_FIT_FILE) &&
         training_say(&runner->home, runner->id, HOME_FIT_FILE, 1, &said, &err) != 0)
         return false;
     return guest_write(&runner->home, runner->id, GUEST_END_FILE, why, &err) == 0;

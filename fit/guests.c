@@ -28,7 +28,6 @@
 #define LOG_PIECE     ((size_t)32 << 10)
 #define TEXT_MAX      4096
 #define ARGUMENTS_MAX 1000
-#define LIMIT         3600.0 /* seconds of a training, if the service says nothing */
 
 struct desk {
     const struct home *guests;
@@ -267,7 +266,7 @@ static json_object *begin(const struct desk *desk, int64_t id)
                            json_object_get(json_object_object_get(desk->fit, "stage")));
     json_object_object_add(begun, "at", json_object_new_int64((int64_t)time(NULL)));
     json_object_object_add(begun, "limit",
-                           json_object_new_double(json_get_double(desk->fit, "fit", LIMIT)));
+                           json_object_new_double(json_get_double(desk->fit, "fit", GUEST_LIMIT)));
     if (home_write(desk->guests, id, GUEST_BEGIN_FILE, begun, &err) != 0)
         return refusal("failed", err.text);
     return state_of(desk, id);

@@ -33,7 +33,8 @@
 
 #define GUEST_LOG_MOST (16 << 20) /* what a guest sees of it */
 
-#define GUEST_SILENT 60.0 /* seconds without a look after which a training ends */
+#define GUEST_LIMIT  3600.0 /* seconds of a training, if the service says nothing */
+#define GUEST_SILENT 60.0   /* seconds without a look after which a training ends */
 
 /* The fits for guests of the service of home. */
 int guests_home(const struct home *home, struct home *guests, struct error *err);

@@ -56,8 +56,12 @@ json_object *home_read(const struct home *home, int64_t id, const char *file, st
     size_t len;
     char *text = file_read(path.text, HOME_FILE_MAX, &len, err);
 
-    if (text == NULL)
+    if (text == NULL) {
+        /* Nobody of here has written that. */
+        if (errno == EFBIG)
+            errno = EINVAL;
         return NULL;
+    }
     json = json_text_parse(text, len, err);
     free(text);
     if (json == NULL) {
@@ -67,14 +71,36 @@ json_object *home_read(const struct home *home, int64_t id, const char *file, st
     return json;
 }
 
+/* What home_read() can read again: values that lie deep in each other are many times as long in the
+ * form for people. Of json, until it is changed. NULL with err. */
+static const char *text_of(json_object *json, const char *file, struct error *err)
+{
+    static const int forms[] = {JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED,
+                                JSON_C_TO_STRING_PLAIN};
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+        const char *text = json_object_to_json_string_length(
+            json, forms[i] | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+
+        if (text == NULL) {
+            error_set(err, "out of memory");
+            return NULL;
+        }
+        if (len <= HOME_FILE_MAX)
+            return text;
+    }
+    error_set(err, "%s would have %zu bytes; at most %zu are allowed", file, len, HOME_FILE_MAX);
+    return NULL;
+}
+
 int home_write(const struct home *home, int64_t id, const char *file, json_object *json,
                struct error *err)
 {
-    const char *text = json_object_to_json_string_ext(
-        json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = text_of(json, file, err);
     int rc = text != NULL
                  ? file_replace(home_path(home, id, file).text, text, strlen(text), 0600, err)
-                 : error_set(err, "out of memory");
+                 : -1;
 
     json_object_put(json);
     return rc;
@@ -173,12 +199,11 @@ static int add_from(const struct home *home, const char *draft, int64_t *id, str
 int home_add(const struct home *home, json_object *run, int64_t *id, struct error *err)
 {
     char draft[PATH_MAX], path[PATH_MAX + 16];
-    const char *text = json_object_to_json_string_ext(
-        run, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = text_of(run, HOME_RUN_FILE, err);
     int rc;
 
     snprintf(draft, sizeof(draft), "%s/" FITS_DIR, home->dir);
-    rc = dir_make(draft, err);
+    rc = text != NULL ? dir_make(draft, err) : -1;
     snprintf(draft, sizeof(draft), "%s/" FITS_DIR "/new-%d-%" PRId64, home->dir, (int)getpid(),
              (int64_t)time(NULL));
     snprintf(path, sizeof(path), "%s/" HOME_RUN_FILE, draft);

@@ -54,9 +54,10 @@ struct home_path {
 };
 struct home_path home_path(const struct home *home, int64_t id, const char *file);
 
-/* A file of a fit as JSON. NULL with err; errno is ENOENT if there is none. */
+/* A file of a fit as JSON. NULL with err; errno is ENOENT if there is none, and EINVAL if it is not
+ * one that home_write() has written. */
 json_object *home_read(const struct home *home, int64_t id, const char *file, struct error *err);
-/* json is put in any case. */
+/* json is put in any case. What would be longer than home_read() reads is refused. */
 int home_write(const struct home *home, int64_t id, const char *file, json_object *json,
                struct error *err);
 bool home_has(const struct home *home, int64_t id, const char *file);

@@ -334,6 +334,85 @@ static void test_other_clock(void **state)
     assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
 }
 
+/* 99 KiB of lists in lists, which are 50 times as long where each value has a line of its own. */
+#define DEEP  22
+#define LISTS 14000
+
+static json_object *deep_call(int lists)
+{
+    json_object *call = json_object_new_object(), *config = json_object_new_array();
+
+    for (int i = 0; i < lists; i++) {
+        json_object *one = json_object_new_array();
+
+        json_object_array_add(one, json_object_new_array());
+        json_object_array_add(one, json_object_new_int(1));
+        json_object_array_add(config, one);
+    }
+    for (int i = 0; i < DEEP; i++) {
+        json_object *outer = json_object_new_array();
+
+        json_object_array_add(outer, config);
+        config = outer;
+    }
+    json_object_object_add(call, "modelDir", json_object_new_string("/m"));
+    json_object_object_add(call, "trainData", json_object_new_string("/d"));
+    json_object_object_add(call, "config", config);
+    return call;
+}
+
+/* The answer to a fit-begin of training 1, with so many lists in its config. */
+static json_object *begun_with(int lists)
+{
+    json_object *message = json_object_new_object(), *whole = json_object_new_object(), *answer;
+
+    json_object_object_add(message, "t", json_object_new_string("fit-begin"));
+    json_object_object_add(message, "number", json_object_new_int(1));
+    json_object_object_add(message, "call", deep_call(lists));
+    json_object_object_add(whole, "uid", json_object_new_int64(geteuid()));
+    json_object_object_add(whole, "message", message);
+    answer = guest_answer(&guests, whole);
+    json_object_put(whole);
+    return answer;
+}
+
+static void test_long_config(void **state)
+{
+    json_object *answer, *begun;
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    answer = begun_with((int)(HOME_FILE_MAX / strlen("[[],1]")));
+    assert_non_null(strstr(json_get_string(answer, "message"), "at most 4194304 are allowed"));
+    expect_code(answer, "failed");
+    assert_false(home_has(&guests, 1, GUEST_BEGIN_FILE));
+    number_of(begun_with(LISTS));
+    begun = home_read(&guests, 1, GUEST_BEGIN_FILE, NULL);
+    assert_true(json_get_double(begun, "limit", 0) == GUEST_LIMIT);
+    json_object_put(begun);
+}
+
+/* Nobody knows how long it may take: it ends. */
+static void test_unreadable(void **state)
+{
+    struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
+    json_object *result;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(number_of(said(geteuid(), "", ASK)), 1);
+    look_at(&runner, 0);
+    number_of(said(geteuid(), "", BEGIN_1));
+    assert_int_equal(truncate(home_path(&guests, 1, GUEST_BEGIN_FILE).text, HOME_FILE_MAX + 1), 0);
+    assert_null(home_read(&guests, 1, GUEST_BEGIN_FILE, &err));
+    look_at(&runner, 1);
+    assert_true(home_has(&guests, 1, GUEST_OVER_FILE));
+    result = home_read(&guests, 1, HOME_FIT_FILE, NULL);
+    assert_non_null(strstr(json_get_string(result, "why"), GUEST_BEGIN_FILE));
+    json_object_put(result);
+    assert_int_equal(wanted, 0);
+}
+
 static void test_begun_by_nobody(void **state)
 {
     struct guest_runner runner = {.home = guests, .service = "t", .noted = -1};
@@ -769,6 +848,8 @@ int main(void)
         WITH_TURNS(test_not_for_ever),
         WITH_TURNS(test_silence),
         WITH_TURNS(test_other_clock),
+        WITH_TURNS(test_long_config),
+        WITH_TURNS(test_unreadable),
         WITH_TURNS(test_begun_by_nobody),
     };
 
