@@ -17,8 +17,8 @@ import tap
 from roles_api import RolesApi
 
 if importlib.util.find_spec("distributed"):
-    from distributed import Client, Worker
-    from slurm_elastic import roles
+    from distributed import Client, Scheduler, Security, Worker
+    from slurm_elastic import _certificates, roles
     from slurm_elastic.dask import RoleCluster
 
 
@@ -112,6 +112,48 @@ class Dask(unittest.IsolatedAsyncioTestCase):
         with self.assertRaisesRegex(roles.RolesError, "^without TLS every user of the cluster"):
             RoleCluster(asynchronous=True)
         self.assertFalse((self.dir / "ready").exists())
+
+    def security(self):
+        """Certificates, as Dask's configuration may have them: nothing says to use them always."""
+        there = [self.dir / each for each in ("ca", "member")]
+        for each in there:
+            each.mkdir()
+        authority = _certificates.make_authority(str(there[0]))
+        _certificates.make_member(str(there[1]), authority, ["127.0.0.1"])
+        files = {
+            f"tls_{role}_{what}": str(there[1] / f"own.{end}")
+            for role in ("scheduler", "worker", "client")
+            for what, end in (("cert", "crt"), ("key", "key"))
+        }
+        files["tls_ca_file"] = str(there[1] / "ca.crt")
+        return Security(require_encryption=False, **files)
+
+    async def test_tls(self):
+        security = self.security()
+        async with RoleCluster(asynchronous=True, security=security) as cluster:
+            self.assertRegex(cluster.scheduler_address, "^tls://")
+            told = json.loads((self.dir / "dask-worker.json").read_text())
+            self.assertEqual(told["address"], cluster.scheduler_address)
+            async with Client(cluster, asynchronous=True) as client:
+                self.assertEqual(client.security, security)
+            with self.assertRaises(OSError):
+                address = cluster.scheduler_address.replace("tls://", "tcp://")
+                await Client(address, timeout=1, asynchronous=True)
+        for wrong in ({"protocol": "tcp://"}, {"protocol": "tcp"}):
+            with self.assertRaisesRegex(roles.RolesError, "would listen at tcp.* without TLS"):
+                RoleCluster(asynchronous=True, security=security, options=wrong)
+
+    async def test_tls_of_what_listens(self):
+        """Whatever Dask makes of the options: what counts is where it listens."""
+
+        def without_tls(**options):
+            return Scheduler(**{**options, "protocol": "tcp://"})
+
+        with mock.patch("slurm_elastic.dask.Scheduler", without_tls):
+            with self.assertRaisesRegex(roles.RolesError, "listen at tcp://.* without TLS"):
+                await RoleCluster(asynchronous=True, security=self.security())
+        self.assertFalse((self.dir / "ready").exists())
+        self.assertFalse((self.dir / "dask-worker.json").exists())
 
     async def test_adapt(self):
         async with self.cluster() as (cluster, client):

@@ -50,6 +50,7 @@ __all__ = ["RoleCluster"]
 
 _LOOK = 0.5  # seconds between two looks at the replicas
 _FINISH_POLL = 0.1  # seconds between two looks at what a worker computes
+_TLS = ("tls://", "wss://")  # of Dask's protocols those with TLS
 
 logger = logging.getLogger("distributed.slurm_elastic")
 
@@ -75,7 +76,8 @@ class RoleCluster(Cluster):
     finish: a worker that drains has so many seconds to finish what it computes. What it has not
         finished is computed anew on another worker.
     security: distributed.Security of the scheduler and its clients, for TLS. The default is that of
-        Dask's configuration.
+        Dask's configuration. The scheduler listens with TLS whether or not that has
+        `require-encryption`.
     insecure: go on without TLS. Every user who reaches a port of the scheduler or of a worker can
         then run programs as the user of the job.
     options: more arguments of distributed.Scheduler.
@@ -123,7 +125,11 @@ class RoleCluster(Cluster):
                 "a distributed.Security with certificates, or insecure=True"
             )
         self._finish = finish
-        self._options = options or {}
+        self._options = dict(options or {})
+        if not insecure:
+            # Certificates alone do not make Dask listen with them: `require-encryption` would.
+            _check_protocol(self._options.setdefault("protocol", _TLS[0]))
+        self._insecure = insecure
         self._bounds: Any = None  # a Role, likewise
         self._replicas: Dict[str, roles.Replica] = {}
         self._starts: Dict[str, int] = {}  # of replicas, by the addresses of their workers
@@ -179,6 +185,9 @@ class RoleCluster(Cluster):
             **self._options,
         }
         self.scheduler = await Scheduler(**options)
+        if not self._insecure:
+            for listener in self.scheduler.listeners:
+                _check_protocol(listener.contact_address)
         self.scheduler_comm = rpc(
             self.scheduler.address, connection_args=self.security.get_connection_args("client")
         )
@@ -359,3 +368,12 @@ class RoleCluster(Cluster):
             return_exceptions=True,
         )
         return any(isinstance(each, dict) and each for each in answers)
+
+
+def _check_protocol(address: str) -> None:
+    if not str(address).startswith(_TLS):
+        raise roles.RolesError(
+            f"the scheduler would listen at {address} without TLS, and every user of the cluster "
+            'could run programs as you: leave "protocol" and "host" out of options, or give '
+            "insecure=True"
+        )
