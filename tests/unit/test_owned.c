@@ -55,6 +55,26 @@ static void test_shared(void **state)
     is_said(&err);
 }
 
+/* In one with the sticky bit nobody replaces what others have there. */
+static void test_shared_modes(void **state)
+{
+    static const struct {
+        mode_t mode;
+        int rc;
+    } rows[] = {{0755, 0}, {0775, -1}, {0757, -1}, {01777, 0}, {01775, 0}, {0700, 0}};
+
+    (void)state;
+    if (geteuid() == 0)
+        assert_int_equal(chown(shared, 0, (gid_t)-1), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct error err = {""};
+
+        assert_int_equal(chmod(shared, rows[i].mode), 0);
+        assert_int_equal(shared_dir_make(shared, &err), rows[i].rc);
+        assert_true(rows[i].rc == 0 || strstr(err.text, "chmod go-w") != NULL);
+    }
+}
+
 static void test_copies(void **state)
 {
     struct service_found found;
@@ -82,6 +102,7 @@ static void test_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_shared),
+                                       cmocka_unit_test(test_shared_modes),
                                        cmocka_unit_test(test_copies)};
 
     return cmocka_run_group_tests(tests, make, drop);
