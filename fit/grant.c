@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "common/entry.h"
 #include "common/log.h"
 #include "fit/acl.h"
@@ -18,6 +20,7 @@
 #include "fit/grant_tree.h"
 #include "lib/json_get.h"
 #include "lib/json_text.h"
+#include "lib/text.h"
 
 #define LOST_MAX 1000
 
@@ -40,6 +43,39 @@ static json_object *list_of(json_object *json, const char *key)
     json_object *list = json_object_object_get(json, key);
 
     return json_object_is_type(list, json_type_array) ? list : NULL;
+}
+
+/* A name need not be UTF-8, and JSON is nothing else: such a path is in the file by its
+ * bytes, too. */
+static void add_path(json_object *one, const char *path)
+{
+    size_t len = strnlen(path, PATH_MAX - 1), done = 0, next;
+    char hex[2 * PATH_MAX];
+
+    while ((next = text_utf8_length(path + done, len - done)) > 0)
+        done += next;
+    if (done == len) {
+        json_object_object_add(one, "path", json_object_new_string(path));
+        return;
+    }
+    json_object_object_add(one, "path", json_object_new_string(error_path(path).text));
+    sodium_bin2hex(hex, sizeof(hex), (const unsigned char *)path, len);
+    json_object_object_add(one, "bytes", json_object_new_string(hex));
+}
+
+/* false: it has none. */
+static bool path_of(json_object *one, char path[PATH_MAX])
+{
+    const char *hex = json_get_string(one, "bytes"), *text = json_get_string(one, "path");
+    size_t len = 0;
+
+    if (hex == NULL)
+        return text != NULL && (size_t)snprintf(path, PATH_MAX, "%s", text) < PATH_MAX;
+    if (sodium_hex2bin((unsigned char *)path, PATH_MAX - 1, hex, strlen(hex), NULL, &len, NULL) !=
+        0)
+        return false;
+    path[len] = '\0';
+    return true;
 }
 
 static size_t length_of(json_object *json, const char *key)
@@ -185,7 +221,7 @@ static void lose_below(const struct grant_walk *walk, const char *path, const st
     const char *why = strerror(errno);
     json_object *one = json_object_new_object();
 
-    json_object_object_add(one, "path", json_object_new_string(path));
+    add_path(one, path);
     json_object_object_add(one, "reach", json_object_new_string("read"));
     grant_describe(one, st);
     lose(withdrawal, one, why);
@@ -252,12 +288,12 @@ static int withdraw_open(const struct withdrawal *withdrawal, int fd, const char
 
 static int withdraw_one(const struct withdrawal *withdrawal, struct error *err)
 {
-    const char *path = json_get_string(withdrawal->one, "path");
     enum grant_reach reach = grant_reach_of(withdrawal->one);
+    char path[PATH_MAX];
     struct stat st;
     int rc, fd;
 
-    if (path == NULL || path[0] != '/' || reach == GRANT_REACHES) {
+    if (!path_of(withdrawal->one, path) || path[0] != '/' || reach == GRANT_REACHES) {
         if (withdrawal->again)
             lose(withdrawal, withdrawal->one, "what it has opened is not known");
         return 0;

@@ -388,6 +388,24 @@ static void test_unseen(void **state)
     }
 }
 
+/* A name need not be UTF-8: what it names is tried again as well. */
+static void test_unseen_bytes(void **state)
+{
+    const struct grant_order order = an_order_of_tree("tree/m\xff\xfe/mounted");
+
+    (void)state;
+    put("tree/m\xff\xfe/mounted/file", "d");
+    give(&order);
+    unseen = EACCES;
+    assert_int_equal(revoked(7, 1, "One", 10), 1);
+    assert_true(is_open(at("tree/m\xff\xfe/mounted/file")));
+    unseen = 0;
+    assert_int_equal(count_lost(), 1);
+    assert_int_equal(revoked(0, 0, NULL, 10), 0);
+    assert_false(is_open(at("tree/m\xff\xfe/mounted/file")));
+    assert_int_equal(count_lost(), 0);
+}
+
 /* Of an immutable file, and of the place of the new state while its file system is read-only. */
 static void test_refused(void **state)
 {
@@ -964,35 +982,21 @@ static void test_shared_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_GRANTS(test_whose_grant),
-        WITH_GRANTS(test_expired_grant),
-        WITH_GRANTS(test_another_file),
-        WITH_GRANTS(test_another_state),
-        WITH_GRANTS(test_repository),
-        WITH_GRANTS(test_what_comes_meanwhile),
-        WITH_GRANTS(test_long_paths),
-        WITH_GRANTS(test_unseen),
-        WITH_GRANTS(test_refused),
-        WITH_GRANTS(test_refused_and_unseen),
-        WITH_GRANTS(test_endless),
-        WITH_GRANTS(test_moved_there),
-        WITH_GRANTS(test_who_may_move),
-        WITH_GRANTS(test_moved_above),
-        WITH_GRANTS(test_file_moved_above),
-        WITH_GRANTS(test_no_result_here),
-        WITH_GRANTS(test_another_one_meanwhile),
-        WITH_GRANTS(test_moved_away),
-        WITH_GRANTS(test_lost_and_given),
-        WITH_GRANTS(test_place_removed),
-        WITH_GRANTS(test_no_grant),
-        WITH_GRANTS(test_sleeping_entries),
-        WITH_GRANTS(test_group),
-        WITH_GRANTS(test_unreached_entries),
-        WITH_GRANTS(test_inherited_entries),
-        WITH_GRANTS(test_default_entries),
-        WITH_GRANTS(test_top_last),
-        WITH_GRANTS(test_later_runner),
-        WITH_GRANTS(test_one_at_a_time),
+        WITH_GRANTS(test_whose_grant),        WITH_GRANTS(test_expired_grant),
+        WITH_GRANTS(test_another_file),       WITH_GRANTS(test_another_state),
+        WITH_GRANTS(test_repository),         WITH_GRANTS(test_what_comes_meanwhile),
+        WITH_GRANTS(test_long_paths),         WITH_GRANTS(test_unseen),
+        WITH_GRANTS(test_unseen_bytes),       WITH_GRANTS(test_refused),
+        WITH_GRANTS(test_refused_and_unseen), WITH_GRANTS(test_endless),
+        WITH_GRANTS(test_moved_there),        WITH_GRANTS(test_who_may_move),
+        WITH_GRANTS(test_moved_above),        WITH_GRANTS(test_file_moved_above),
+        WITH_GRANTS(test_no_result_here),     WITH_GRANTS(test_another_one_meanwhile),
+        WITH_GRANTS(test_moved_away),         WITH_GRANTS(test_lost_and_given),
+        WITH_GRANTS(test_place_removed),      WITH_GRANTS(test_no_grant),
+        WITH_GRANTS(test_sleeping_entries),   WITH_GRANTS(test_group),
+        WITH_GRANTS(test_unreached_entries),  WITH_GRANTS(test_inherited_entries),
+        WITH_GRANTS(test_default_entries),    WITH_GRANTS(test_top_last),
+        WITH_GRANTS(test_later_runner),       WITH_GRANTS(test_one_at_a_time),
         WITH_GRANTS(test_shared_way),
     };
 
