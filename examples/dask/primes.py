@@ -17,6 +17,8 @@ def primes(begin):
 
 
 if __name__ == "__main__":
+    # Without TLS: every user who reaches the ports can run programs as you. For work on a cluster
+    # with other users give security= instead (README.md).
     with RoleCluster(role="worker", insecure=True) as cluster, Client(cluster) as client:
         cluster.adapt(minimum=0, maximum=12)
         pieces = client.map(primes, range(0, BELOW, PIECE))
