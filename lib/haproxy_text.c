@@ -26,7 +26,14 @@
     "(/|%2f)(\\.|%2e)(\\.|%2e)?(/|%2f|$)"
 /* Where a server of either API (lib/model_load.h) is told to load and to unload models: the leader
  * does that, and no client. All that begins so, in a path that is decoded and not odd. */
-#define MANAGES "/(un)?load_lora_adapter|/v2/+repository"
+#define MANAGES                                                                                    \
+    "/(un)?load_lora_adapter|/v2/+(repository|systemsharedmemory|cudasharedmemory|logging|trace)|" \
+    "^/+api/+(pull|push|create|copy|delete)(/|$)|" ENGINE
+/* Where vLLM and SGLang let anybody halt, empty or overwrite them, for all their models. */
+#define ENGINE                                                                                     \
+    "^/+((sleep|wake_up|pause|resume)(/|$)|abort_request|update_weight|init_weight|"               \
+    "reset_[a-z]+_cache|flush_cache|collective_rpc|scale_elastic_ep|(start|stop)_profile|"         \
+    "(release|resume)_memory|(pause|continue)_generation|configure_logging|set_internal_state)"
 /* What a key that goes nowhere has in the map. */
 #define NOWHERE "none"
 /* So long after a request its key is asked for. */

@@ -360,7 +360,9 @@ send_poison() {
     for path in /v1/load_lora_adapter /v1//unload_lora_adapter/ /v1/%6coad_lora_adapter /v2/repository/index \
         /v2/repository/models/tenant_A/unload '//v2/%72epository//models/tenant_A/load?x=1' '/v2%2Frepository/models/a/load' \
         /v1/LOAD_lora_adapter /v1/load_lora_adapter/x /v2/Repository/index /v2/repository/a/index \
-        /v2/repository/a/models/tenant_A/load; do
+        /v2/repository/a/models/tenant_A/load /sleep //Wake_up /pause/ /%75pdate_weights_from_disk \
+        /reset_prefix_cache /flush_cache /collective_rpc /start_profile /v2/cudasharedmemory/region/r/register \
+        /v2/logging /api/pull; do
         run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
         [[ $output == 403 ]] || { echo "$path: $output" && false; }
@@ -376,7 +378,7 @@ send_poison() {
         [[ $output == 400 ]] || { echo "$path: $output" && false; }
     done
     # What only looks like it.
-    for path in /v1/chat/completions /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer \
+    for path in /v1/chat/completions /sleeping /v1/sleep /api/chat /v2/models/logging/infer /v2/models/repository/infer /v2/models/my_load_lora_adapter/infer \
         /v2/models/org%2Fmodel..x/versions/1.0/infer '/v1/models/a:ft@1%20b?x=%25;..'; do
         run -0 curl -s -m 60 -o /dev/null -w '%{http_code}' "${HEADER[@]}" -d '{"model": "tenant_A"}' \
             "http://127.0.0.1:$PORT$path"
