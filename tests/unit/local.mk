@@ -166,6 +166,16 @@ tests_unit_test_base_job_LINK = $(LINK) -Wl,--gc-sections
 tests_unit_test_base_job_LDADD = $(UNIT_LIBS)
 endif
 
+EXTRA_DIST += tests/unit/test_job_submit.c
+if HAVE_SLURM_SOURCE
+UNIT_TESTS += tests/unit/test_job_submit
+tests_unit_test_job_submit_SOURCES = tests/unit/test_job_submit.c plugins/job_submit/plugin.c
+tests_unit_test_job_submit_CPPFLAGS = $(SLURM_PLUGIN_CPPFLAGS) -I$(top_srcdir) $(JSONC_CFLAGS)
+tests_unit_test_job_submit_CFLAGS = $(AM_CFLAGS) -ffunction-sections -Wno-shadow
+tests_unit_test_job_submit_LINK = $(LINK) -Wl,--gc-sections
+tests_unit_test_job_submit_LDADD = $(UNIT_LIBS) $(SLURM_LIBS) -lpthread
+endif
+
 EXTRA_DIST += tests/unit/test_siblings.c
 if HAVE_SLURM_SOURCE
 UNIT_TESTS += tests/unit/test_siblings
