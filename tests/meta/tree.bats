@@ -63,6 +63,14 @@ without() {
     nothing "$scattered" "outside the seams"
 }
 
+@test "assert_in_range of cmocka has the name that each release of cmocka knows" {
+    known=$(git grep -l '#include "tests/unit/support.h"' -- 'tests/unit/*_fixture.h' | paste -sd '|')
+    bare=$(git grep -lw assert_in_range -- '*.[ch]' ':!tests/unit/support.h' |
+        xargs grep -LE "#include \"(tests/unit/support.h|$known)\"" || true)
+    nothing "$bare" "without tests/unit/support.h, which renames it for cmocka 2"
+    nothing "$(git grep -nw assert_not_in_range -- '*.[ch]' || true)" "support.h has no name for it"
+}
+
 @test "scripts are executable, and say how they are run" {
     wrong=$(tracked | while read -r file; do
         [[ -f $file && ! -L $file ]] || continue
