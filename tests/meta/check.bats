@@ -113,6 +113,15 @@ line() { grep -qx -- "$1" <<<"$output"; }
     [[ $output == *careless*SC2086* && ${lines[-1]} == '2 passed, 1 failed' ]]
 }
 
+@test "clang-format of another release than the tree's judges nothing" {
+    mkdir "$tree/bin"
+    printf '#!/bin/sh\n[ "$1" = --version ] || exit 1\necho "Debian clang-format version 19.1.7 (3)"\n' >"$tree/bin/clang-format"
+    chmod +x "$tree/bin/clang-format"
+    run -0 env -u TMPDIR PATH="$tree/bin:$PATH" "$tree/scripts/check" --quick clang-format
+    printf '%s\n' "$output"
+    [[ $output == *'the tree has the form of release 14, not 19'* && ${lines[-1]} == *' 0 failed, 1 skipped' ]]
+}
+
 @test "two files may be unstable, three may not" {
     fake_unstable one
     fake_unstable two
