@@ -45,6 +45,8 @@ has_new_server() { local pid; pid=$(server_of "$1" "$2"); [[ -n $pid && $pid != 
             [[ $output == *"$mode $rank: ok"* ]]
         done
     done
+    # OpenPMIx 5 and 6 tell only one of a node's processes.
+    [[ $output == *"late "[0-3]": told"* ]]
     [[ $output != *wrong* && $output != *"lost it"* ]]
 }
 

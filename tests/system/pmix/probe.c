@@ -289,6 +289,8 @@ static void late(void)
 
         if (status != PMIX_SUCCESS || !failure_is_told_once())
             expect("fence with a limit", status, PMIX_ERR_TIMEOUT);
+        if (status == PMIX_ERR_TIMEOUT)
+            printf("late %u: told\n", self.rank);
         if (now() - begun < 0.9 || now() - begun > 15)
             wrong("a limit of 1 s took %.1f s", now() - begun);
     } else {
