@@ -145,6 +145,24 @@ class Versions(unittest.TestCase):
         with self.c10d(_pg_map=[older, newer]):
             self.assertEqual(_torch_compat.group_backends(), [older, one, two])
 
+    @tap.needs_torch
+    def test_the_backends_outlive_their_groups(self):
+        from slurm_elastic import _membership
+
+        calls = mock.Mock()
+        calls.group_backends.return_value = ["backend"]
+        with mock.patch.multiple(
+            _torch_compat,
+            group_backends=calls.group_backends,
+            destroy_groups=calls.destroy_groups,
+        ), mock.patch("torch.distributed.is_initialized", return_value=True), mock.patch.object(
+            _membership, "unwrap"
+        ):
+            self.assertEqual(_membership.end(None, lost=True), ["backend"])
+        self.assertEqual(
+            calls.mock_calls, [mock.call.group_backends(), mock.call.destroy_groups(True)]
+        )
+
     def test_reset_group_count(self):
         world = types.SimpleNamespace(group_count=3)
         first, second, third = (
