@@ -46,6 +46,13 @@ install_slurm() {
     touch "$dir/slurm/complete"
 }
 
+# say_what_lacks VERSION: configure leaves this part of Slurm out without a word.
+say_what_lacks() {
+    compgen -G "$MATRIX/slurm-$1/slurm/lib*/slurm/accounting_storage_mysql.so" >/dev/null ||
+        say "Slurm $1 was made without libmariadb-dev: tests with slurmdbd (qos) are skipped;" \
+            "to have them, install it and remove $MATRIX/slurm-$1"
+}
+
 # shellcheck disable=SC2317 # logged calls it
 make_ours() {
     local dir=$1
@@ -151,6 +158,7 @@ run_chosen() {
             status=2
             continue
         fi
+        say_what_lacks "$version"
         run_version "$version" || ((status)) || status=1
         results+=("$MATRIX/slurm-$version/results.tsv")
     done

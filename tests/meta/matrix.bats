@@ -73,6 +73,21 @@ functions() {
     [[ $output == "matrix: $PWD/sources has no source of Slurm 23.11, but of: 24.05.8"* ]]
 }
 
+@test "a Slurm that was made without libmariadb-dev: that is said, and tests with slurmdbd are skipped" {
+    functions
+    MATRIX=$PWD/matrix
+    ELASTIC_SLURM=$MATRIX/slurm-24.05.8/slurm
+    mkdir -p "$ELASTIC_SLURM/lib/slurm"
+    run -0 say_what_lacks 24.05.8
+    [[ $output == "matrix: Slurm 24.05.8 was made without libmariadb-dev: "*"(qos) are skipped"* ]]
+    run -0 env -u BATS_RUN_TMPDIR ELASTIC_SLURM="$ELASTIC_SLURM" TMPDIR="$PWD" bats --tap "$top_srcdir/tests/system/qos.bats"
+    printf '%s\n' "$output"
+    [[ $(grep -c '^ok .* # skip .* no accounting_storage_mysql.so' <<<"$output") == "${lines[0]#1..}" ]]
+    touch "$ELASTIC_SLURM/lib/slurm/accounting_storage_mysql.so"
+    run -0 say_what_lacks 24.05.8
+    [ -z "$output" ]
+}
+
 # --- roots of systems -----------------------------------------------------------------------------
 
 @test "a mirror that does not answer is named" {

@@ -116,6 +116,13 @@ has_plugin() {
 # Skips a test that needs it. A file of such tests has this as its setup, and no testbed without it.
 need_plugin() { has_plugin "$1" || skip "no $1.so: it is built with Slurm's source"; }
 
+# has_database: whether slurmdbd has its database. Without MariaDB's headers a Slurm from source is made without that part.
+has_database() {
+    [[ -z ${ELASTIC_SLURM:-} ]] || compgen -G "$ELASTIC_SLURM/lib*/slurm/accounting_storage_mysql.so" >/dev/null
+}
+
+need_database() { has_database || skip "this Slurm has no accounting_storage_mysql.so: it was made without libmariadb-dev"; }
+
 # Takes down whatever testbed_up began.
 testbed_down() {
     [[ ! ${JSON_PID:-} ]] || kill -KILL "$JSON_PID" 2>/dev/null || true

@@ -238,6 +238,7 @@ JOB
 }
 
 @test "with accounting, QOS high displaces QOS elastic and sacct knows of it" {
+    need_database
     other --stock --nodes 2 --gpus-per-node 1 --dbd --grace 600
     low=$(submit -p elastic --qos elastic -N2 --exclusive "$(polite_job)")
     wait_for 15 tasks_are "$low" 2 ready
