@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The leading agent is lost: another one of the base leads.
-# Takes 55 s
+# Takes 115 s
 
 load helpers
 load elastic
@@ -54,5 +54,43 @@ stepd_of() { awk '/^PPid/ { print $2 }' "/proc/$(awk '/^PPid/ { print $2 }' "/pr
     for node in n1 n2 n3; do
         says "$TB_WORK/$job.out" "^through on $node"
     done
+    wait_for 20 nothing_is_left_of "$job"
+}
+
+# falls_silent NODE NEXT: its agent leads, and stands still until a node that matches NEXT leads.
+falls_silent() {
+    agent=$(agent_of "$job" "$1")
+    as_user kill -STOP "$agent"
+    wait_for 20 led_by "$job" "$2"
+    trains_on
+}
+
+# comes_back NODE
+comes_back() {
+    as_user kill -CONT "$agent"
+    wait_for 30 works_for_it "$job" "$1"
+    wait_for 30 size_is "$job" 4
+    trains_on
+}
+
+kill_worker_on() {
+    local pid
+    for pid in $(job_processes "$job" "$1"); do
+        ! grep -qsz 'live_faults\.py$' "/proc/$pid/cmdline" || kill -KILL "$pid"
+    done
+}
+
+@test "a leader that is silent is followed by another one, and follows that when it is back" {
+    training 3:4
+    wait_for 30 size_is "$job" 4
+    trains_on
+    falls_silent n1 n2
+    comes_back n1
+    # Its worker has found the connections of its world broken, and nobody has told it why: it has ended.
+    falls_silent n2 'n[13]'
+    kill_worker_on n2
+    comes_back n2
+    went_well 2
+    wait_for 60 job_is "$job" COMPLETED
     wait_for 20 nothing_is_left_of "$job"
 }
