@@ -42,7 +42,9 @@ def run(test, code, count, *arguments):
         def read(number):
             said[number] = processes[number].stderr.read()
 
-        readers = [threading.Thread(target=read, args=(each,), daemon=True) for each in range(count)]
+        readers = [
+            threading.Thread(target=read, args=(each,), daemon=True) for each in range(count)
+        ]
         for each in readers:
             each.start()
         try:
