@@ -88,7 +88,7 @@ check_archive() {
         diff -r "$ARCHIVE" "$SANITIZED/$again" &&
         rm -rf "${SANITIZED:?}/$again" &&
         cp -al "$SANITIZED" "$copy" &&
-        rm "$copy/configured-with" &&
+        rm "$copy"/{configured-with,build.lock} &&
         make -C "$copy" distcleancheck &&
         rm -rf "$copy"
 }
