@@ -276,6 +276,9 @@ int admission_update(const struct admission_update *update, struct error *err)
             return error_set(
                 err, "the nodes, tasks, resources, partition, QOS, constraint and comment of an "
                      "extension cannot be changed; use selastic resize on its base job");
+        if (update->longer)
+            return error_set(err, "the time limit of an extension cannot be raised: it follows "
+                                  "from its pool's max_time and the end of its base job");
         return 0;
     }
     /* MAX is checked when an extension is submitted. */

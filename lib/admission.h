@@ -261,6 +261,8 @@ struct admission_update {
     /* Tasks, or CPUs, GPUs and memory of the whole job: with these an extension could get more
      * nodes. */
     bool needs;
+    /* A longer time limit. */
+    bool longer;
 };
 
 /* May a user make this change of any job? 0, or -1 with err. Administrators may change anything, so

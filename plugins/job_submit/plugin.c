@@ -408,10 +408,10 @@ int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg)
     return rc;
 }
 
-/* Of an update: "ALL" is as many as there are. */
+/* Of an update: "ALL", and what no cluster has, is as many as there are. */
 static int nodes_of_update(uint32_t value)
 {
-    return value == INFINITE ? INT32_MAX : number32(value);
+    return value != NO_VAL && value > INT32_MAX ? INT32_MAX : number32(value);
 }
 
 /* ADMISSION_UNSET: there is no list. One that is too long has more names than any elastic job may
@@ -455,8 +455,10 @@ int job_modify(job_desc_msg_t *desc, struct job_record *record,
                    desc->max_cpus != NO_VAL || desc->tres_per_job || desc->tres_per_node ||
                    desc->tres_per_socket || desc->tres_per_task;
     update.min_nodes = nodes_of_update(desc->min_nodes);
-    /* 0: not said. */
-    update.max_nodes = desc->max_nodes ? nodes_of_update(desc->max_nodes) : ADMISSION_UNSET;
+    /* 0: as many as the partition lets it have. */
+    update.max_nodes = desc->max_nodes ? nodes_of_update(desc->max_nodes) : INT32_MAX;
+    update.longer = record->time_limit != NO_VAL && record->time_limit != INFINITE &&
+                    desc->time_limit != NO_VAL && desc->time_limit > record->time_limit;
     update.listed = update.role != ADMISSION_RIGID ? count_listed(desc->req_nodes)
                                                    : ADMISSION_UNSET;
     update.min = update.roles ? job.node_count : sizes.min;

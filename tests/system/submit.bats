@@ -398,6 +398,8 @@ as_nobody() {
     run ! as_user scontrol update jobid="$extension" numnodes=2
     run ! as_user scontrol update jobid="$extension" comment=mine
     as_user scontrol update jobid="$extension" timelimit=40
+    run ! as_user scontrol update jobid="$extension" timelimit=41
+    has "$extension" TimeLimit 00:40:00
     has "$extension" Partition elastic
     has "$extension" Comment "elastic-extension-of=$base.0"
     # Slurm 24.11 and later refuse a change of the partition now and then, with EAGAIN.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* plugins/job_submit/plugin.c, called by two threads of slurmctld at a time, as Slurm does since
- * 23.02. */
+ * 23.02; and with updates that scontrol does not send. */
 #include "plugins/slurmctld.h"
 
 #include <pthread.h>
@@ -15,6 +15,8 @@
 #include "tests/unit/support.h"
 
 extern int job_submit(job_desc_msg_t *desc, uint32_t submit_uid, char **err_msg);
+extern int job_modify(job_desc_msg_t *desc, struct job_record *record,
+                      uint32_t submit_uid WITH_ERROR_TEXT(char **err_msg));
 
 static struct conf *of_site;
 static atomic_int inside, answered, accepted;
@@ -175,9 +177,64 @@ static void test_one_is_decided_after_the_other(void **state)
     conf_destroy(of_site);
 }
 
+/* ---- updates --------------------------------------------------------------------------------- */
+
+bool base_job_is_admin(uint32_t uid)
+{
+    return uid == 0;
+}
+
+/* An extension that waits. */
+void base_job_read(struct job_record *record, time_t now, struct admission_job *job)
+{
+    (void)record;
+    (void)now;
+    *job = (struct admission_job){.id = 13,
+                                  .uid = 1000,
+                                  .known = true,
+                                  .pending = true,
+                                  .role = ADMISSION_EXTENSION,
+                                  .extends = 12,
+                                  .node_count = 1};
+}
+
+/* scontrol sends no such numbers of nodes, but other programs can. */
+static void test_no_number_of_nodes_and_no_longer_time_by_an_update(void **state)
+{
+    static const struct {
+        uint32_t uid, min_nodes, max_nodes, time_limit;
+        bool allowed;
+    } table[] = {
+        {1000, NO_VAL, NO_VAL, NO_VAL, true},    {1000, NO_VAL, 0, NO_VAL, false},
+        {1000, NO_VAL, 2, NO_VAL, false},        {1000, NO_VAL, 0x80000000, NO_VAL, false},
+        {1000, NO_VAL, INFINITE, NO_VAL, false}, {1000, 0x80000000, NO_VAL, NO_VAL, false},
+        {1000, 1, NO_VAL, NO_VAL, false},        {1000, NO_VAL, NO_VAL, 20, true},
+        {1000, NO_VAL, NO_VAL, 10, true},        {1000, NO_VAL, NO_VAL, 21, false},
+        {1000, NO_VAL, NO_VAL, INFINITE, false}, {0, NO_VAL, 0, 21, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        job_record_t record = {.job_id = 13, .time_limit = 20};
+        job_desc_msg_t desc;
+        char *text = NULL;
+        int rc;
+
+        slurm_init_job_desc_msg(&desc);
+        desc.min_nodes = table[i].min_nodes;
+        desc.max_nodes = table[i].max_nodes;
+        desc.time_limit = table[i].time_limit;
+        rc = job_modify(&desc, &record, table[i].uid WITH_ERROR_TEXT(&text));
+        xfree(text);
+        if ((rc == SLURM_SUCCESS) != table[i].allowed)
+            fail_msg("row %zu: %d", i, rc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_number_of_nodes_and_no_longer_time_by_an_update),
         cmocka_unit_test(test_one_is_decided_after_the_other),
     };
 
