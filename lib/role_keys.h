@@ -35,7 +35,8 @@ ROLE_KEY(ROLES_PLACE_JOB, .name = "shared",
     FIELD(struct roles, shared),
     .kind = ROLES_KIND_PATH,
     .help = "A directory that all nodes see. It is made, and checked on each node. It must belong "
-            "to you or to root, for its owner can replace what is in it. "
+            "to you or to root, and others may write there only if it has a sticky bit: they "
+            "could else replace what is in it. "
             "`ELASTIC_SHARED_DIR` names it")
 
 ROLE_KEY(ROLES_PLACE_JOB, .name = "max-nodes",
