@@ -22,6 +22,7 @@ dist_slurm_elastic_DATA = \
     client/python/slurm_elastic/_memory.py \
     client/python/slurm_elastic/_mesh.py \
     client/python/slurm_elastic/_mistakes.py \
+    client/python/slurm_elastic/_mounts.py \
     client/python/slurm_elastic/_nccl.py \
     client/python/slurm_elastic/_nodes.py \
     client/python/slurm_elastic/_opened.py \

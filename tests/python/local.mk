@@ -46,6 +46,7 @@ EXTRA_DIST += \
     $(PYTHON_TESTS) \
     tests/python/fake_agent.py \
     tests/python/first/sitecustomize.py \
+    tests/python/fuse.py \
     tests/python/preloaded.py \
     tests/python/processes.py \
     tests/python/roles_api.py \

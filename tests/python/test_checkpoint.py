@@ -22,9 +22,10 @@ import time
 import unittest
 from unittest import mock
 
+import fuse
 import slurm_elastic
 import tap
-from slurm_elastic import _opened, checkpoint
+from slurm_elastic import _mounts, _opened, checkpoint
 
 SIZE = 20000
 
@@ -189,15 +190,17 @@ class Saving(Base):
 STRANGER, USER = 54321, 54322  # nobody's uids
 
 
-@unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
-class Strangers(Base):
-    """In a directory in which others may write, and below one."""
+class Shared(Base):
+    """A directory in which others may write."""
 
     def setUp(self):
         super().setUp()
         self.parent = self.directory
         self.parent.chmod(0o755)
-        self.directory = self.parent / "shared"
+        self.share("shared")
+
+    def share(self, name):
+        self.directory = self.parent / name
         self.directory.mkdir()
         self.directory.chmod(0o1777)
         checkpoint._said.clear()
@@ -213,6 +216,8 @@ class Strangers(Base):
                 os.setresgid(USER, USER, USER)
                 os.setresuid(USER, USER, USER)
                 os.chdir("/")
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a handler would not end a wait
+                signal.alarm(30)
                 with open(writer, "w") as said, contextlib.redirect_stderr(said):
                     print(repr(function()), file=said)
                 status = 0
@@ -244,6 +249,11 @@ class Strangers(Base):
         for each in (to, *to.rglob("*")):
             os.chown(each, uid, uid, follow_symlinks=False)
         return to
+
+
+@unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+class Strangers(Shared):
+    """In a directory in which others may write, and below one."""
 
     def test_what_they_have_put_there_is_not_read(self):
         self.save(1)
@@ -498,6 +508,27 @@ class Strangers(Base):
         self.assertIn("'00000002'", self.save(2))
         self.assertIn("{'n': 2}", self.load())
 
+    def test_the_largest_number(self):
+        most = "9" * 17
+        self.plant(most)
+        self.save(1)
+        self.assertIn("'00000002'", self.save(2))
+        os.rename(self.directory / "00000002", self.directory / f"{most[1:]}8")
+        os.unlink(self.directory / "latest")
+
+        def too_large():
+            with self.assertRaisesRegex(
+                OSError, f"number {most[1:]}8, and larger ones than {most}"
+            ):
+                slurm_elastic.save({"n": 3}, self.directory)
+
+        self.as_user(too_large)
+        os.rename(self.directory / f"{most[1:]}8", self.directory / f"{most[1:]}7")
+        self.assertIn(most[1:] + "8", self.save(3))
+        self.as_user(too_large)
+        self.assertIn("{'n': 3}", self.load())
+        self.assertEqual([each for each in self.names() if each.startswith(".new-")], [])
+
     def test_a_directory_that_is_exchanged_while_it_is_written_is_none(self):
         slurm_elastic.save({"n": 1}, self.directory)
         with self.assertRaisesRegex(OSError, "is another directory than the one that was written"):
@@ -556,6 +587,133 @@ class Strangers(Base):
             self.assertEqual(self.as_user(save), "None\n")
             group = grp.struct_group(("u", "x", USER, ["v"]))
             self.assertIn("other users may write", self.as_user(save))
+
+
+MOUNTINFO = b"""\
+21 1 254:1 / / rw,noatime - ext4 /dev/root rw
+36 21 0:40 / /home rw shared:1 - fuse.sshfs host:/a rw,user_id=1001,group_id=1001
+37 21 0:41 / /a\r38\\04021 rw - fuse.user_id=0 ,user_id=0 rw,user_id=1002,group_id=0,allow_other
+38 21 0:42 / /fuse\x0b39 rw master:1 propagate_from:2 - fuse /dev/fuse rw,user_id=0,group_id=0
+40 21 0:43 / /data rw - nfs4 host:/user_id=7 rw,vers=4.2,user_id=7
+41 21 8:1 / /win rw - fuseblk /dev/sda1 rw,user_id=1003,group_id=0,blksize=4096
+"""
+
+
+class Mounts(unittest.TestCase):
+    def test_who_has_mounted(self):
+        for number, kind, user in (
+            (21, "ext4", None),
+            (36, "fuse.sshfs", 1001),
+            (37, "fuse.user_id=0", 1002),
+            (38, "fuse", None),
+            (40, "nfs4", None),
+            (41, "fuseblk", 1003),
+        ):
+            self.assertEqual(_mounts.parse(MOUNTINFO, number), (number, kind, user))
+        self.assertIsNone(_mounts.parse(MOUNTINFO, 39))
+        with mock.patch.object(os, "geteuid", lambda: 1001):
+            self.assertEqual(_mounts.parse(MOUNTINFO, 36).user, None)
+
+    def test_one_that_is_not_listed(self):
+        """After chroot() that of "/" is not. Any other one may be gone, and was anybody's."""
+        fd = os.open("/proc", os.O_PATH)
+        self.addCleanup(os.close, fd)
+        with mock.patch.object(_mounts, "parse", lambda *_: None):
+            self.assertEqual(_mounts.of(fd).user, _mounts.UNKNOWN)
+            with mock.patch.object(_mounts, "_number", lambda _: 7):
+                self.assertIsNone(_mounts.of(fd).user)
+
+
+@unittest.skipUnless(fuse.is_there(), "FUSE cannot be mounted")
+class Mounted(Shared):
+    """Others mount there what answers nobody else, or never, or lies of whose it is."""
+
+    KINDS = ({}, {"others": True}, {"others": True, "claims": USER})
+
+    def mount(self, name, uid=STRANGER, **options):
+        path = self.directory / name
+        path.mkdir(exist_ok=True)
+        os.chown(path, uid, uid)
+        mounted = fuse.Fuse(path, uid, **options)
+        self.addCleanup(mounted.close)
+        return path
+
+    def test_names_on_which_they_have_mounted_hinder_nothing(self):
+        for number, kind in enumerate(self.KINDS):
+            with self.subTest(**kind):
+                self.share(str(number))
+                names = ["latest", "00000001", "9" * 18, ".new-x"]
+                for name in names:
+                    self.mount(name, **kind)
+                said = self.load()
+                self.assertIn("None\n", said)
+                self.assertIn(f"00000001 of uid {STRANGER} is left aside, and 1 more", said)
+                said = self.save(2)
+                self.assertIn("'00000002'", said)
+                self.assertIn(f"latest is left aside: uid {STRANGER} has put it there", said)
+                self.assertIn("{'n': 2}", self.load())
+                self.assertLessEqual({*names}, {*self.names()})
+
+    def test_what_lies_of_its_owner_is_theirs(self):
+        base = self.mount("base", others=True, claims=USER)
+
+        def load():
+            with _opened.open_base(base) as found:
+                self.assertEqual(found.status.st_uid, USER)
+                self.assertEqual((found.owner, found.trusted), (STRANGER, {0, USER}))
+            with self.assertRaisesRegex(OSError, f"uid {STRANGER}"):
+                _opened.open_base(self.directory).directory("base")
+            return _opened.is_private(base)
+
+        self.parent.chmod(0o1777)
+        self.assertIn("False", self.as_user(load))
+        self.assertIn(
+            f"belongs to uid {STRANGER}, who can remove",
+            self.as_user(lambda: slurm_elastic.load_latest(base)),
+        )
+
+    def test_ones_own_and_those_of_an_admin_are_as_any(self):
+        for uid in (USER, 0):
+            base = self.mount(f"of-{uid}", uid, others=True, claims=USER, mode=0o700)
+
+            def look(base=base):
+                with _opened.open_base(self.directory) as above:
+                    with above.directory(base.name) as found:
+                        return found.owner, _opened.is_private(base)
+
+            self.assertIn(f"({USER}, True)", self.as_user(look))
+
+    def test_one_that_is_gone_was_anybodys(self):
+        """Its owner may unmount it while it is looked at."""
+        path = self.directory / "gone"
+        path.mkdir()
+        mounted = fuse.Fuse(path, STRANGER)
+        fd = os.open(path, os.O_PATH)
+        self.addCleanup(os.close, fd)
+        self.assertEqual(_mounts.of(fd).user, STRANGER)
+        mounted.close()
+        self.assertEqual(_mounts.of(fd).user, _mounts.UNKNOWN)
+
+    def test_a_file_of_ones_own(self):
+        path = self.directory / "file"
+        path.write_bytes(b"x")
+        path.chmod(0o600)
+        with _opened.private_file(path) as file:
+            self.assertEqual(file.read(), b"x")
+        path.chmod(0o640)
+        others = self.directory / "others"
+        others.touch(0o600)
+        os.chown(others, STRANGER, STRANGER)
+        os.symlink("others", self.directory / "link")
+        os.mkfifo(self.directory / "fifo", 0o600)
+        self.mount("mounted", others=True, claims=0, mode=0o600)
+        for name in ("file", "others", "link", "fifo", "mounted"):
+            with self.assertRaises(_opened.NotTrustedError, msg=name):
+                _opened.private_file(self.directory / name)
+            self.assertTrue(_opened.is_there(self.directory / name))
+        with self.assertRaises(FileNotFoundError):
+            _opened.private_file(self.directory / "none")
+        self.assertFalse(_opened.is_there(self.directory / "none"))
 
 
 def save_on(directory, n, output):

@@ -18,6 +18,7 @@ import unittest
 import urllib.parse
 from unittest import mock
 
+import fuse
 import slurm_elastic
 import tap
 from slurm_elastic import _s3, checkpoint
@@ -275,6 +276,18 @@ class S3(unittest.TestCase):
             self.assertEqual(len(list(spare.glob("*/0*"))), 1)
             usual.rmdir() if usual.is_dir() and not usual.is_symlink() else usual.unlink()
         self.assertEqual(list(self.top.glob("new-*")), [])
+
+    @unittest.skipUnless(fuse.is_there(), "FUSE cannot be mounted")
+    def test_a_name_on_which_another_user_has_mounted_does_no_harm(self):
+        usual = self.top / "tmp" / f"slurm-elastic-{os.geteuid()}"
+        usual.mkdir()
+        lies = {"others": True, "claims": os.geteuid(), "mode": 0o700}
+        for n, options in enumerate(({}, lies)):
+            mounted = fuse.Fuse(usual, 65534, **options)
+            self.addCleanup(mounted.close)
+            slurm_elastic.save(n, URL, rank=0)
+            self.assertEqual(slurm_elastic.load_latest(URL), n)
+            mounted.close()
 
     def test_what_a_killed_writer_has_left_is_removed(self):
         writer = subprocess.Popen(

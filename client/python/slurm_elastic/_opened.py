@@ -12,6 +12,9 @@ there: who names /home/anna/checkpoint means anna's. A directory below /tmp is a
 A symlink counts by its owner, and what it leads to is judged as if it were there itself: others may
 have renamed a link.
 
+What lies in a file system that another user has mounted (FUSE) is his, whatever it says itself: see
+_mounts.
+
 A file system of the network may give what a user makes to somebody else: NFS with all_squash, or
 what is root's with root_squash. Then he counts, too. What the user himself has made is not told
 from what others have made there.
@@ -24,7 +27,9 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, Callable, FrozenSet, List, NamedTuple, Optional, Tuple
+from typing import BinaryIO, Callable, FrozenSet, List, NamedTuple, Optional, Tuple, Union
+
+from . import _mounts
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -38,6 +43,19 @@ def _path_of(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
 
 
+def _owner(status: os.stat_result, mount: _mounts.Mount) -> int:
+    return status.st_uid if mount.user is None else mount.user
+
+
+def _look(fd: int, known: Optional[_mounts.Mount] = None) -> Tuple[int, Optional[os.stat_result]]:
+    """Whose it is, and what. None: only a file system that a stranger has mounted knows."""
+    mount = _mounts.of(fd, known)
+    if mount.user is not None:
+        return mount.user, None
+    status = os.fstat(fd)
+    return status.st_uid, status
+
+
 class NotTrustedError(OSError):
     """Somebody else has made it, or may write in it."""
 
@@ -46,9 +64,15 @@ class Directory:
     """An open directory. path is what it is called; it may lead elsewhere by now."""
 
     def __init__(
-        self, fd: int, path: Path, trusted: FrozenSet[int], reachable: bool, note: str = ""
+        self,
+        fd: int,
+        path: Path,
+        trusted: FrozenSet[int],
+        reachable: bool,
+        mount: _mounts.Mount,
+        note: str = "",
     ) -> None:
-        self.fd, self.path, self.trusted = fd, path, trusted
+        self.fd, self.path, self.trusted, self.mount = fd, path, trusted, mount
         self.status = os.fstat(fd)
         self._is_reachable = reachable and bool(self.status.st_mode & 0o077)
         self.note = note
@@ -73,60 +97,73 @@ class Directory:
     def identity(self) -> Tuple[int, int]:
         return self.status.st_dev, self.status.st_ino
 
+    @property
+    def owner(self) -> int:
+        return _owner(self.status, self.mount)
+
     def names(self) -> List[str]:
         return os.listdir(self.fd)
+
+    def _find(self, name: str) -> int:
+        """The entry, to look at it only: no file system is asked that is mounted there."""
+        return os.open(name, _ENTRY, dir_fd=self.fd)
 
     def stranger(self, name: str) -> Optional[int]:
         """Who has made an entry, if he is not trusted; None if he is, or if there is none."""
         try:
-            uid = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_uid
+            fd = self._find(name)
         except OSError:
             return None
+        try:
+            uid, _ = _look(fd, self.mount)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
         return None if uid in self.trusted else uid
 
     def is_at(self, name: str, of: Directory) -> bool:
         """Whether the entry is that directory."""
         with contextlib.suppress(OSError):
-            found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-            return (found.st_dev, found.st_ino) == of.identity
+            fd = self._find(name)
+            try:
+                if _mounts.of(fd, of.mount).number == of.mount.number:
+                    found = os.fstat(fd)
+                    return (found.st_dev, found.st_ino) == of.identity
+            finally:
+                os.close(fd)
         return False
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def _judge(self, name: str, fd: int, reachable: bool) -> None:
+    def _judge(self, name: str, fd: int, reachable: bool) -> _mounts.Mount:
         """reachable  others can get there, so the mode counts."""
-        path, status = self.path / name, os.fstat(fd)
-        if status.st_uid not in self.trusted:
+        path, mount = self.path / name, _mounts.of(fd, self.mount)
+        if mount.user is not None and mount.user not in self.trusted:
             raise NotTrustedError(
-                f"{path} belongs to uid {status.st_uid}: only what is yours or root's is "
-                f"read{self.note}"
+                f"{path} belongs to uid {mount.user}, who has mounted it: only what is yours or "
+                f"root's is read{self.note}"
+            )
+        status = os.fstat(fd)
+        uid = _owner(status, mount)
+        if uid not in self.trusted:
+            raise NotTrustedError(
+                f"{path} belongs to uid {uid}: only what is yours or root's is read{self.note}"
             )
         if reachable and not stat.S_ISLNK(status.st_mode) and _is_open(status, _path_of(fd)):
             raise NotTrustedError(f"{path}: other users may write in it; chmod go-w {path}")
-
-    def _follow(self, name: str, flags: int) -> int:
-        """Open where a link leads."""
-        link = os.open(name, _ENTRY, dir_fd=self.fd)
-        try:
-            if not stat.S_ISLNK(os.fstat(link).st_mode):
-                raise OSError(errno.ELOOP, "it has become another entry", name)
-            self._judge(name, link, False)
-            return os.open(os.readlink("", dir_fd=link), flags, dir_fd=self.fd)
-        finally:
-            os.close(link)
+        return mount
 
     def _open(self, name: str, flags: int) -> Tuple[int, bool]:
         """The entry, and whether a link has led there."""
+        found = self._find(name)
         try:
-            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=self.fd), False
-        except OSError as error:
-            # A link instead of a directory is no directory.
-            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-                raise
-            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-            if not stat.S_ISLNK(status.st_mode):
-                raise
-        return self._follow(name, flags), True
+            self._judge(name, found, False)
+            if stat.S_ISLNK(os.fstat(found).st_mode):
+                return os.open(os.readlink("", dir_fd=found), flags, dir_fd=self.fd), True
+            return _reopen(found, flags, name), False
+        finally:
+            os.close(found)
 
     def directory(self, name: str, mode: bool = True) -> Directory:
         """An entry that is a directory. Raises NotTrustedError, or another OSError.
@@ -137,8 +174,8 @@ class Directory:
         fd, by_link = self._open(name, _DIRECTORY)
         try:
             reachable = by_link or self._is_reachable
-            self._judge(name, fd, mode and reachable)
-            return Directory(fd, self.path / name, self.trusted, reachable)
+            mount = self._judge(name, fd, mode and reachable)
+            return Directory(fd, self.path / name, self.trusted, reachable, mount)
         except BaseException:
             os.close(fd)
             raise
@@ -206,7 +243,7 @@ class Directory:
 
     def has(self, name: str) -> bool:
         try:
-            os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+            os.close(self._find(name))
         except FileNotFoundError:
             return False
         return True
@@ -222,6 +259,14 @@ class Directory:
         with contextlib.suppress(OSError, RecursionError):  # others may have made it deep
             if self.stranger(name) is None and (only is None or self.is_at(name, only)):
                 _remove(self.fd, name)
+
+
+def _reopen(found: int, flags: int, name: Union[str, Path]) -> int:
+    """What was found is what is opened."""
+    try:
+        return os.open(_path_of(found), flags)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(name)) from error
 
 
 def _check_name(name: str) -> None:
@@ -290,55 +335,54 @@ class _Step(NamedTuple):
     uid: int
     is_link: bool
     above: os.stat_result
+    owner_above: int
     is_open: bool
 
     def is_safe(self, known: FrozenSet[int]) -> bool:
         """Whether nobody but those can have put it there, or exchanged it."""
-        return self.above.st_uid in known and (
+        return self.owner_above in known and (
             not self.is_open or (_is_sticky(self.above) and self.uid in known)
         )
 
 
-def _walk(path: Path) -> Tuple[int, List[_Step]]:
+def _walk(path: Path) -> Tuple[int, List[_Step], _mounts.Mount]:
     """Open a directory, one name after the other. What was passed is what has led there."""
     rest = [*reversed(os.path.abspath(path).split("/"))]
     at = os.open("/", _ENTRY)
     steps: List[_Step] = []
     try:
+        mount = _mounts.of(at)
         while rest:
             name = rest.pop()
             if name in ("", "."):
                 continue
             entry = os.open(name, _ENTRY, dir_fd=at)
-            status, above = os.fstat(entry), os.fstat(at)
+            status, above, mount_above = os.fstat(entry), os.fstat(at), mount
+            mount = _mounts.of(entry, mount_above)
             is_link = stat.S_ISLNK(status.st_mode)
             if name != "..":
                 is_open = _is_open(above, _path_of(at))
-                steps.append(_Step(status.st_uid, is_link, above, is_open))
+                whose = _owner(status, mount), _owner(above, mount_above)
+                steps.append(_Step(whose[0], is_link, above, whose[1], is_open))
             if is_link:
                 target = os.readlink("", dir_fd=entry)
                 os.close(entry)
                 if sum(each.is_link for each in steps) > _LINKS_MOST:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
                 entry = os.open("/" if target.startswith("/") else ".", _ENTRY, dir_fd=at)
+                mount = _mounts.of(entry, mount_above)
                 rest.extend(reversed(target.split("/")))
             os.close(at)
             at = entry
-        return os.open(".", _DIRECTORY, dir_fd=at), steps
+        fd = os.open(".", _DIRECTORY, dir_fd=at)
+        return fd, steps, _mounts.of(fd, mount)
     finally:
         os.close(at)
 
 
 def _file_system(fd: int) -> str:
     """Of which type it is."""
-    device = os.fstat(fd).st_dev
-    here = f"{os.major(device)}:{os.minor(device)}"
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            fields = line.split()
-            if fields[2] == here:
-                return fields[fields.index("-") + 1]
-    return ""
+    return _mounts.of(fd).kind
 
 
 def _given_to(fd: int) -> Optional[int]:
@@ -366,9 +410,9 @@ def open_base(path: Path, make: bool = False) -> Directory:
     """
     if make:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd, steps = _walk(path)
+    fd, steps, mount = _walk(path)
     try:
-        known, owner = frozenset({0, os.geteuid()}), os.fstat(fd).st_uid
+        known, owner = frozenset({0, os.geteuid()}), _owner(os.fstat(fd), mount)
         if owner not in known or os.geteuid() == 0:
             given = _given_to(fd)
             known = known if given is None else known | {given}
@@ -376,13 +420,13 @@ def open_base(path: Path, make: bool = False) -> Directory:
             if each.is_link and each.uid not in known and not each.is_safe(known):
                 raise NotTrustedError(f"{path}: a symlink on the way belongs to uid {each.uid}")
         if owner in known:
-            return Directory(fd, path, known, True)
+            return Directory(fd, path, known, True, mount)
         safe = known | {owner}
         # For a sticky directory it takes more: the owner himself could have made it there.
         if all(each.is_safe(safe) and (each.uid in known or not each.is_open) for each in steps):
-            return Directory(fd, path, safe, True, f", or of uid {owner}")
+            return Directory(fd, path, safe, True, mount, f", or of uid {owner}")
         note = f". Of {path}'s owner, uid {owner}, nothing is: others can have put it there"
-        return Directory(fd, path, known, True, note)
+        return Directory(fd, path, known, True, mount, note)
     except BaseException:
         os.close(fd)
         raise
@@ -405,6 +449,49 @@ def danger(base: Directory) -> Optional[str]:
                 f"other users may write in {where}, and so rename or remove {path}: chmod +t "
                 f"{where}, or take another checkpoint directory"
             )
-    if base.status.st_uid not in (0, os.geteuid()):
-        return f"{path} belongs to uid {base.status.st_uid}, who can remove checkpoints"
+    if base.owner not in (0, os.geteuid()):
+        return f"{path} belongs to uid {base.owner}, who can remove checkpoints"
     return None
+
+
+# ---- what only this user may reach ---------------------------------------------------------------
+
+
+def _is_private(fd: int, is_type: Callable[[int], bool]) -> bool:
+    uid, status = _look(fd)
+    return (
+        status is not None
+        and uid == os.geteuid()
+        and is_type(status.st_mode)
+        and not status.st_mode & 0o077
+    )
+
+
+def is_private(path: Union[str, Path]) -> bool:
+    """Whether it is a directory of this user alone, also where others can write above it."""
+    with contextlib.suppress(OSError):
+        fd = os.open(path, _ENTRY)
+        try:
+            return _is_private(fd, stat.S_ISDIR)
+        finally:
+            os.close(fd)
+    return False
+
+
+def private_file(path: Union[str, Path]) -> BinaryIO:
+    """A regular file of this user alone. Raises NotTrustedError, or another OSError."""
+    found = os.open(path, _ENTRY)
+    try:
+        if not _is_private(found, stat.S_ISREG):
+            raise NotTrustedError(f"{path} is another user's, or others can read it")
+        return os.fdopen(_reopen(found, _FILE, path), "rb")
+    finally:
+        os.close(found)
+
+
+def is_there(path: Union[str, Path]) -> bool:
+    """Whether there is an entry, which may be anybody's."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, _ENTRY))
+        return True
+    return False

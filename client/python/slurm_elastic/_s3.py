@@ -10,13 +10,13 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import stat
 import sys
 import time
 from pathlib import Path
 from typing import Iterable, Iterator, Optional, Set
 
 from . import _world
+from ._opened import is_private
 
 _NOTHING = 3  # exit status: there are no states yet
 _NOTE = "elastic-state: note: "
@@ -67,19 +67,6 @@ def _run(*arguments: str) -> Optional[str]:
     return done.stdout.decode().strip()
 
 
-def _is_own(path: Path) -> bool:
-    """Others can write where temporary files are: is this a directory of this user alone?"""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return False
-    return (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.geteuid()
-        and not stat.S_IMODE(found.st_mode) & 0o077
-    )
-
-
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One process at a time."""
@@ -99,7 +86,7 @@ def _scratch() -> Path:
     usual = base / f"slurm-elastic-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         usual.mkdir(mode=0o700)
-    return usual if _is_own(usual) else _spare(base, usual.name)
+    return usual if is_private(usual) else _spare(base, usual.name)
 
 
 def _spare(base: Path, name: str) -> Path:
@@ -108,7 +95,7 @@ def _spare(base: Path, name: str) -> Path:
 
     run = _world.value("ELASTIC_RUN_DIR")
     with _locked(Path(run) / "s3.lock") if run else contextlib.nullcontext():
-        found = sorted(path for path in base.glob(f"{name}-*") if _is_own(path))
+        found = sorted(path for path in base.glob(f"{name}-*") if is_private(path))
         return found[0] if found else Path(tempfile.mkdtemp(dir=base, prefix=f"{name}-"))
 
 

@@ -38,7 +38,9 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 _TEMPORARY = ".new-"
 _NUMBER = re.compile(r"[0-9]{8,18}")
-# What a rename says if somebody else has taken the name: with a directory, a file, or for good.
+_MOST = 99999999999999999  # of the numbers that are given; elasticrun has the same
+# What a rename says if somebody else has taken the name: with a directory, a file, for good, or
+# with what he has mounted.
 _TAKEN = (
     errno.EEXIST,
     errno.ENOTEMPTY,
@@ -46,6 +48,7 @@ _TAKEN = (
     errno.EISDIR,
     errno.EPERM,
     errno.EACCES,
+    errno.EBUSY,
 )
 
 
@@ -292,7 +295,7 @@ def _pass_over_strangers(base: Directory, makers: Dict[str, Optional[int]]) -> N
     more = f", and {len(strange) - 1} more" if len(strange) > 1 else ""
     first = f"{base.path / strange[0][0]} of uid {strange[0][1]}"
     line = f"{first} is left aside{more}: only what is yours or root's is read{base.note}"
-    if len(strange) == len(makers) and base.status.st_uid not in base.trusted:
+    if len(strange) == len(makers) and base.owner not in base.trusted:
         raise CheckpointError(f"{line}. Copy it to go on from it")
     say_once(line)
 
@@ -317,8 +320,14 @@ def _seal(new: Directory, step: Optional[int]) -> None:
 def _publish(base: Directory, new: Directory) -> int:
     """Give the directory the next free number."""
     taken = set(base.names())
-    number = max(_numbers(_makers(base)), default=0) + 1
+    largest = max(_numbers(_makers(base)), default=0)
+    number = largest + 1
     while True:
+        if number > _MOST:
+            raise OSError(
+                f"{base.path}: there is a checkpoint with the number {largest}, and larger ones "
+                f"than {_MOST} are not made"
+            )
         name = _name(number)
         if name not in taken:
             try:
