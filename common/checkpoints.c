@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/mounted.h"
 #include "common/stop.h"
 #include "common/writers.h"
 
@@ -133,16 +134,40 @@ static bool has_files(struct judge *judge, int dir, bool reachable, json_object 
     return true;
 }
 
+/* Is something else mounted there than where the directory lies, and by whom? */
+static bool is_mounted_by_stranger(int dir, int fd)
+{
+    return entry_mount(fd) != entry_mount(dir) && mounted_by_stranger(fd);
+}
+
+bool checkpoints_is_stranger(int dir, const char *name)
+{
+    struct stat st, base;
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    bool is;
+
+    if (fd < 0)
+        return false;
+    is = is_mounted_by_stranger(dir, fd) ||
+         (fstat(fd, &st) == 0 && fstat(dir, &base) == 0 && !checkpoints_trust(&st, &base));
+    close(fd);
+    return is;
+}
+
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
 {
     json_object *files = NULL, *root = NULL;
     struct stat st, base;
     struct judge judge = {.base = &base};
     bool complete, reachable;
-    int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
+    int fd = checkpoints_is_stranger(dir, name) ? -1 : entry_open(dir, name, S_IFDIR, &st, NULL);
 
     if (fd < 0)
         return false;
+    if (is_mounted_by_stranger(dir, fd)) { /* just now */
+        close(fd);
+        return false;
+    }
     if (fstat(dir, &base) != 0) {
         close(fd);
         return false;
@@ -156,27 +181,30 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     return complete;
 }
 
-bool checkpoints_is_stranger(int dir, const char *name)
+bool checkpoints_is_free(int dir, const char *name)
 {
-    struct stat st, base;
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && fstat(dir, &base) == 0 &&
-           !checkpoints_trust(&st, &base);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && errno == ENOENT;
 }
 
 bool checkpoints_is_taken(int reason)
 {
     return reason == EEXIST || reason == ENOTEMPTY || reason == ENOTDIR || reason == EISDIR ||
-           reason == ELOOP || reason == EPERM || reason == EACCES;
+           reason == ELOOP || reason == EPERM || reason == EACCES || reason == EBUSY;
 }
 
 int64_t checkpoints_latest(int dir)
 {
     char target[32];
-    ssize_t len = readlinkat(dir, "latest", target, sizeof(target));
     int64_t number;
+    ssize_t len = 0;
 
-    if (len <= 0 || (size_t)len == sizeof(target) || checkpoints_is_stranger(dir, "latest"))
+    if (!checkpoints_is_stranger(dir, "latest")) /* first: what he has mounted may not answer */
+        len = readlinkat(dir, "latest", target, sizeof(target));
+    if (len <= 0 || (size_t)len == sizeof(target))
         return INT64_MAX;
     target[len] = '\0';
     number = snapshot_checkpoint_number(target);

@@ -29,8 +29,12 @@ void checkpoints_remove_leftovers(int dir, const char *node);
  * there is not: to read a checkpoint may be to run a program. */
 bool checkpoints_trust(const struct stat *st, const struct stat *base);
 
-/* Has somebody made that entry of a directory of checkpoints who is not trusted? */
+/* Has somebody made that entry of a directory of checkpoints, or mounted what is there, who is not
+ * trusted? What is mounted there is not asked. */
 bool checkpoints_is_stranger(int dir, const char *name);
+
+/* Has no entry that name? */
+bool checkpoints_is_free(int dir, const char *name);
 
 /* Has it failed, by its errno, since an entry has that name already? */
 bool checkpoints_is_taken(int reason);

@@ -84,6 +84,8 @@ common_libelasticcheckpoints_a_SOURCES = \
     common/checkpoints.h \
     common/entry.c \
     common/entry.h \
+    common/mounted.c \
+    common/mounted.h \
     common/state_list.c \
     common/state_list.h \
     common/stop.c \

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/mounted.h"
 #include "common/stop.h"
 #include "flush/mount.h"
 
@@ -106,8 +107,8 @@ static int remove_once(struct clearing *clearing, int dir, const char *name, int
 static bool is_mount_of_user(int dir, const char *name)
 {
     int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    char *line = fd >= 0 ? mount_line(fd) : NULL;
-    bool is = line != NULL && mount_is_of_user(line);
+    char *line = fd >= 0 ? mounted_line(fd) : NULL;
+    bool is = line != NULL && mounted_by_user(line);
 
     free(line);
     if (fd >= 0)

@@ -13,42 +13,14 @@
 #include <unistd.h>
 
 #include "common/entry.h"
+#include "common/mounted.h"
 
-#define USER_ID "user_id=" /* of a mount of FUSE */
-#define TRIES   3          /* at dropping a page, which somebody else may be looking at */
-
-char *mount_line(int fd)
-{
-    int wanted = entry_mount(fd), number;
-    FILE *mounts = wanted >= 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
-    char *line = NULL;
-    size_t size = 0;
-    bool found = false;
-
-    while (mounts != NULL && !found && getline(&line, &size, mounts) > 0)
-        found = sscanf(line, "%d", &number) == 1 && number == wanted;
-    if (mounts != NULL)
-        fclose(mounts);
-    if (found)
-        return line;
-    free(line);
-    return NULL;
-}
-
-/* 36 35 98:0 /mnt1 /mnt2 rw master:1 - fuse.sshfs host: rw,user_id=1001,group_id=1001. The user has
- * chosen names in it, but for the last word. */
-bool mount_is_of_user(const char *line)
-{
-    const char *user = strstr(line, " - fuse") != NULL ? strstr(strrchr(line, ' '), "," USER_ID)
-                                                       : NULL;
-
-    return user != NULL && user[strlen("," USER_ID)] != '0';
-}
+#define TRIES 3 /* at dropping a page, which somebody else may be looking at */
 
 bool mount_is_tmpfs(int dir)
 {
     int above = openat(dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    char *line = mount_line(dir), root[3] = "";
+    char *line = mounted_line(dir), root[3] = "";
     struct statfs fs;
     bool is;
 
@@ -105,8 +77,8 @@ static int check_overlay(int dir, struct error *err)
 
 static int check_fuse(int dir, struct error *err)
 {
-    char *line = mount_line(dir);
-    bool of_user = line == NULL || mount_is_of_user(line);
+    char *line = mounted_line(dir);
+    bool of_user = line == NULL || mounted_by_user(line);
 
     free(line);
     return of_user ? error_set(err, "a user has mounted it (FUSE)") : 0;

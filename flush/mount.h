@@ -7,13 +7,6 @@
 
 #include "lib/error.h"
 
-/* Its line in /proc/self/mountinfo. No file system is asked. A new string; NULL: it is not there,
- * as that of another mount namespace, or cannot be read. */
-char *mount_line(int fd);
-
-/* Has a user mounted it? Users can mount FUSE only. */
-bool mount_is_of_user(const char *line);
-
 /* Is the directory the root of a tmpfs? Then all that lies in that tmpfs lies below it. */
 bool mount_is_tmpfs(int dir);
 

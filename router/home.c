@@ -16,7 +16,9 @@
 
 #include <sodium.h>
 
+#include "common/entry.h"
 #include "common/files.h"
+#include "common/mounted.h"
 #include "lib/haproxy_text.h"
 
 /* haproxy makes a socket as PATH.PID.tmp first, in 108 bytes. */
@@ -36,8 +38,12 @@ static void join(char path[HOME_PATH], const char *dir, const char *name)
 static bool is_own(const char *dir)
 {
     struct stat st;
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool is = fd >= 0 && !mounted_by_stranger(fd) && fstat(fd, &st) == 0 && st.st_uid == geteuid();
 
-    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+    if (fd >= 0)
+        close(fd);
+    return is;
 }
 
 /* Of the directories with an unusual name the one that is ours, if there is one. */
@@ -63,11 +69,11 @@ static bool find_other(char *dir, size_t size, const char *service)
  * directory yet. */
 static void temporary_dir(char *dir, size_t size, const char *service)
 {
-    struct stat st;
+    struct statx st;
     bool unused;
 
     snprintf(dir, size, USUAL_NAME, (unsigned)getuid(), service);
-    unused = lstat(dir, &st) != 0 && errno == ENOENT;
+    unused = entry_look(AT_FDCWD, dir, &st) != 0 && errno == ENOENT;
     if (!is_own(dir) && !find_other(dir, size, service) && !unused)
         snprintf(dir, size, OTHER_NAME, (unsigned)getuid(), randombytes_random(), service);
 }

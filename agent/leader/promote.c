@@ -112,7 +112,7 @@ static void choose_number(int dir, int64_t number, char text[32])
 {
     do {
         snprintf(text, 32, "%08" PRId64, number++);
-    } while (faccessat(dir, text, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+    } while (!checkpoints_is_free(dir, text));
 }
 
 static int give_number(int dir, const struct promotion *promotion, char number[32])
@@ -160,7 +160,7 @@ static int carry_out(struct promoting *promoting, int dir)
 static uint64_t content_of(int dir, const char *name, time_t *newest)
 {
     struct stat st, base;
-    int fd = entry_open(dir, name, S_IFDIR, &st, NULL);
+    int fd = checkpoints_is_stranger(dir, name) ? -1 : entry_open(dir, name, S_IFDIR, &st, NULL);
     uint64_t sum = 1;
     const char *file;
     DIR *list;

@@ -7,7 +7,7 @@
 UNIT_LIBS = $(CORE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS =
-noinst_HEADERS += tests/unit/support.h tests/unit/test_dir.h tests/unit/test_root.h
+noinst_HEADERS += tests/unit/fuse.h tests/unit/support.h tests/unit/test_dir.h tests/unit/test_root.h
 
 # What several tests need. They stand first in LDADD.
 tests_unit_libfixtures_a_SOURCES = \

@@ -12,7 +12,9 @@
 
 #include "common/checkpoints.h"
 #include "common/files.h"
+#include "common/mounted.h"
 #include "common/stop.h"
+#include "tests/unit/fuse.h"
 
 #define MANIFEST                                                                                   \
     "{\"format\": 1, \"incarnation\": \"12.0\", \"generation\": 3, \"step\": 7, \"files\": "       \
@@ -168,6 +170,56 @@ static void test_latest(void **state)
     close(dir);
 }
 
+/* What they have mounted is not asked: it does not answer. */
+static void test_mounted_by_others(void **state)
+{
+    struct snapshot_key key;
+    char was[256];
+    int dir, fuse;
+
+    (void)state;
+    if (!fuse_is_there())
+        skip();
+    dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* in the new namespace */
+    for (int others = 0; others < 2; others++)
+        for (const char *const *name = (const char *[]){"latest", "00000002", NULL}; *name != NULL;
+             name++) {
+            assert_int_equal(mkdir(path_of(*name), 0700), 0);
+            fuse = fuse_mount(path_of(*name), OTHER_UID, others);
+            assert_true(checkpoints_is_stranger(dir, *name));
+            assert_false(checkpoints_is_free(dir, *name));
+            assert_true(checkpoints_latest(dir) == INT64_MAX);
+            assert_false(checkpoint_is_complete(dir, *name, &key));
+            fuse_unmount(path_of(*name), fuse);
+            assert_false(checkpoints_is_stranger(dir, *name));
+            assert_int_equal(rmdir(path_of(*name)), 0);
+            assert_true(checkpoints_is_free(dir, *name));
+        }
+    /* What an admin has mounted is as any. */
+    assert_int_equal(rename(path_of("1"), strcpy(was, path_of("2"))), 0);
+    assert_int_equal(mkdir(path_of("1"), 0700), 0);
+    assert_int_equal(mount(was, path_of("1"), NULL, MS_BIND, NULL), 0);
+    assert_false(checkpoints_is_stranger(dir, "1"));
+    assert_true(is_complete());
+    assert_int_equal(umount(path_of("1")), 0);
+    close(dir);
+}
+
+static void test_who_has_mounted(void **state)
+{
+    const char *own = "36 21 0:40 / /a rw shared:1 - fuse.sshfs host: rw,user_id=1001,group_id=0\n",
+               *named = "37 21 0:41 / /a rw - fuse.x ,user_id=0 rw,user_id=1002,group_id=0\n",
+               *of_root = "38 21 0:42 / /user_id=7 rw - fuse /dev/fuse rw,user_id=0,group_id=0\n",
+               *other = "40 21 0:43 / /data rw - nfs4 host: rw,user_id=7\n";
+
+    (void)state;
+    assert_true(mounted_by_user(own) && mounted_by_other(own, 0) && mounted_by_other(own, 100));
+    assert_false(mounted_by_other(own, 1001));
+    assert_true(mounted_by_user(named) && mounted_by_other(named, 1001));
+    assert_false(mounted_by_user(of_root) || mounted_by_other(of_root, 1001));
+    assert_false(mounted_by_user(other) || mounted_by_other(other, 1001));
+}
+
 /* Where the parts of a node are. Free with free(). */
 static char *parts_of(int dir)
 {
@@ -249,6 +301,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_latest, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_mounted_by_others, make_one, remove_one),
+        cmocka_unit_test(test_who_has_mounted),
         cmocka_unit_test_setup_teardown(test_parts, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_sizes, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_writable_by_others, make_one, remove_one),

@@ -12,6 +12,7 @@
 
 #include "router/home.h"
 #include "router/watch.h"
+#include "tests/unit/fuse.h"
 #include "tests/unit/support.h"
 
 /* ---- the directory --------------------------------------------------------------------------- */
@@ -56,6 +57,35 @@ static void test_a_name_that_somebody_has_taken(void **state)
     snprintf(first, sizeof(first), "%.80s/lock", home.dir);
     unlink(first);
     assert_int_equal(rmdir(home.dir), 0);
+}
+
+/* It may not answer, or say that it is ours. */
+static void test_a_name_on_which_somebody_has_mounted(void **state)
+{
+    char service[32], first[HOME_PATH];
+    struct error err = {""};
+    struct home home;
+
+    (void)state;
+    if (!fuse_is_there())
+        skip();
+    unsetenv("XDG_RUNTIME_DIR");
+    snprintf(service, sizeof(service), "mounted-%d", (int)getpid());
+    assert_int_equal(home_find(&home, NULL, service, &err), 0);
+    snprintf(first, sizeof(first), "%s", home.dir);
+    assert_int_equal(mkdir(first, 0700), 0);
+    for (int others = 0; others < 2; others++) {
+        int fuse = fuse_mount(first, 65534, others);
+
+        assert_int_equal(home_find(&home, NULL, service, &err), 0);
+        assert_string_not_equal(home.dir, first);
+        assert_int_equal(home_find(&home, first, service, &err), 0);
+        assert_false(home_is_held(&home));
+        fuse_unmount(first, fuse);
+    }
+    assert_int_equal(home_find(&home, NULL, service, &err), 0);
+    assert_string_equal(home.dir, first);
+    assert_int_equal(rmdir(first), 0);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -140,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_name_that_somebody_has_taken),
+        cmocka_unit_test(test_a_name_on_which_somebody_has_mounted),
         cmocka_unit_test(test_what_was_looked_at_is_read),
     };
 
