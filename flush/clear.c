@@ -17,7 +17,6 @@
 #include "common/entry.h"
 #include "common/mounted.h"
 #include "common/stop.h"
-#include "flush/mount.h"
 
 #define DEPTH_MAX 100 /* each level holds two descriptors */
 /* Some file systems leave names out of a listing while other names of it are removed. */

@@ -17,6 +17,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import fuse
 import tap
 from fake_agent import free_port
 from roles_api import RolesApi
@@ -180,7 +181,7 @@ class Ray(unittest.TestCase):
         self.assertEqual(os.stat(told).st_mode & 0o777, 0o600)
         self.assertEqual(_read(told), {"token": "secret"})
         os.symlink(told, told + ".link")
-        with self.assertRaises(OSError):
+        with self.assertRaisesRegex(roles.RolesError, "is another user's"):
             _read(told + ".link")
         os.chmod(told, 0o640)
         with self.assertRaisesRegex(roles.RolesError, "others can read it"):
@@ -190,6 +191,29 @@ class Ray(unittest.TestCase):
             os.chown(told, 65534, 65534)
             with self.assertRaisesRegex(roles.RolesError, "is another user's"):
                 _read(told)
+
+    def test_what_others_put_where_the_head_tells(self):
+        """In a directory in which they may write."""
+        told = self.dir / "ray-worker.json"
+        os.mkfifo(told, 0o600)
+        with self.assertRaisesRegex(roles.RolesError, "is another user's"):
+            _read(str(told))
+        told.unlink()
+        told.mkdir()
+        with self.assertRaisesRegex(roles.RolesError, f"{told} cannot be removed"):
+            RoleCluster()
+
+    @unittest.skipUnless(fuse.is_there(), "FUSE cannot be mounted")
+    def test_a_directory_on_which_another_user_has_mounted(self):
+        taken = self.dir / "taken"
+        taken.mkdir()
+        lies = {"others": True, "claims": os.geteuid(), "mode": 0o700}
+        with mock.patch.object(tempfile, "tempdir", str(self.dir)):
+            for options in ({}, lies):
+                mounted = fuse.Fuse(taken, 65534, **options)
+                self.addCleanup(mounted.close)
+                self.assertNotEqual(_private(str(taken)), str(taken))
+                mounted.close()
 
     def test_tasks_that_wait(self):
         told = self.dir / "ray-worker.json"

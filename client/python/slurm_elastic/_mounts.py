@@ -48,7 +48,7 @@ def parse(text: bytes, number: int) -> Optional[Mount]:
 
 
 def _number(fd: int) -> int:
-    """UNKNOWN if the kernel tells of none; before Linux 5.14 if others may not trace this process."""
+    """UNKNOWN if the kernel does not tell, as one before Linux 5.14 if others may not trace us."""
     try:
         with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
             found = _NUMBER.search(file.read())

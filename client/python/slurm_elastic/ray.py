@@ -28,7 +28,6 @@ import os
 import secrets
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -50,7 +49,7 @@ from ray.autoscaler.tags import (
     TAG_RAY_USER_NODE_TYPE,
 )
 
-from slurm_elastic import _certificates, _listeners, roles
+from slurm_elastic import _certificates, _listeners, _opened, roles
 
 __all__ = ["RoleCluster", "RoleProvider"]
 
@@ -205,6 +204,8 @@ class RoleCluster:
         self._store = object_store_memory
         # Of a head that was killed. Its workers would look for it in vain.
         _forget(self._file)
+        if _opened.is_there(self._file):
+            raise roles.RolesError(f"{self._file} cannot be removed: is it another user's?")
         # The names of sockets below it have to be short. Ray lets all users write where it is told
         # to put its files, so that is inside of a directory which only this user may enter.
         self._dir = tempfile.mkdtemp(prefix="ray-")
@@ -446,7 +447,8 @@ def _new_directory(directory: str) -> str:
 
 
 def _forget(path: str) -> None:
-    with suppress(FileNotFoundError):
+    """As far as that is possible: where others may write it can be another user's."""
+    with suppress(OSError):
         os.unlink(path)
 
 
@@ -484,11 +486,11 @@ def _write(path: str, what: Dict[str, Any]) -> None:
 
 def _read(path: str) -> Dict[str, Any]:
     """Raises RolesError if another user could have written it: its cluster would be his."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
-        found = os.fstat(file.fileno())
-        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise roles.RolesError(f"{path} is another user's, or others can read it")
-        told: Dict[str, Any] = json.load(file)
+    try:
+        with _opened.private_file(path) as file:
+            told: Dict[str, Any] = json.load(file)
+    except _opened.NotTrustedError as error:
+        raise roles.RolesError(str(error)) from error
     return told
 
 
@@ -514,16 +516,13 @@ def _private(directory: str) -> str:
     """
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
-    found = os.lstat(directory)
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
-        return directory
-    return tempfile.mkdtemp(prefix="ray-")
+    return directory if _opened.is_private(directory) else tempfile.mkdtemp(prefix="ray-")
 
 
 def _wait_for_file(path: str) -> str:
     """A head that has ended has none, and the next one none before it answers."""
     end = time.monotonic() + _START
-    while not os.path.exists(path) and time.monotonic() < end:
+    while not _opened.is_there(path) and time.monotonic() < end:
         time.sleep(_POLL)
     return path
 
