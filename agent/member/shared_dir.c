@@ -27,7 +27,7 @@ int shared_dir_make(const char *path, struct error *err)
         return 0;
     if (stat(path, &st) != 0 && dir_make(path, err) != 0)
         return error_prefix(err, "shared");
-    if (stat(path, &st) != 0 || access(path, W_OK | X_OK) != 0)
+    if (stat(path, &st) != 0)
         return error_set(err, "shared: %s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return error_set(err, "shared: %s: is no directory", path);
@@ -41,5 +41,7 @@ int shared_dir_make(const char *path, struct error *err)
                          "shared: %s: other users may write there (mode %04o), who could replace "
                          "what is in it; chmod go-w, or +t, would be right",
                          path, (unsigned int)st.st_mode & 07777);
+    if (access(path, W_OK | X_OK) != 0)
+        return error_set(err, "shared: %s: %s", path, strerror(errno));
     return 0;
 }
