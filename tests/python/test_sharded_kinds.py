@@ -179,7 +179,7 @@ except RuntimeError as error:
 
 
 def compiles(compiler):
-    """Debian's clang is there without the library of C++, too."""
+    """A compiler may be there without the library of C++."""
     return (
         shutil.which(compiler) is not None
         and subprocess.run(
@@ -239,11 +239,10 @@ class Kinds(unittest.TestCase):
                 self.assertEqual(self.count_compiled(f"{kind} dynamic")[2], 0)
 
     def by_inductor(self, kind):
-        compiler = next(filter(compiles, ("g++", "clang++")), None)
-        if not compiler:
-            self.skipTest("inductor needs a C++ compiler, and what C++ includes")
+        if not compiles("g++"):
+            self.skipTest("inductor needs g++, and what C++ includes")
         with tempfile.TemporaryDirectory() as cache:
-            with mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache, CXX=compiler):
+            with mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache):
                 self.assertEqual(self.count_compiled(f"whole dynamic inductor {kind}")[2], 0)
 
     def test_a_whole_model_compiled_by_inductor(self):
