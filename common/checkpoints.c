@@ -134,24 +134,46 @@ static bool has_files(struct judge *judge, int dir, bool reachable, json_object 
     return true;
 }
 
-/* Is something else mounted there than where the directory lies, and by whom? */
-static bool is_mounted_by_stranger(int dir, int fd)
+/* No file system is asked for it that is mounted there. */
+static int find_entry(int dir, const char *name)
 {
-    return entry_mount(fd) != entry_mount(dir) && mounted_by_stranger(fd);
+    return openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Has somebody made or mounted what was found who is not trusted? */
+static bool is_strange(int dir, int found)
+{
+    struct stat st, base;
+
+    return (entry_mount(found) != entry_mount(dir) && mounted_by_stranger(found)) ||
+           (fstat(found, &st) == 0 && fstat(dir, &base) == 0 && !checkpoints_trust(&st, &base));
 }
 
 bool checkpoints_is_stranger(int dir, const char *name)
 {
-    struct stat st, base;
-    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is;
+    int found = find_entry(dir, name);
+    bool is = found >= 0 && is_strange(dir, found);
 
-    if (fd < 0)
-        return false;
-    is = is_mounted_by_stranger(dir, fd) ||
-         (fstat(fd, &st) == 0 && fstat(dir, &base) == 0 && !checkpoints_trust(&st, &base));
-    close(fd);
+    if (found >= 0)
+        close(found);
     return is;
+}
+
+int checkpoints_open(int dir, const char *name, struct stat *st)
+{
+    int fd = find_entry(dir, name);
+
+    if (fd >= 0 && is_strange(dir, fd)) {
+        close(fd);
+        return -1;
+    }
+    if (fd >= 0)
+        fd = entry_reopen(fd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, st) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
 }
 
 bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
@@ -160,14 +182,10 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
     struct stat st, base;
     struct judge judge = {.base = &base};
     bool complete, reachable;
-    int fd = checkpoints_is_stranger(dir, name) ? -1 : entry_open(dir, name, S_IFDIR, &st, NULL);
+    int fd = checkpoints_open(dir, name, &st);
 
     if (fd < 0)
         return false;
-    if (is_mounted_by_stranger(dir, fd)) { /* just now */
-        close(fd);
-        return false;
-    }
     if (fstat(dir, &base) != 0) {
         close(fd);
         return false;
@@ -183,11 +201,11 @@ bool checkpoint_is_complete(int dir, const char *name, struct snapshot_key *key)
 
 bool checkpoints_is_free(int dir, const char *name)
 {
-    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int found = find_entry(dir, name);
 
-    if (fd >= 0)
-        close(fd);
-    return fd < 0 && errno == ENOENT;
+    if (found >= 0)
+        close(found);
+    return found < 0;
 }
 
 bool checkpoints_is_taken(int reason)

@@ -33,7 +33,11 @@ bool checkpoints_trust(const struct stat *st, const struct stat *base);
  * trusted? What is mounted there is not asked. */
 bool checkpoints_is_stranger(int dir, const char *name);
 
-/* Has no entry that name? */
+/* Open an entry that is a directory, unless it is a stranger's, and describe it. What is opened is
+ * what was judged. The descriptor, or -1. */
+int checkpoints_open(int dir, const char *name, struct stat *st);
+
+/* Has no entry that name? Also where that cannot be seen: who takes the name then hears why. */
 bool checkpoints_is_free(int dir, const char *name);
 
 /* Has it failed, by its errno, since an entry has that name already? */

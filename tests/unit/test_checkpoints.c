@@ -3,6 +3,7 @@
 #include "tests/unit/test_root.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -170,6 +171,23 @@ static void test_latest(void **state)
     close(dir);
 }
 
+/* A name that nothing can have counts as free: else who looks for a free one would never end. */
+static void test_free_names(void **state)
+{
+    int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char longest[NAME_MAX + 2];
+
+    (void)state;
+    memset(longest, '1', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    assert_true(checkpoints_is_free(dir, longest));
+    assert_true(checkpoints_is_free(dir, "00000009"));
+    assert_int_equal(symlinkat("nowhere", dir, "00000009"), 0);
+    assert_false(checkpoints_is_free(dir, "00000009"));
+    assert_int_equal(unlinkat(dir, "00000009", 0), 0);
+    close(dir);
+}
+
 /* What they have mounted is not asked: it does not answer. */
 static void test_mounted_by_others(void **state)
 {
@@ -302,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_latest, make_one, remove_one),
+        cmocka_unit_test_setup_teardown(test_free_names, make_one, remove_one),
         cmocka_unit_test_setup_teardown(test_mounted_by_others, make_one, remove_one),
         cmocka_unit_test(test_who_has_mounted),
         cmocka_unit_test_setup_teardown(test_parts, make_one, remove_one),
