@@ -6,11 +6,10 @@ without a group, and what is refused. With elastic jobs: tests/pypi/frameworks.b
 
 import os
 import pathlib
-import subprocess
 import tempfile
 import unittest
 
-import preloaded
+import processes
 import slurm_elastic
 import tap
 
@@ -190,14 +189,6 @@ def version():
 needs_dcp = unittest.skipUnless(version() >= (2, 6), "needs PyTorch 2.6")
 
 
-def can_shard():
-    if version() < (2, 6):
-        return False
-    from slurm_elastic import _torch_compat
-
-    return _torch_compat.can_shard()
-
-
 class Base(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory(prefix="elastic-dcp-")
@@ -208,38 +199,20 @@ class Base(unittest.TestCase):
 @needs_dcp
 class Processes(Base):
     def run_processes(self, code, count, *arguments):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-        environment["ELASTIC_CHECKPOINT_DIR"] = str(self.directory / "checkpoint")
-        workers = [
-            preloaded.Worker(
-                ["-c", code, str(each), str(self.directory), *arguments],
-                environment,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for each in range(count)
-        ]
-        said = []
-        try:
-            said = [each.communicate(timeout=280)[1] for each in workers]
-        finally:
-            for each in workers:
-                each.kill()
-        self.assertEqual([each.returncode for each in workers], [0] * count, "\n".join(said))
-        return said
+        return processes.run_in(self, self.directory, code, count, *arguments)
 
     def test_a_world_of_any_size_reads_it(self):
         self.run_processes(WORLDS, 3, "ddp", "2,3,1")
 
-    @unittest.skipUnless(can_shard(), "no fully_shard() for the host")
+    @processes.needs_sharding
     def test_a_sharded_model_is_sharded_anew(self):
         self.run_processes(WORLDS, 3, "fsdp", "3,2,1,3")
 
-    @unittest.skipUnless(can_shard(), "no fully_shard() for the host")
+    @processes.needs_sharding
     def test_replicas_of_parts(self):
         self.run_processes(WORLDS, 4, "hsdp", "4,2,4")
 
-    @unittest.skipUnless(can_shard(), "no fully_shard() for the host")
+    @processes.needs_sharding
     def test_tensor_parallelism_within_replicas(self):
         self.run_processes(WORLDS, 4, "tp", "2,4,2")
 
